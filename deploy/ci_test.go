@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestPipelineFilesAreValid: each file for a CI system is valid YAML, and its scripts are valid and contain nothing
-// that the CI system inserts, which could come from a pull request.
+// TestPipelineFilesAreValid checks that each file for a CI system is valid YAML and contains only valid scripts. The
+// scripts must not contain expressions that the CI system expands, because a pull request could control the values.
 func TestPipelineFilesAreValid(t *testing.T) {
 	files := []string{"../.pre-commit-hooks.yaml"}
 	err := filepath.WalkDir("ci", func(path string, _ fs.DirEntry, err error) error {
@@ -53,7 +53,7 @@ func TestPipelineFilesAreValid(t *testing.T) {
 	}
 }
 
-// scriptsOf returns the values of run and script.
+// scriptsOf returns the values of all run and script keys in content.
 func scriptsOf(content any) (found []string) {
 	switch content := content.(type) {
 	case map[string]any:
@@ -77,7 +77,7 @@ func scriptsOf(content any) (found []string) {
 	return found
 }
 
-// stage is a directory with fakes of the programs that a script calls.
+// stage is a directory with fake versions of the programs that a script calls.
 type stage struct {
 	*testing.T
 	dir string
@@ -122,8 +122,8 @@ func (s *stage) run(script string, args ...string) (code int, out, calls string)
 	return command.ProcessState.ExitCode(), string(text), string(noted)
 }
 
-// TestGitHubActionReturnsExitCodeAndDigest: the action exits with quorate's exit code, shows its text in the log, and
-// outputs the digest of the plan.
+// TestGitHubActionReturnsExitCodeAndDigest checks that the action exits with quorate's exit code, shows quorate's text
+// in the log, and outputs the plan digest.
 func TestGitHubActionReturnsExitCodeAndDigest(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0a", 32)
 	for _, code := range []int{0, 4} {
@@ -145,7 +145,8 @@ func TestGitHubActionReturnsExitCodeAndDigest(t *testing.T) {
 	}
 }
 
-// TestGitHubCommentIsUpdatedOrCreated: an existing comment is updated, and otherwise a comment is created.
+// TestGitHubCommentIsUpdatedOrCreated checks that an existing comment is updated, and that a comment is created if
+// none exists.
 func TestGitHubCommentIsUpdatedOrCreated(t *testing.T) {
 	s := newStage(t, "COMMENTS=repos/o/r/issues/7/comments", "COMMENT=repos/o/r/issues/comments")
 	if code, _, calls := s.run("ci/github/comment.sh"); code != 0 || calls != "" {
@@ -163,8 +164,8 @@ func TestGitHubCommentIsUpdatedOrCreated(t *testing.T) {
 	}
 }
 
-// TestPipelinesPinActionsByCommit: no pipeline runs an action by tag, which may move, or an action from the pull
-// request. A user who may start a Task or a Workflow can choose neither its image nor its command.
+// TestPipelinesPinActionsByCommit checks that pipelines do not run an action by tag, which may move, or an action from
+// the pull request. It also checks that a user who may start a Task or Workflow cannot choose its image or command.
 func TestPipelinesPinActionsByCommit(t *testing.T) {
 	remote, pinned := regexp.MustCompile(`(?m)^ *(?:- )?uses: *([^.\s]\S*)`), regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40}$`)
 	parameters := regexp.MustCompile(`(?m)^ *(params|parameters):|\$\(params|\{\{`)

@@ -25,7 +25,7 @@ var files embed.FS
 // Mode is how Quorate runs.
 type Mode string
 
-// The modes: a run every minute, a run that is divided among pods, and two loops.
+// The modes are a run every minute, a run that is divided among pods, and a loop with two replicas.
 const (
 	CronJob    Mode = "cronjob"
 	IndexedJob Mode = "indexed-job"
@@ -38,7 +38,7 @@ func Modes() []Mode { return []Mode{CronJob, IndexedJob, Loop} }
 const (
 	// Namespace is the namespace in which Quorate runs.
 	Namespace = "quorate-system"
-	// Cluster is the source of a run for which the custom resources themselves are the declarations.
+	// Cluster is the source of runs that use the custom resources themselves as declarations.
 	Cluster = "cluster"
 )
 
@@ -51,11 +51,11 @@ type Options struct {
 	Source, Branch, Path string
 	// Args are additional arguments of "quorate run".
 	Args []string
-	// Private mounts the Secret quorate-git, with the credentials of the source.
+	// Private mounts the Secret quorate-git, which contains the credentials of the source.
 	Private bool
 	// NetworkPolicy restricts the traffic of Quorate's pods.
 	NetworkPolicy bool
-	// Shards is the number of pods of an Indexed Job; zero keeps the number in deploy/indexed-job.
+	// Shards is the number of pods in an Indexed Job; zero keeps the number in deploy/indexed-job.
 	Shards int
 }
 
@@ -96,7 +96,7 @@ func write(all filesys.FileSystem, dir string, k kustomize.Kustomization) error 
 	return all.WriteFile(path.Join(dir, "kustomization.yaml"), text)
 }
 
-// load lays out the files as in the source tree.
+// load writes the embedded files and the CustomResourceDefinition to all, laid out as in the source tree.
 func load(all filesys.FileSystem) error {
 	const definition = "/clusters/v1alpha1/crd"
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -169,7 +169,7 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// patch returns the JSON patch of the workload whose container is at that path.
+// patch returns the JSON patch for the workload. container is the path of its container.
 func (o Options) patch(container string) (string, error) {
 	patch := []operation{{"replace", container + "/image", o.Image}}
 	if o.Source == Cluster { // arguments for reading git would be rejected

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Render returns what kustomize renders from the overlay in the documentation.
+// TestRender checks that Render returns the same objects as kustomize with the documented overlay.
 func TestRender(t *testing.T) {
 	const jobPatch, loopPatch = "/spec/jobTemplate/spec/template/spec/containers/0/args/-", "/spec/template/spec/containers/0/args/-"
 	for mode, overlay := range map[Mode]string{
@@ -71,8 +71,8 @@ func onDisk(t *testing.T, overlay string) string {
 	return string(text)
 }
 
-// The number of shards is the same in all three places, the source may be the custom resources themselves, and the
-// NetworkPolicy is optional.
+// TestRenderOptions checks that the number of shards is the same in all three places. It also checks that the source
+// may be the custom resources themselves, and that the NetworkPolicy is optional.
 func TestRenderOptions(t *testing.T) {
 	rendered, err := Render(Options{Mode: IndexedJob, Image: "quorate", Source: Cluster, Shards: 7, NetworkPolicy: true})
 	if err != nil {
@@ -92,7 +92,7 @@ func TestRenderOptions(t *testing.T) {
 	}
 }
 
-// A branch may have quotes in its name.
+// TestRenderQuotesBranchNames checks that branch names may contain quotes.
 func TestRenderQuotesBranchNames(t *testing.T) {
 	for _, branch := range []string{`'main'`, `"main"`, `'`, `main`} {
 		rendered, err := Render(Options{Mode: CronJob, Image: "quorate", Branch: branch})

@@ -21,9 +21,9 @@ func (r *repository) fleet(clusters int) {
 	r.Commit()
 }
 
-// BenchmarkUnchanged reads an unchanged source: in the same process, in a new process with a cache, and from scratch. A
-// clone serves as the baseline. "canned" is a server with a fixed response; "git" is git's own server, which starts a
-// process for each request.
+// BenchmarkUnchanged reads an unchanged source with the same Reader, with a new Reader and a cache, and with a new
+// Reader and no cache. A go-git clone is the baseline. The server "canned" sends a fixed response. The server "git" is
+// git's own, which starts a process for each request.
 func BenchmarkUnchanged(b *testing.B) {
 	r := newRepository(b)
 	r.fleet(100)

@@ -10,11 +10,11 @@ import (
 	"quorate.dev/quorate/gitsource/manifests/confined"
 )
 
-// limitsFor limits the fetcher to the resources that an honest one needs.
+// limitsFor returns the fetcher's resource limits, which are sufficient for an honest fetcher.
 func limitsFor(o Options) confined.Limits {
 	l := confined.Limits{
 		Memory: cmp.Or(o.Memory, memoryFor(o)),
-		// Enough to use every processor until the timeout.
+		// The fetcher can use every processor until the timeout.
 		CPU:       cmp.Or(o.Timeout, FetchTimeout) * time.Duration(runtime.NumCPU()),
 		LineBytes: maxLine(o),
 	}
@@ -24,8 +24,8 @@ func limitsFor(o Options) confined.Limits {
 	return l
 }
 
-// memoryFor is the default memory limit, far above the use that the source limits allow: several times the largest
-// objects and the references, half a kibibyte for each object, and the index of a local repository.
+// memoryFor returns the default memory limit. It is well above what a source within its limits can use: several times
+// the largest objects and the references, half a kibibyte per object, and the index of a local repository.
 func memoryFor(o Options) int64 {
 	t := o.Transfer.OrDefault()
 	return 2<<30 + 16*t.Pack.ObjectBytes + 8*t.RefsBytes + 16*o.fileBytes() + 512*int64(t.Pack.Objects)

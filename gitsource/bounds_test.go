@@ -81,7 +81,7 @@ func whole(body []byte) func(io.Writer, context.Context) {
 	return func(w io.Writer, _ context.Context) { _, _ = w.Write(body) }
 }
 
-// stalled writes part of the body, and then nothing until the client disconnects.
+// stalled writes body, and then waits until the client disconnects.
 func stalled(body []byte) func(io.Writer, context.Context) {
 	return func(w io.Writer, ctx context.Context) {
 		_, _ = w.Write(body)
@@ -105,7 +105,7 @@ func slowly(body []byte) func(io.Writer, context.Context) {
 	}
 }
 
-// endless writes start, and then repeats again forever.
+// endless writes start once, and then the bytes of again until the client disconnects.
 func endless(start, again []byte) func(io.Writer, context.Context) {
 	return func(w io.Writer, ctx context.Context) {
 		for _, err := w.Write(start); err == nil && ctx.Err() == nil; {
@@ -193,7 +193,7 @@ func TestPackLimitsNameTheirFlags(t *testing.T) {
 }
 
 // TestLargeFilesAreNotTransferred checks that a file over the size limit is not transferred if the server can filter it
-// out. The resulting problem is the same if the server cannot.
+// out. If the server cannot filter, the same problem is reported.
 func TestLargeFilesAreNotTransferred(t *testing.T) {
 	r := newRepository(t)
 	noise := make([]byte, 3<<20)
@@ -271,8 +271,8 @@ func TestManyReferencesAreReadInTime(t *testing.T) {
 	wantError(t, Options{Location: location, Transfer: remote.Limits{RefsBytes: 4 << 20}}, ErrSource, "raise --max-refs-bytes")
 }
 
-// TestEndlessDirectoriesAreBounded checks directories that repeatedly contain the same subdirectory. In practice, they
-// never end: the depth here gives 10 to the power of 40.
+// TestEndlessDirectoriesAreBounded checks that nested directories that repeat the same subdirectory are not read to the
+// end: ten entries at each of 40 levels give 10^40 paths.
 func TestEndlessDirectoriesAreBounded(t *testing.T) {
 	r := newRepository(t)
 	r.Declare("a")

@@ -103,7 +103,7 @@ func TestChangedOptionsOrRevisionIsReadAgain(t *testing.T) {
 	wantClusters(t, fetched(t, reader, Options{Location: location}), "b")
 	seen.want(t, 3, 3)
 
-	dir := t.TempDir() // without a commit, nothing shows that it is unchanged
+	dir := t.TempDir() // without a commit, Fetch must read the directory again
 	for _, name := range []string{"a", "b"} {
 		if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(gittest.ClusterNamed(name)), 0o600); err != nil {
 			t.Fatal(err)
@@ -112,7 +112,7 @@ func TestChangedOptionsOrRevisionIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestFetchErrorIsNotRemembered checks that an error is not remembered, and does not discard what was read before.
+// TestFetchErrorIsNotRemembered checks that an error is not remembered, and that the result of the last read is kept.
 func TestFetchErrorIsNotRemembered(t *testing.T) {
 	r := newRepository(t)
 	r.Declare("a")
@@ -192,7 +192,7 @@ func read(t *testing.T, name string) string {
 	return string(content)
 }
 
-// TestTamperedCacheEntryIsReplaced checks that a cache entry that was changed is fetched again and replaced.
+// TestTamperedCacheEntryIsReplaced checks that a modified cache entry is fetched again and replaced.
 func TestTamperedCacheEntryIsReplaced(t *testing.T) {
 	r := newRepository(t)
 	r.Declare("a")
@@ -233,7 +233,8 @@ func TestTamperedCacheEntryIsReplaced(t *testing.T) {
 	}
 }
 
-// cacheDir returns a path whose directory is not writable by other users, regardless of the umask.
+// cacheDir returns a path at which cache.Open creates a directory that other users cannot write to, regardless of the
+// umask.
 func cacheDir(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "cache")
@@ -283,7 +284,7 @@ func TestCacheAllowsConcurrentUse(t *testing.T) {
 	}
 }
 
-// TestNestedTagsAreCached checks that a tag of a tag of a commit is cached as well.
+// TestNestedTagsAreCached checks that a tag of a tag of a commit is also cached.
 func TestNestedTagsAreCached(t *testing.T) {
 	r, _ := revisions(t)
 	location, seen := r.counted()

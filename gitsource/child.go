@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"time"
 
-	// Imported before serving starts, for images without CA certificates.
+	// This registers CA certificates for images without any, before init starts serving.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
 	"quorate.dev/quorate/gitsource/cache"
@@ -28,13 +28,13 @@ func prepare(work json.RawMessage) {
 	if !isRemote(j.Options.Location) {
 		return
 	}
-	_, _ = x509.SystemCertPool() // it is loaded only once
+	_, _ = x509.SystemCertPool() // the pool is loaded only once
 	if j.Options.CacheDir != "" {
 		_, _ = cache.Open(j.Options.CacheDir) // errors are reported when the cache is used
 	}
 }
 
-// serve runs in the fetcher.
+// serve carries out a job in the fetcher, and reports the result to the parent.
 func serve(parent *confined.Parent, work json.RawMessage) {
 	last, err := do(parent, work)
 	if err != nil {

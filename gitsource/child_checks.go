@@ -14,8 +14,8 @@ import (
 const maxNameBytes = 4 << 10
 
 // check checks the revision that the fetcher has opened. A compromised fetcher can present arbitrary files and commits,
-// as the server can, and claim that they are signed. But the revision must match the requested name, and must be valid
-// text.
+// as the server can, and claim that they are signed. However, the revision must match the selector, and its text must
+// be printable.
 func (c *conversation) check(r refs.Revision) error {
 	if c.reading != nil {
 		select {
@@ -25,7 +25,7 @@ func (c *conversation) check(r refs.Revision) error {
 		}
 	}
 	signer := r.Signer
-	r.Signer, r.Committed = "", 0 // any time is accepted: nothing depends on it
+	r.Signer, r.Committed = "", 0 // any commit time is accepted: nothing depends on it
 	switch {
 	case !c.plausible(r), !c.meant(r):
 		return fmt.Errorf("invalid response from the fetch process: the opened revision is not the %s", c.options.Selector)
@@ -35,12 +35,12 @@ func (c *conversation) check(r refs.Revision) error {
 	return nil
 }
 
-// meant reports whether r is the requested commit, if a commit was requested.
+// meant reports whether r is the requested commit, or no specific commit was requested.
 func (c *conversation) meant(r refs.Revision) bool {
 	return c.options.Selector.Commit == "" || r.Commit == c.options.Selector.Commit
 }
 
-// plausible reports whether r is a possible revision of the source.
+// plausible reports whether the selector could find r in the source.
 func (c *conversation) plausible(r refs.Revision) bool {
 	o := c.options
 	if r == (refs.Revision{}) { // a directory

@@ -15,8 +15,9 @@ import (
 // childName is the process name of the fetcher, used in place of the program's name.
 const childName = "quorate-fetch"
 
-// fetchInChild does the work of fetchHere in a child process, the fetcher. The fetcher receives only the options: not
-// the run's token, and only the credentials of this source. The files that it reads are parsed in yet another process.
+// fetchInChild does the work of fetchHere in a child process, the fetcher. The fetcher receives only the options, which
+// contain the credentials of this source but not the run's token. The files that it reads are parsed in a third
+// process.
 func fetchInChild(ctx context.Context, o Options, unless refs.Revision) (refs.Revision, Desired, error) {
 	c := conversation{ctx: ctx, options: o}
 	last, err := c.run(job{Options: o, Unless: unless})
@@ -32,8 +33,7 @@ func fetchInChild(ctx context.Context, o Options, unless refs.Revision) (refs.Re
 	return *last.Found, c.reading.desired, nil
 }
 
-// hasRead reports whether the revision that the fetcher found is the requested revision, and is the revision that was
-// read.
+// hasRead reports whether found, the revision that the fetcher reports, was both requested and read.
 func (c *conversation) hasRead(found refs.Revision) bool {
 	if c.reading == nil || c.reading.err != nil || found.Name != c.reading.desired.Revision.Name {
 		return false
@@ -52,7 +52,7 @@ func descendsInChild(ctx context.Context, o Options, newer, older string) (bool,
 type conversation struct {
 	ctx     context.Context
 	options Options
-	// reading reads the revision that was opened last. It is nil before that.
+	// reading reads the revision that was opened last. It is nil until a revision is opened.
 	reading *reading
 	last    message
 }
@@ -87,7 +87,7 @@ func (c *conversation) run(j job) (last message, err error) {
 	}
 }
 
-// onMessage handles a message from the fetcher and returns the reply. It reports true for the last message.
+// onMessage handles a message from the fetcher and returns the reply. It returns true for the last message.
 func (c *conversation) onMessage(line []byte) (any, bool, error) {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
@@ -114,7 +114,7 @@ func (c *conversation) onMessage(line []byte) (any, bool, error) {
 	}
 }
 
-// next returns the next question for the fetcher.
+// next returns the next question for the fetcher, or the outcome once reading has ended.
 func (c *conversation) next() (any, bool, error) {
 	select {
 	case q := <-c.reading.questions:

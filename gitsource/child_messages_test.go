@@ -13,7 +13,7 @@ import (
 )
 
 // TestFetcherMessagesAreBounded checks that messages from the fetcher are limited in length, and that decoding a
-// message takes at most a few times its length in memory, whatever it contains.
+// message uses at most a few times its length in memory, regardless of its content.
 func TestFetcherMessagesAreBounded(t *testing.T) {
 	o := Options{
 		Location: "https://git.example.com/x.git",

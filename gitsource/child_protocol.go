@@ -28,25 +28,26 @@ type message struct {
 	Opened *refs.Revision    `json:",omitempty"`
 	Answer *manifests.Answer `json:",omitempty"`
 	Failed *failure          `json:",omitempty"`
-	// Found is the revision that was found. Descends is the answer to a job with Older set.
+	// Found is the revision that the fetcher found. Descends is the answer to a job with Older set.
 	Found    *refs.Revision `json:",omitempty"`
 	Descends bool           `json:",omitempty"`
 }
 
-// question is the reply to a message: the next question, or how the reading ended.
+// question is the reply to a message: the next question, or the outcome of reading.
 type question struct {
 	manifests.Question
 	Ended, Failed bool `json:",omitempty"`
 }
 
-// failure is an error sent from one process to another. Kinds holds, for each of kinds, whether the error matches it.
+// failure is an error sent from one process to another. Kinds holds, for each error in kinds, whether the failure
+// matches that error.
 type failure struct {
 	Text  string
 	Kinds [len(kinds)]bool
 }
 
-// kinds are the errors that are recognized across processes. ErrOptions is not one of them: this process checks the
-// options itself.
+// kinds lists the errors that are recognized across processes. ErrOptions is not included, because this process checks
+// the options itself.
 var kinds = [...]error{context.DeadlineExceeded, history.ErrCutOff, history.ErrGone, errReading}
 
 // errReading is returned in the fetcher if the files of a revision could not be read. The parent knows the cause.
@@ -60,14 +61,14 @@ func failureOf(err error) *failure {
 	return f
 }
 
-// is reports whether the failure matches kind.
+// is reports whether the failure matches kind, which must be in kinds.
 func (f *failure) is(kind error) bool { return f.Kinds[slices.Index(kinds[:], kind)] }
 
-// maxWords is the maximum number of bytes kept of an error message from the fetcher.
+// maxWords is the maximum length, in bytes, of an error message from the fetcher. Longer messages are truncated.
 const maxWords = 1 << 10
 
-// told converts a failure of the fetcher to an error. A compromised fetcher chooses the words, but neither the source
-// that they are about nor the kind of the error.
+// told converts a failure of the fetcher to an error. A compromised fetcher can choose the words and any of kinds, but
+// the error always names the source and matches ErrSource.
 func (c *conversation) told(f *failure) error {
 	words := f.Text
 	if len(words) > maxWords {
@@ -85,7 +86,7 @@ func (c *conversation) told(f *failure) error {
 	return e
 }
 
-// toldError is an error with the fetcher's words.
+// toldError is an error in the fetcher's words.
 type toldError struct {
 	words string
 	kinds []error

@@ -83,7 +83,7 @@ func TestConfinedFetcherUsesEveryTransport(t *testing.T) {
 	}
 }
 
-// byHashedName uses a key with a passphrase and a server with a hashed name in known_hosts.
+// byHashedName uses a key with a passphrase, and a known_hosts file in which the server's name is hashed.
 func byHashedName(t *testing.T, r *gittest.Repository) Options {
 	keys := gittest.SSHKeys(t)
 	server := r.ServeSSH(keys, gittest.HostKeys(keys, "host")...)
@@ -120,7 +120,7 @@ func byApp(t *testing.T, r *gittest.Repository) Options {
 	return Options{Location: server.URL + "/owner/fleet.git", Auth: remote.Auth{CABundle: authority.PEM(), GitHubApp: hub.App(api.URL)}}
 }
 
-// bySOCKS connects through a proxy that resolves the name.
+// bySOCKS connects through a SOCKS proxy, which resolves the host name.
 func bySOCKS(t *testing.T, r *gittest.Repository) Options {
 	authority := gittest.NewAuthority(t)
 	server := authority.Serve(r.Handler(), tls.NoClientCert, gittest.Day, "git.example.com")

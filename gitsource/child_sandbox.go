@@ -15,8 +15,8 @@ import (
 var resolving = []string{"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/services"}
 
 // reachFor returns what the fetcher may access: the files of a local source, or the network, the files that identify
-// hosts and the directory that stores received data. It also returns the fetcher's environment, filtered from this
-// process's, and a function that removes anything created for it.
+// hosts and the directory that stores received data. It also returns the fetcher's environment, a filtered copy of
+// environment, and a function that removes the temporary directory, if one was created.
 func reachFor(o Options, environment []string) (confined.Reach, []string, func() error) {
 	environment = slices.DeleteFunc(slices.Clone(environment),
 		func(variable string) bool { return !slices.Contains(passed, nameOf(variable)) })
@@ -31,9 +31,9 @@ func reachFor(o Options, environment []string) (confined.Reach, []string, func()
 		r.Write = []string{o.CacheDir}
 		return r, environment, nothing
 	}
-	dir, err := os.MkdirTemp("", "quorate-*") // the temporary directory itself may hold other users' files
+	dir, err := os.MkdirTemp("", "quorate-*") // os.TempDir itself may contain other users' files
 	if err != nil {
-		// Received data is kept in memory instead; if it is too large for that, an error reports it.
+		// Received data is kept in memory instead. Reading fails if the data is too large for memory.
 		return r, environment, nothing
 	}
 	r.Write = []string{dir}
@@ -43,14 +43,14 @@ func reachFor(o Options, environment []string) (confined.Reach, []string, func()
 
 func nothing() error { return nil }
 
-// removeAll removes a directory even if its content is not readable, as a compromised fetcher could arrange.
+// removeAll removes a directory even if a compromised fetcher has made its content unreadable.
 func removeAll(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil
 	}
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, _ error) error {
 		if entry != nil && entry.IsDir() {
-			_ = os.Chmod(path, 0o700) // RemoveAll reports errors
+			_ = os.Chmod(path, 0o700) // the final RemoveAll reports errors
 		}
 		return nil
 	})
@@ -69,8 +69,8 @@ func nameOf(variable string) string {
 	return name
 }
 
-// partsOf returns the directories of a local source: its own, and the directories elsewhere in which git stores parts
-// of it.
+// partsOf returns the directories of a local source: its own, and other directories in which git stores parts of the
+// repository.
 func partsOf(location string) []string {
 	layout, err := local.Find(location)
 	if err != nil {

@@ -36,7 +36,7 @@ func init() {
 
 // scene lists the thief's targets.
 type scene struct {
-	// Files are read; in Dirs, files are created.
+	// The thief tries to read Files, and to create files in Dirs.
 	Files, Dirs []string
 	// Victim is another process of the same user.
 	Victim int
@@ -110,7 +110,7 @@ func closing(fd int, err error) error {
 	return unix.Close(fd)
 }
 
-// stolen returns what a process that reads the source can access.
+// stolen returns the targets that a process confined like the fetcher of the source can access.
 func stolen(t *testing.T, o Options, s scene) (had []string) {
 	t.Helper()
 	t.Setenv("QUORATE_GIT_PASSWORD", secret)
@@ -128,7 +128,7 @@ func stolen(t *testing.T, o Options, s scene) (had []string) {
 	return had
 }
 
-// TestHelperThief is run by the next test in a separate process.
+// TestHelperThief is run in a separate process by TestCompromisedFetcherReachesOnlyItsSource.
 func TestHelperThief(t *testing.T) {
 	var s scene
 	if json.Unmarshal([]byte(os.Getenv("QUORATE_TEST_SCENE")), &s) != nil {
@@ -137,8 +137,8 @@ func TestHelperThief(t *testing.T) {
 	fmt.Fprintf(os.Stdout, "{{%s}}", strings.Join(s.had(), "\n"))
 }
 
-// TestCompromisedFetcherReachesOnlyItsSource checks that a compromised fetcher can access only its own source: not the
-// run's token, its kubeconfig, other credentials or the memory of any process.
+// TestCompromisedFetcherReachesOnlyItsSource checks that a compromised fetcher can access only its own source, but not
+// the run's token, its kubeconfig, other credentials or the memory of other processes.
 func TestCompromisedFetcherReachesOnlyItsSource(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string {
@@ -193,7 +193,7 @@ func TestCompromisedFetcherReachesOnlyItsSource(t *testing.T) {
 			}
 		})
 	}
-	// Without confinement, all of it is accessible.
+	// Without confinement, all targets are accessible.
 	encoded, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +225,8 @@ func lyingCommon(t *testing.T, named string) string {
 	return dir
 }
 
-// lyingBorrower creates a repository whose alternates name a directory that is not git's, itself and through a link.
+// lyingBorrower creates a repository whose alternates file names a directory that is not a git directory, both directly
+// and through a symlink.
 func lyingBorrower(t *testing.T, named string) string {
 	t.Helper()
 	r, linked := newRepository(t), t.TempDir()
@@ -237,7 +238,7 @@ func lyingBorrower(t *testing.T, named string) string {
 	return r.Dir
 }
 
-// TestFetcherMustOpenRequestedRevision checks that a revision that the fetcher opens must be the requested one.
+// TestFetcherMustOpenRequestedRevision checks that the fetcher can open only the requested revision.
 func TestFetcherMustOpenRequestedRevision(t *testing.T) {
 	hash := strings.Repeat("a", 40)
 	revision := func(name, signer string) refs.Revision {
@@ -290,7 +291,7 @@ func TestFetcherMustOpenRequestedRevision(t *testing.T) {
 	}
 }
 
-// TestSymlinkedGitDirGivesNoAccess checks that a .git that is a link does not give access to its target.
+// TestSymlinkedGitDirGivesNoAccess checks that a .git symlink does not give access to its target.
 func TestSymlinkedGitDirGivesNoAccess(t *testing.T) {
 	if version, err := landlock.LandlockGetABIVersion(); err != nil || version < 1 {
 		t.Skipf("the kernel has no Landlock: %v", err)

@@ -22,7 +22,7 @@ func wantNothingLeft(t *testing.T, dir, after string) {
 	}
 }
 
-// TestFetchLeavesNoFiles checks that reading a source does not leave processes or files behind, however it ends.
+// TestFetchLeavesNoFiles checks that Fetch leaves neither processes nor files behind, regardless of how it ends.
 func TestFetchLeavesNoFiles(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for _, what := range []string{"fail=x", "fill", "show", "show=large"} {

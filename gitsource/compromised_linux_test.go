@@ -20,12 +20,12 @@ import (
 	"quorate.dev/quorate/gitsource/refs"
 )
 
-// takenOverAs is a prefix in the fetcher's environment that makes it act as if compromised, in the way that the rest of
-// the value names. It is passed in no_proxy, one of the few variables that the fetcher receives.
+// takenOverAs is a prefix of an environment variable that makes the fetcher act as if compromised. The rest of the
+// value names the attack. The variable is no_proxy, one of the few that the fetcher receives.
 const takenOverAs = "taken-over:"
 
-// Package variables are initialized before init functions run, so this replaces the real fetcher if the environment
-// requests it. It is confined exactly as the real one is.
+// Package variables are initialized before init functions run, so this replaces the real fetcher with a hostile one if
+// the environment requests it. Both are confined in the same way.
 var _ = func() bool {
 	what, is := strings.CutPrefix(os.Getenv("no_proxy"), takenOverAs)
 	if is {
@@ -47,7 +47,7 @@ type hostile struct {
 	at, commit string
 }
 
-// takeOver makes the fetchers started during the test act as compromised.
+// takeOver makes fetchers that are started during the test act as if compromised.
 func takeOver(t *testing.T, what string) {
 	t.Helper()
 	t.Setenv("no_proxy", takenOverAs+what)
@@ -146,7 +146,7 @@ func (h hostile) change() message {
 	return failed("tried")
 }
 
-// readOthers tries to read files.
+// readOthers tries to read the files listed in the argument.
 func (h hostile) readOthers() message {
 	for name := range strings.SplitSeq(h.argument, ";") {
 		if content, err := os.ReadFile(name); err == nil {
@@ -156,7 +156,7 @@ func (h hostile) readOthers() message {
 	return failed("refused")
 }
 
-// TestCompromisedFetcherIsResourceLimited checks that a compromised fetcher cannot exceed its share of memory, file
+// TestCompromisedFetcherIsResourceLimited checks that a compromised fetcher cannot exceed its limits on memory, file
 // size and processor time.
 func TestCompromisedFetcherIsResourceLimited(t *testing.T) {
 	o := elsewhere
@@ -170,7 +170,7 @@ func TestCompromisedFetcherIsResourceLimited(t *testing.T) {
 }
 
 // TestCompromisedFetcherCannotChangeFiles checks that the seccomp filter prevents the fetcher from changing the mode
-// and times of files, even files that it may read. Landlock does not govern them.
+// and times of files, even files that it may read. Landlock does not restrict such changes.
 func TestCompromisedFetcherCannotChangeFiles(t *testing.T) {
 	dir := t.TempDir()
 	source := filepath.Join(dir, "source")
@@ -201,7 +201,7 @@ func TestCompromisedFetcherCannotChangeFiles(t *testing.T) {
 }
 
 // TestCompromisedFetcherErrorsAreContained checks that error messages of a compromised fetcher are always attributed to
-// its source, and do not decide anything.
+// its source, and never match ErrOptions.
 func TestCompromisedFetcherErrorsAreContained(t *testing.T) {
 	about := "the source cannot be read: read https://git.example.com/x.git: "
 	for said, want := range map[string]string{

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// fixed lists the minimum versions of the dependencies that read git and YAML: those without known advisories, with the
-// latest advisories that required them.
+// fixed lists the lowest versions without known advisories, for the dependencies that read git and YAML. The comments
+// name the latest advisories that these versions fix.
 var fixed = map[string]string{
 	"github.com/go-git/go-git/v5":           "v5.19.2", // CVE-2026-71556, CVE-2026-71557; before: 2026-45022, 2026-45570, 2026-45571, 2026-41506, 2026-34165, 2026-33762, 2026-25934, 2025-21613, 2025-21614, 2023-49568, 2023-49569
 	"github.com/go-git/go-billy/v5":         "v5.9.0",  // CVE-2026-44740, CVE-2026-44973
@@ -21,7 +21,7 @@ var fixed = map[string]string{
 }
 
 // TestDependenciesIncludeSecurityFixes checks that the linked dependencies are at versions that fix all known
-// advisories. "make vuln" checks the database for newer ones.
+// advisories. "make vuln" checks the vulnerability database for newer advisories.
 func TestDependenciesIncludeSecurityFixes(t *testing.T) {
 	content, err := os.ReadFile("../go.mod")
 	if err != nil {

@@ -78,7 +78,7 @@ func TestDescends(t *testing.T) {
 	}
 }
 
-// TestDescendsFetchesHistoryInSteps checks that only as much history is requested as necessary.
+// TestDescendsFetchesHistoryInSteps checks that Descends requests only as much history as it needs.
 func TestDescendsFetchesHistoryInSteps(t *testing.T) {
 	r := newRepository(t)
 	root := r.Declare("a")

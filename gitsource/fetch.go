@@ -24,12 +24,12 @@ var (
 	// ErrSource is matched by errors that report that a source cannot be read: it is unreachable, or the branch, the
 	// path or all content is missing. The previous declarations still apply.
 	ErrSource = errors.New("the source cannot be read")
-	// ErrOptions is matched by errors that report invalid Options: no source can be read with them.
+	// ErrOptions is matched by errors that report invalid Options, which cannot be used to read a source.
 	ErrOptions = errors.New("the options for the source are not valid")
 )
 
-// MissingPathError reports that a path does not exist in a revision. It is based on the source's answers, not on the
-// process that parses the files.
+// MissingPathError reports that a path does not exist in a revision. It is based on answers from the source, not on
+// reports from the process that parses the files.
 type MissingPathError struct {
 	Revision refs.Revision
 	// Path is the missing path: the path to read, or a parent of it.
@@ -43,7 +43,7 @@ func (e MissingPathError) Error() string {
 	return fmt.Sprintf("path %s does not exist in %s", e.Path, e.Revision)
 }
 
-// FetchTimeout limits a Fetch, in addition to its context, if the options set no timeout.
+// FetchTimeout limits a Fetch, in addition to its context, if the options do not set a timeout.
 const FetchTimeout = 2 * time.Minute
 
 // Desired is the content of a source: its revision and declarations.
@@ -87,8 +87,7 @@ func (r *Reader) Fetch(ctx context.Context, o Options) (Desired, error) {
 	})
 }
 
-// fetchHere finds the selected revision and reads it in this process. If it equals unless, in name and hash, it is not
-// read.
+// fetchHere finds the selected revision and reads it in this process. It does not read a revision that equals unless.
 func fetchHere(ctx context.Context, o Options, unless refs.Revision, read filesReader) (refs.Revision, Desired, error) {
 	source, err := open(ctx, o)
 	if err != nil {
@@ -123,7 +122,7 @@ func (r *Reader) remember(o Options, found refs.Revision, d Desired) Desired {
 	return d.Clone()
 }
 
-// Clone returns a copy that shares no mutable data with d.
+// Clone returns a copy that does not share mutable data with d.
 func (d Desired) Clone() Desired {
 	d.Problems = slices.Clone(d.Problems)
 	d.Clusters = slices.Clone(d.Clusters)
@@ -226,12 +225,12 @@ func open(ctx context.Context, o Options) (source, error) {
 // filesReader reads the declarations in the files of a revision.
 type filesReader = func(context.Context, Options, fs.FS, refs.Revision) (Desired, error)
 
-// readFiles reads the files from this process; the parsing itself may run in another one.
+// readFiles reads the files in this process. They may be parsed in a different process.
 func readFiles(ctx context.Context, o Options, files fs.FS, r refs.Revision) (Desired, error) {
 	return readFrom(ctx, o, manifests.Answers(files, o.Limits), r)
 }
 
-// readFrom reads the declarations in the files that tell describes.
+// readFrom reads the declarations in the files of a revision. tell answers questions about the files.
 func readFrom(
 	ctx context.Context, o Options, tell func(manifests.Question) manifests.Answer, r refs.Revision,
 ) (Desired, error) {
@@ -261,7 +260,7 @@ func readCommit(
 	return desired, err
 }
 
-// whyIncomplete returns a suffix for an error: the store's report about objects that it lacks.
+// whyIncomplete returns a suffix for an error message: the store's explanation for missing objects, or "".
 func whyIncomplete(store storer.EncodedObjectStorer) string {
 	if s, ok := store.(interface{ WhyIncomplete() string }); ok && s.WhyIncomplete() != "" {
 		return ": " + s.WhyIncomplete()

@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/gitsource/refs"
 )
 
-// layouts are the layouts in which git stores a repository. Each function creates one from r, which declares the
+// layouts lists the layouts in which git stores a repository. Each function creates one from r, which declares the
 // cluster a, and returns its location.
 var layouts = map[string]func(t *testing.T, r *repository) string{
 	"bare":                 cloned("--bare"),
@@ -164,7 +164,7 @@ func linked() func(*testing.T, *repository) string {
 	}
 }
 
-// makeRelative imitates git worktree add --relative-paths, which exists since git 2.48.
+// makeRelative imitates git worktree add --relative-paths, which was added in git 2.48.
 func makeRelative(t *testing.T, main, worktree string) {
 	t.Helper()
 	dot := filepath.Join(main, ".git", "worktrees", filepath.Base(worktree))
@@ -202,8 +202,8 @@ func TestRepositoryLayoutsAreRead(t *testing.T) {
 	}
 }
 
-// TestUnreadableRepositoriesAreExplained checks that an unreadable repository is reported as an error of the source
-// that names the cause, never as a problem of a file.
+// TestUnreadableRepositoriesAreExplained checks that an unreadable repository is reported as a source error that names
+// the cause, never as a problem with a file.
 func TestUnreadableRepositoriesAreExplained(t *testing.T) {
 	alternates := func(dir string) string { return filepath.Join(dir, ".git", "objects", "info", "alternates") }
 	for name, c := range map[string]struct {
@@ -322,7 +322,7 @@ func TestUnreadableRepositoriesAreExplained(t *testing.T) {
 			r.Git("config", "core.repositoryFormatVersion", "2")
 			return r.Dir
 		}, "apps", `core.repositoryFormatVersion is "2": only 0 and 1 are supported`},
-		"reftable": {func(t *testing.T, r *repository) string { // as git 2.45 lays it out
+		"reftable": {func(t *testing.T, r *repository) string { // the layout of git 2.45
 			dot := filepath.Join(r.Dir, ".git")
 			appendTo(t, filepath.Join(dot, "config"), "[core]\nrepositoryFormatVersion = 1\n[extensions]\nrefStorage = reftable\n")
 			gittest.MustWrite(t, filepath.Join(dot, "HEAD"), "ref: refs/heads/.invalid\n")
@@ -364,8 +364,8 @@ func TestUnreadableRepositoriesAreExplained(t *testing.T) {
 	}
 }
 
-// TestStrayFilesInRefsAreIgnored checks that files that other programs leave below refs are not references, and do not
-// prevent reading the others.
+// TestStrayFilesInRefsAreIgnored checks that files left below refs by other programs are not treated as references, and
+// do not prevent the real references from being read.
 func TestStrayFilesInRefsAreIgnored(t *testing.T) {
 	r := newRepository(t)
 	r.Declare("a")
@@ -375,7 +375,7 @@ func TestStrayFilesInRefsAreIgnored(t *testing.T) {
 	}
 	gittest.MustWrite(t, filepath.Join(heads, "circle"), "ref: refs/heads/circle\n")
 	wantClusters(t, fetched(t, new(Reader), Options{Location: r.Dir, Selector: refs.Selector{Branch: "main"}}), "a")
-	// A branch that has lost its commit is not replaced by an older one.
+	// If a branch's file is empty, its older commit in packed-refs is not used.
 	r.Git("pack-refs", "--all")
 	gittest.MustWrite(t, filepath.Join(heads, "main"), "")
 	wantError(t, Options{Location: r.Dir, Selector: refs.Selector{Branch: "main"}}, ErrSource, "ref file is empty")

@@ -57,7 +57,7 @@ func (l localRepository) read(ctx context.Context, o Options, r refs.Revision, r
 	return readCommit(ctx, o, l, r, read)
 }
 
-// maxCommits is the maximum number of commits of a local repository's history that are read.
+// maxCommits is the maximum number of commits to read from a local repository's history.
 const maxCommits = 1_000_000
 
 func (l localRepository) descends(ctx context.Context, newer, older plumbing.Hash) (bool, error) {
@@ -75,8 +75,8 @@ func (l localRepository) descends(ctx context.Context, newer, older plumbing.Has
 	return descends, nil
 }
 
-// checkLocal returns an error if the selector cannot apply because the directory is not a repository. It does not read
-// the directory's content.
+// checkLocal returns an error if the selector cannot be used because the directory is not a repository. It does not
+// read the directory's content.
 func checkLocal(o Options) error {
 	if isRemote(o.Location) || o.Selector == (refs.Selector{}) {
 		return nil
@@ -91,11 +91,11 @@ func checkLocal(o Options) error {
 	return nil
 }
 
-// directory is a directory that is not a repository, and so has no revisions.
+// directory is a directory that is not a repository and therefore does not have revisions.
 type directory struct{ *os.Root }
 
 func openDirectory(o Options) (source, error) {
-	// checkLocal catches this first, unless something in the directory looks like a repository.
+	// checkLocal returns an error first, unless something in the directory looks like a repository.
 	if o.Selector != (refs.Selector{}) {
 		return nil, sourceErrorf("%s is not a repository: it has no branches, tags or commits", o.Location)
 	}
@@ -110,7 +110,7 @@ func openDirectory(o Options) (source, error) {
 	return directory{root}, nil
 }
 
-// openError returns why the location cannot be opened, and names the location only once.
+// openError returns an error for a location that cannot be opened. It names the location only once.
 func openError(o Options, err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {

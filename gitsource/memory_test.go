@@ -23,8 +23,7 @@ const (
 	childClones = "QUORATE_TEST_CLONES"
 )
 
-// TestMain runs the tests or, in a child process, reads or clones a repository as requested and prints the peak memory
-// use.
+// TestMain runs the tests. In a child process, it instead reads or clones a repository and prints the peak memory use.
 func TestMain(m *testing.M) {
 	if location := os.Getenv(childReads); location != "" {
 		o, err := Options{Location: location}.normalized()
@@ -112,7 +111,7 @@ func TestFetchMemoryIsBounded(t *testing.T) {
 	r.Declare("a")
 	r.addNoise(1, 8, 4<<20)
 	location := r.Serve()
-	const bound = 72 // MiB, including those of the process itself
+	const bound = 72 // MiB, including the process itself
 	ours, naive := peakOf(t, childReads, location), peakOf(t, childClones, location)
 	t.Logf("32 MiB of files: %d MiB, and %d MiB if they are kept in memory", ours, naive)
 	if ours > bound || naive <= bound {

@@ -34,8 +34,8 @@ type Options struct {
 	// CacheDir stores the objects last read from a server, for other processes and later runs. If it is empty, nothing
 	// is stored.
 	CacheDir string
-	// Memory is the number of bytes that the fetcher may use in addition to the program itself. The default is far above
-	// the use that the limits allow.
+	// Memory is the number of bytes that the fetcher may use in addition to the program itself. The default is well
+	// above what a source within its limits can use.
 	Memory int64
 	// Verify specifies what must be signed, and with which keys.
 	Verify Verification
@@ -102,8 +102,8 @@ func (o Options) normalized() (Options, error) {
 	return o, nil
 }
 
-// notText returns the name of a field, v or below it, that holds text that is not UTF-8, or "". Such text would reach
-// the fetcher changed.
+// notText returns the name of a field, either v or a field within it, whose text is not valid UTF-8, or "". JSON
+// encoding would change such text on the way to the fetcher.
 func notText(v reflect.Value, name string) string {
 	switch v.Kind() { //nolint:exhaustive // others hold no text
 	case reflect.String:
@@ -122,7 +122,7 @@ func notText(v reflect.Value, name string) string {
 	return ""
 }
 
-// notTextAmong is notText for the elements of a slice or map.
+// notTextAmong does the same as notText for the elements of a slice or map.
 func notTextAmong(v reflect.Value, name string) string {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		return "" // bytes are sent unchanged

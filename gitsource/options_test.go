@@ -35,8 +35,8 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 	}
 }
 
-// TestOptionsMustBeUTF8 checks that text that is not valid UTF-8 is rejected, because it would reach the fetcher
-// changed.
+// TestOptionsMustBeUTF8 checks that text that is not valid UTF-8 is rejected, because JSON encoding would change it on
+// the way to the fetcher.
 func TestOptionsMustBeUTF8(t *testing.T) {
 	const url = "https://git.example.com/x.git"
 	for want, o := range map[string]Options{

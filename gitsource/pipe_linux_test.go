@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestFetchDoesNotWaitForPipeAsIndex reads a source whose enclosing repository has a named pipe as its index. Fetch ends
-// before its deadline.
+// TestFetchDoesNotWaitForPipeAsIndex checks that Fetch ends before its deadline if the index of the repository that
+// encloses the source is a named pipe.
 func TestFetchDoesNotWaitForPipeAsIndex(t *testing.T) {
 	worktree := t.TempDir()
 	for _, dir := range []string{".git/objects", ".git/refs", "configs/objects", "configs/refs"} {

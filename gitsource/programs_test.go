@@ -33,7 +33,7 @@ func fetchElsewhere(t *testing.T, o Options, environment ...string) string {
 	return found
 }
 
-// TestHelperFetch is run by fetchElsewhere; on its own, it does nothing.
+// TestHelperFetch is run by fetchElsewhere. On its own, it does nothing.
 func TestHelperFetch(t *testing.T) {
 	encoded := os.Getenv("QUORATE_TEST_OPTIONS")
 	if encoded == "" {
@@ -73,7 +73,7 @@ func TestEnvironmentProxiesAreUsed(t *testing.T) {
 }
 
 // TestFetchRunsNoProgram checks that fetching does not run programs, contact an agent or read the home directory, even
-// if the configuration invites it to.
+// if the configuration requests it.
 func TestFetchRunsNoProgram(t *testing.T) {
 	keys := gittest.SSHKeys(t)
 	r := newRepository(t)
@@ -122,7 +122,7 @@ func TestFetchRunsNoProgram(t *testing.T) {
 			t.Errorf("%s: found %s", o.Location, found)
 		}
 	}
-	// A host key that is known only in the home directory is not used.
+	// A host key that is listed only in the home directory is not trusted.
 	if found := fetchElsewhere(t, Options{Location: host.URL(path), Auth: gittest.SSHAuth(t, keys, "person", "")}, environment...); !strings.Contains(found, "ask its administrators") {
 		t.Errorf("found %s", found)
 	}
@@ -134,7 +134,7 @@ func TestFetchRunsNoProgram(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("programs were run: %v, %v", left, err)
 	}
-	// Check that the trap works.
+	// Check that running one of the planted programs leaves a mark.
 	cmd := exec.CommandContext(t.Context(), filepath.Join(programs, "git"))
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)

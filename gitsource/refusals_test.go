@@ -29,14 +29,14 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what is, instead of comparing it with what was wanted")
 
-// refusals holds the exact error texts by what was attempted.
+// refusals holds the exact error messages by the name of the attempt.
 type refusals struct {
 	t     *testing.T
 	texts map[string]string
 	names []string
 }
 
-// call replaces a value that differs between runs by a name.
+// call replaces a value that differs between runs with a name.
 func (r *refusals) call(value, name string) { r.names = append(r.names, value, name) }
 
 func (r *refusals) add(name string, is error, o Options) {
@@ -164,7 +164,7 @@ func (r *refusals) addHTTP() {
 	r.addError("http: timeout", ErrSource, err)
 }
 
-// closed returns an address on which no process listens.
+// closed returns an address at which connections are refused.
 func closed(t *testing.T) string {
 	t.Helper()
 	l := gittest.Listen(t)
@@ -231,7 +231,7 @@ func (r *refusals) addProxies() {
 	}
 }
 
-// socksRefusals adds the refusals of a proxy that requires a password.
+// socksRefusals adds the errors for a SOCKS proxy that requires a password.
 func (r *refusals) socksRefusals() {
 	o := Options{Location: "https://git.example.com/x.git", Proxy: "socks5://" + gittest.NewSOCKS(r.t, closed(r.t))}
 	r.add("proxy by SOCKS wants credentials, https", ErrSource, o)
@@ -372,7 +372,7 @@ func (r *refusals) addSSH() {
 	r.add("ssh: passphrase wrong", ErrOptions, Options{Location: "git@git.example.com:x.git", Auth: locked})
 }
 
-// addHostile adds the refusal of a server that sends some bytes and hangs up.
+// addHostile adds the error for a server that sends the bytes of says and closes the connection.
 func (r *refusals) addHostile(keys, name, says string) {
 	l := gittest.Listen(r.t)
 	go func() {

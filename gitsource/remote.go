@@ -53,7 +53,7 @@ func (r remoteRepository) read(
 	return r.fetch(ctx, o, revision, read, func(needed *cache.Objects) error { return directory.Store(key, needed) })
 }
 
-// fetch fetches a revision and passes the objects that it needed to keep.
+// fetch fetches a revision, reads it, and calls keep with the objects that were read.
 func (r remoteRepository) fetch(
 	ctx context.Context, o Options, revision refs.Revision, read filesReader, keep func(*cache.Objects) error,
 ) (Desired, error) {

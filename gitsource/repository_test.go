@@ -16,7 +16,7 @@ func mustOpen(t *testing.T, dir string) *git.Repository {
 	return repo
 }
 
-// store stores an object in a repository without checking it.
+// store stores an object in a repository without checking the object.
 func store(t *testing.T, repo *git.Repository, o interface {
 	Encode(plumbing.EncodedObject) error
 }) plumbing.Hash {

@@ -20,8 +20,8 @@ import (
 	"quorate.dev/quorate/gitsource/refs"
 )
 
-// TestLinksAreNotFollowed checks that symbolic links and submodules are not followed. Below the path, they are reported
-// as problems, and the path itself cannot lead through them.
+// TestLinksAreNotFollowed checks that symbolic links and submodules are not followed. They are reported as problems if
+// they are below the path, and as an error if the path names a link or a submodule.
 func TestLinksAreNotFollowed(t *testing.T) {
 	r := newRepository(t)
 	r.Write("secret/a.yaml", gittest.ClusterNamed("secret"))
@@ -98,7 +98,7 @@ func TestTreeImplementsFS(t *testing.T) {
 	}
 }
 
-// unusual are names that git can store but that a file system, a terminal or a report may not accept.
+// unusual lists names that git can store but that a file system, a terminal or a report may not accept.
 var unusual = []string{
 	"..", ".", "a/b", "/etc", `a\b`, "a\nb", "Icon\r", "\x1b[31m", "caf\xe9", "\xff", ".git", ".GIT", "git~1", "GIT~1", ".git. ",
 	".git::$INDEX_ALLOCATION", "a\u200cb", strings.Repeat("long", 2000),
@@ -128,7 +128,7 @@ func (r *repository) withEntries(t *testing.T, dir string, added ...gitobject.Tr
 	return store(t, repo, commit).String()
 }
 
-// TestUnusualFileNamesMatterOnlyIfRead checks that an unusual name matters only if a file of that name would be read.
+// TestUnusualFileNamesMatterOnlyIfRead checks that an unusual name matters only if a file with that name would be read.
 func TestUnusualFileNamesMatterOnlyIfRead(t *testing.T) {
 	r := newRepository(t)
 	r.Write("apps/a.yaml", gittest.ClusterNamed("a"))
@@ -193,7 +193,7 @@ func TestUnusualFileNamesInPlainDirectory(t *testing.T) {
 	gittest.MustWrite(t, filepath.Join(dir, "a.yaml"), gittest.ClusterNamed("a"))
 	for _, name := range []string{`a\b`, "Icon\r", "caf\xe9", "git~1", ".git"} {
 		gittest.MustWrite(t, filepath.Join(dir, name), "x")
-		if name == ".git" { // as file managers leave it, in a directory below
+		if name == ".git" { // in a subdirectory, as file managers leave it
 			if err := errors.Join(os.Remove(filepath.Join(dir, name)), os.MkdirAll(filepath.Join(dir, "below", name), 0o700)); err != nil {
 				t.Fatal(err)
 			}

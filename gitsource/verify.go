@@ -23,7 +23,7 @@ type Verification struct {
 	Keys signature.Keys
 }
 
-// normalized checks that the selected revision can be verified.
+// normalized sets the default mode, and checks that the selected revision can be verified.
 func (v Verification) normalized(s refs.Selector) (Verification, error) {
 	if v.Mode == "" && !v.Keys.Empty() {
 		v.Mode = signature.Commit
@@ -100,7 +100,7 @@ func (v Verification) verifyTag(raw []byte, name string, now time.Time) (signers
 	return signers, commit, err
 }
 
-// rawObject returns an object as git stores it.
+// rawObject returns the type and the raw content of an object.
 func rawObject(store storer.EncodedObjectStorer, hash string) (plumbing.ObjectType, []byte, error) {
 	object, err := store.EncodedObject(plumbing.AnyObject, plumbing.NewHash(hash))
 	if err != nil {
@@ -119,9 +119,9 @@ func contentOf(object plumbing.EncodedObject) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// hashedObjects returns only objects whose content matches the requested hash. A signature covers the hash of a tree,
-// not its files, so it is only as reliable as the hashes. Objects from a server are checked on arrival; without this
-// check, objects in a local repository would be trusted as they are.
+// hashedObjects is a store that returns only objects whose content matches the requested hash. A signature covers the
+// hash of a tree, not its files, so it is only as reliable as the hashes. Objects from a server are checked on arrival;
+// without this check, objects in a local repository would be trusted without verification.
 type hashedObjects struct{ storer.EncodedObjectStorer }
 
 // EncodedObject returns an object, or an error if its content does not match its hash.

@@ -43,7 +43,7 @@ func (s signer) armored(t testing.TB, payload string) string {
 	return string(sshsig.Armor(signature))
 }
 
-// keys returns its public key, as loaded from a mounted Secret.
+// keys returns the signer's public key, loaded from a file as from a mounted Secret.
 func (s signer) keys(t testing.TB) signature.Keys {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "a.sshpub")
@@ -81,7 +81,7 @@ func (r *repository) raw(kind, name string) string {
 	return string(raw)
 }
 
-// declareSigned commits a cluster of that name, signed, and returns the commit.
+// declareSigned creates a signed commit that declares a cluster with the given name, and returns the commit.
 func (r *repository) declareSigned(s signer, name string) string {
 	r.T.Helper()
 	raw := r.raw("commit", r.Declare(name))
@@ -101,8 +101,8 @@ func (r *repository) tagSigned(s signer, tag, kind, name string) string {
 	return hash
 }
 
-// signedRevisions returns a repository with signed and unsigned revisions. The cluster in each is named after how it is
-// signed.
+// signedRevisions returns a repository with signed and unsigned revisions. The cluster in each revision is named after
+// the kind of signature.
 func signedRevisions(t testing.TB) (r *repository, trusted, stranger signer) {
 	t.Helper()
 	r, trusted, stranger = newRepository(t), newSigner(t, 1), newSigner(t, 2)
@@ -197,7 +197,7 @@ func TestPlainDirectoryCannotBeVerified(t *testing.T) {
 }
 
 // TestSignedTagMustNameCommit checks that the target of a tag with a trusted signature is still checked: it must be a
-// commit, whatever the tag claims.
+// commit, regardless of the type in the tag.
 func TestSignedTagMustNameCommit(t *testing.T) {
 	r, trusted := newRepository(t), newSigner(t, 1)
 	r.Declare("a")
@@ -245,8 +245,7 @@ func TestVerifiedObjectsMustMatchTheirHashes(t *testing.T) {
 	}
 }
 
-// wantForged requires an error or a problem that names the object, because an unreadable file is a problem of the
-// source.
+// wantForged requires either an error or a problem that names the object. An unreadable file is reported as a problem.
 func wantForged(t testing.TB, o Options, hash string) {
 	t.Helper()
 	desired, err := Fetch(t.Context(), o)
@@ -276,7 +275,8 @@ func deflated(t testing.TB, kind, content string) []byte {
 	return b.Bytes()
 }
 
-// TestCommitHashSelectsNoTag checks that a commit hash selects only a commit, not a tag: tags have their own hashes.
+// TestCommitHashSelectsNoTag checks that Selector.Commit selects only commits: the hash of an annotated tag is
+// rejected.
 func TestCommitHashSelectsNoTag(t *testing.T) {
 	r := newRepository(t)
 	commit := r.Declare("a")

@@ -23,11 +23,11 @@ import (
 
 const (
 	monitoring = "../../deploy/monitoring/"
-	// length is the simulated time, and step the evaluation interval.
+	// length is the simulated time, and step is the evaluation interval.
 	length, step = 3 * time.Hour, time.Minute
 )
 
-// well is a healthy fleet of one cluster, as series with one value per minute.
+// well contains the series of a healthy fleet of one cluster, with one value per minute.
 var well = map[string]string{
 	`quorate_last_pass_timestamp_seconds{}`:                                                       `0+60x180`,
 	`quorate_last_pass_outcome{outcome="error"}`:                                                  `0x180`,
@@ -59,8 +59,8 @@ var well = map[string]string{
 	`up{namespace="shop",name="a",pod="a-0",container="etcd",endpoint="metrics"}`:                 `1x180`,
 }
 
-// cases are problems that occur one hour after the start, with the expected alerts and the minutes in which they start
-// firing, or none.
+// cases lists problems that occur one hour after the start. want contains the expected alerts, if any, each with the
+// minute in which it starts firing.
 var cases = []struct {
 	name   string
 	series map[string]string // replaces healthy series
@@ -137,7 +137,7 @@ var cases = []struct {
 	{"a member is not scraped", map[string]string{`up{namespace="shop",name="a",pod="a-0",container="etcd",endpoint="metrics"}`: `1x60 0x120`}, []string{"EtcdMemberNotScraped 71 shop/a pod=a-0"}},
 }
 
-// rules returns the rules of the PrometheusRule, as Prometheus reads them.
+// rules returns the rules in the PrometheusRule, as parsed by Prometheus.
 func rules(t *testing.T) []rulefmt.Rule {
 	t.Helper()
 	text, err := os.ReadFile(monitoring + "prometheusrule.yaml")
@@ -163,7 +163,7 @@ func rules(t *testing.T) []rulefmt.Rule {
 	return list
 }
 
-// TestAlerts: each alert fires at the right time and with the right labels, and in no other case.
+// TestAlerts checks that each alert fires at the right time with the right labels, and does not fire otherwise.
 func TestAlerts(t *testing.T) {
 	all, raised := rules(t), map[string]bool{}
 	for _, c := range cases {
@@ -187,7 +187,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// alerts returns the sorted alerts that these series cause, each with the minute in which it starts firing.
+// alerts returns a sorted list of the alerts caused by series, each with the minute in which it starts firing.
 func alerts(t *testing.T, all []rulefmt.Rule, series map[string]string) []string {
 	t.Helper()
 	storage := promqltest.LoadedStorage(t, loading(series))
@@ -229,7 +229,7 @@ func loading(series map[string]string) string {
 	return load.String()
 }
 
-// recorded returns an expression in which the names of recording rules are replaced by their expressions.
+// recorded returns expr with the names of recording rules replaced by their expressions.
 func recorded(all []rulefmt.Rule, expr string) string {
 	for _, r := range all {
 		if r.Record != "" {
@@ -239,7 +239,7 @@ func recorded(all []rulefmt.Rule, expr string) string {
 	return expr
 }
 
-// firing returns the minute in which a series has existed without a gap for the duration of after.
+// firing returns the first minute by which a series has existed without a gap for the duration after.
 func firing(s promql.Series, after time.Duration) (minute int64, is bool) {
 	var since, last int64 = -1, -1
 	for _, p := range s.Floats {
@@ -277,7 +277,7 @@ var (
 	heading    = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
 
-// known returns the existing metrics: Quorate's, those of every version of etcd, and Prometheus' own.
+// known returns the existing metrics: Quorate's metrics, etcd's metrics, and Prometheus' own metric.
 func known(t *testing.T) map[string]bool {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/reference/metrics.md")
@@ -301,7 +301,7 @@ func known(t *testing.T) map[string]bool {
 	return of
 }
 
-// unknown returns the metrics in an expression that do not exist.
+// unknown returns the metrics in expr that do not exist.
 func unknown(t *testing.T, known map[string]bool, expr string) []string {
 	t.Helper()
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
@@ -318,8 +318,8 @@ func unknown(t *testing.T, known map[string]bool, expr string) []string {
 	return list
 }
 
-// TestRulesNameMetricsThatThereAre: rules and recording rules only use existing metrics, and each alert has a
-// description and a runbook link.
+// TestRulesNameMetricsThatThereAre checks that alerting rules and recording rules use only existing metrics, and that
+// each alert has a description and a runbook link.
 func TestRulesNameMetricsThatThereAre(t *testing.T) {
 	runbook, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 )
 
-// dashboard holds the tested parts of a dashboard.
+// dashboard contains the tested fields of a dashboard.
 type dashboard struct {
 	UID        string
 	Templating struct {
@@ -27,8 +27,8 @@ type dashboard struct {
 
 var labelValues = regexp.MustCompile(`^label_values\((.*), \w+\)$`)
 
-// TestDashboards: each query can be parsed, uses existing metrics, and returns data for a healthy fleet, both in a
-// single Kubernetes cluster, which has no name, and in one of several.
+// TestDashboards checks that each query can be parsed, uses existing metrics, and returns data for a healthy fleet. It
+// tests a single Kubernetes cluster, which has no name, and one of several Kubernetes clusters.
 func TestDashboards(t *testing.T) {
 	files, err := filepath.Glob(monitoring + "dashboards/*.json")
 	if err != nil || len(files) != 2 {
@@ -60,8 +60,8 @@ const more = `
   etcd_mvcc_db_total_size_in_bytes{namespace="shop",name="a",pod="a-0"} 1x180
 `
 
-// queryAll requires that each query of each dashboard returns data from these series, with the given value for the
-// Kubernetes cluster.
+// queryAll requires that each query of each dashboard returns data from series. kubernetes is the value of the
+// variable $kubernetes.
 func queryAll(t *testing.T, files []string, series, kubernetes string) {
 	t.Helper()
 	storage := promqltest.LoadedStorage(t, series)

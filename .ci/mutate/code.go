@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// pick calls one of the functions in beside for values of that type.
+// pick returns a call to one of the functions in beside, instantiated for type t.
 func (m *mutator) pick(function string, t types.Type, args ...ast.Expr) ast.Expr {
 	if isUntyped(t) {
 		t = types.Default(t)
@@ -26,13 +26,14 @@ func (m *mutator) pick(function string, t types.Type, args ...ast.Expr) ast.Expr
 	return call("mutant_"+function+"["+strings.TrimPrefix(name, ".")+"]", args...)
 }
 
-// imported returns an import declaration, for mutants in a file that uses types of a package without naming them.
+// imported returns an import declaration. A mutant needs the import if its file uses types of the package without
+// naming them.
 func imported(path string) ast.Decl {
 	return &ast.GenDecl{Tok: token.IMPORT,
 		Specs: []ast.Spec{&ast.ImportSpec{Path: &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(path)}}}}
 }
 
-// beside is the file with the functions that the rewritten code calls.
+// beside is the template of the file with the functions that the rewritten code calls.
 const beside = `package %s
 
 import (

@@ -1,11 +1,11 @@
-// Command mutate changes a package in one place at a time, each change being a mutant, and reports the changes that the
-// tests do not detect.
+// Command mutate changes a package in one place at a time, and reports the changes that the tests do not detect. Each
+// change is called a mutant.
 //
 //	go run ./.ci/mutate [-only REGEXP] [-stages FIRST-LAST] [-list] DIRECTORY
 //
-// All mutants are compiled into one test binary and selected by number in the variable MUTANT, so that a mutant costs a
-// test run but not a build. Tests run in stages, cheap ones first, and a mutant that one stage kills is not run again.
-// See mutants.go for the kinds of mutants.
+// All mutants are compiled into one test binary. The environment variable MUTANT selects one of them by number, so
+// that each mutant costs a test run but not a build. Tests run in stages, the cheapest first, and a mutant that is
+// killed in one stage is not run again. See mutants.go for the kinds of mutants.
 package main
 
 import (

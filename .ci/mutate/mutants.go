@@ -12,15 +12,15 @@ import (
 	"golang.org/x/tools/go/ast/astutil"
 )
 
-// The mutants are chosen so that a test that kills one does not necessarily kill another:
+// The mutants are chosen so that a test that kills one mutant does not necessarily kill another:
 //
-//   - each condition is always false, and always true, so that a guard, an early return or a
+//   - each condition is replaced by false, and by true, so that a guard, an early return or a
 //     case never applies, or always applies;
 //   - each side of an && or || is removed, which also distinguishes the operators;
 //   - each bound is moved: < becomes <=;
 //   - each number is increased, and decreased, by one; + becomes -, min becomes max;
-//   - each assignment, call, break and continue is removed, and each case of a type switch; a
-//     constant in a case never matches.
+//   - each assignment, call, break, continue and type switch case is removed; a constant in a
+//     case never matches.
 //
 // All mutants are expressions that check the number of the active mutant, so that they can coexist in the code.
 
@@ -44,8 +44,8 @@ type mutator struct {
 	imports map[string]string // name by path
 	missing []string          // paths of packages that only mutants need
 	cases   map[ast.Expr]bool // expressions in the cases of a switch with a tag
-	// spans holds the start and end of nodes in the original source, because the mutants inside them have no positions
-	// there.
+	// spans holds the start and end of each node in the original source, because mutants inside a node have no
+	// position in that source.
 	spans map[ast.Node][2]token.Position
 }
 
@@ -104,7 +104,7 @@ func (m *mutator) variable(d *ast.GenDecl) bool {
 			numbers = numbers && n.Type == nil && len(n.Values) > 0
 		case *ast.BasicLit:
 			numbers = numbers && n.Kind == token.INT
-		case *ast.CallExpr: // a sentinel of some type
+		case *ast.CallExpr: // a typed constant, such as a sentinel
 			numbers = false
 		}
 		return true
@@ -122,7 +122,7 @@ func (m *mutator) variable(d *ast.GenDecl) bool {
 	return true
 }
 
-// settle gives the value of an untyped constant the type that the constant is used as.
+// settle gives the value of an untyped constant the type with which the constant is used.
 func (m *mutator) settle(name *ast.Ident, value ast.Expr) {
 	for use, object := range m.info.Uses {
 		if object != m.info.Defs[name] {
@@ -171,7 +171,8 @@ func (m *mutator) visit(c *astutil.Cursor) {
 	}
 }
 
-// end lets a function compile regardless of the statements removed from it.
+// end appends a panic to a function that does not end with a return statement, so that the function compiles even if a
+// mutant removes statements.
 func (m *mutator) end(signature *ast.FuncType, body *ast.BlockStmt) {
 	if signature.Results == nil || body == nil || len(body.List) == 0 {
 		return

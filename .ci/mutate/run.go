@@ -19,15 +19,16 @@ type stage struct {
 	dir    string
 	args   []string
 	binary string
-	// limit is the maximum time of the run, after which it counts as endless. It is based on the time without a mutant.
+	// limit is the maximum duration of the run; a longer run counts as an infinite loop. It is based on the duration
+	// without a mutant.
 	limit time.Duration
 }
 
-// slow are the tests of small worlds, which take longer than all the others together.
+// slow matches the tests of small worlds, which take longer than all other tests together.
 const slow = "TestEverySmallWorld|TestEveryRoadOfSmallWorlds|TestEachLeaderIsAskedOnce"
 
-// stagesOf returns the tests that may kill a mutant of a package: its stories, its other fast tests, the paths in the
-// package simulate next to it, the smallest worlds, and then everything.
+// stagesOf returns the stages for a package: its stories, its other fast tests, the paths in the neighboring package
+// simulate, the smallest worlds, and finally all tests.
 func stagesOf(dir string) []stage {
 	stages := []stage{
 		{name: "stories", dir: dir, args: []string{"-test.run", "^TestStories$"}},
@@ -42,8 +43,8 @@ func stagesOf(dir string) []stage {
 		stage{name: "small worlds", dir: dir})
 }
 
-// run runs the tests with a mutant, or without one if the number is 0. It reports whether they failed, and returns
-// their output.
+// run runs the tests with the given mutant, or without a mutant if number is 0. It reports whether the tests failed,
+// and returns their output.
 func (s stage) run(ctx context.Context, number int) (failed bool, said []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
@@ -58,7 +59,7 @@ func (s stage) run(ctx context.Context, number int) (failed bool, said []byte, e
 	return false, said, err
 }
 
-// kill runs the stages on the mutants, and returns those that survive all stages.
+// kill runs the stages on the mutants, and returns the mutants that survive all stages.
 func kill(ctx context.Context, stages []stage, mutants []mutant, parallel int, out io.Writer) ([]mutant, error) {
 	for _, s := range stages {
 		if len(mutants) == 0 {

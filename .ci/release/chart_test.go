@@ -49,7 +49,8 @@ func values(o deploy.Options) object {
 	return v
 }
 
-// template renders the chart as "helm install" would apply it to that namespace, or returns why it is rejected.
+// template renders the chart as "helm install" would apply it to namespace, or returns an error if values are
+// rejected.
 func template(t *testing.T, c *chart.Chart, namespace string, values object) (map[string]object, error) {
 	t.Helper()
 	release := common.ReleaseOptions{Name: "any", Namespace: namespace, Revision: 1, IsInstall: true}
@@ -70,7 +71,8 @@ func template(t *testing.T, c *chart.Chart, namespace string, values object) (ma
 	return objects(t, texts...), nil
 }
 
-// kustomized renders the same from deploy, without the namespace, which must exist before a release is installed.
+// kustomized renders the same objects with package deploy. It omits the namespace, which must exist before a release
+// is installed.
 func kustomized(t *testing.T, o deploy.Options) map[string]object {
 	t.Helper()
 	texts, err := deploy.Render(o)
@@ -86,7 +88,7 @@ func kustomized(t *testing.T, o deploy.Options) map[string]object {
 	return all
 }
 
-// combinations returns all modes with all options.
+// combinations returns every mode with every combination of options.
 func combinations() []deploy.Options {
 	var all []deploy.Options
 	for _, mode := range deploy.Modes() {
@@ -103,7 +105,7 @@ func combinations() []deploy.Options {
 				if is(3) {
 					o.Args = []string{"--max-deletions=3", "--namespace", "shop"}
 				}
-				if source == deploy.Cluster { // without a repository, its settings are empty
+				if source == deploy.Cluster { // without a repository, the repository settings are empty
 					if o.Branch, o.Path = "", ""; o.Private {
 						continue
 					}
@@ -115,7 +117,8 @@ func combinations() []deploy.Options {
 	return all
 }
 
-// The chart has the same objects as the kustomizations, in every mode and with all options.
+// TestChartIsWhatIsInstalled checks that the chart has the same objects as the kustomizations, in every mode and with
+// all options.
 func TestChartIsWhatIsInstalled(t *testing.T) {
 	c := load(t)
 	for _, o := range combinations() {
@@ -129,7 +132,8 @@ func TestChartIsWhatIsInstalled(t *testing.T) {
 	}
 }
 
-// In a different namespace, the objects are the same and do not mention the default namespace.
+// TestChartInAnotherNamespace checks that the objects in a different namespace are the same and do not mention the
+// default namespace.
 func TestChartInAnotherNamespace(t *testing.T) {
 	o := deploy.Options{Mode: deploy.Loop, Image: "quorate", Source: "https://git.example.com/fleet.git", NetworkPolicy: true}
 	texts, err := deploy.Render(o)
@@ -148,7 +152,7 @@ func TestChartInAnotherNamespace(t *testing.T) {
 	requireSame(t, got, want)
 }
 
-// hostile are values that an attacker might choose, or that YAML treats specially.
+// hostile lists values that an attacker might choose, or that YAML treats specially.
 var hostile = []string{
 	`'quoted'`, `"quoted"`, `'`, `"`, `''`, "`", `\`, `\n`, `\"`, ` `, ` space `, `a: b`, `a #b`, `#`, `- a`, `{`, `{}`, `[]`, `*a`, `&a`, `!a`,
 	`|`, `>`, `%`, `@`, `~`, `null`, `true`, `yes`, `1`, `1.10`, `1e3`, `0x1f`, `2020-01-01`, `---`, `...`, `=`, `<<`, `,`,
@@ -158,10 +162,10 @@ var hostile = []string{
 	"a\nb", "a\n---\nkind: Secret", "\ta", "a\rb", "\x00", "\x1b[1m", "\x7f", "\u0085", "\u2028", "\u2029", "\ufeff", "\ufffe",
 }
 
-// refused are characters that values must not contain: they end a line in YAML or are not allowed in it.
+// refused lists characters that values must not contain, because they end a line in YAML or are not allowed in YAML.
 const refused = "\n\t\r\x00\x1b\x7f\u0085\u2028\u2029\ufeff\ufffe"
 
-// Each value is unchanged in the objects, or the schema rejects it.
+// TestHostileValues checks that each value either appears unchanged in the objects or is rejected by the schema.
 func TestHostileValues(t *testing.T) {
 	c := load(t)
 	for _, h := range hostile {
@@ -195,7 +199,7 @@ func requireRefused(t *testing.T, c *chart.Chart, o deploy.Options) {
 	}
 }
 
-// Values that cannot work are rejected, and the error names the value.
+// TestSchema checks that values that cannot work are rejected, and that the error names the value.
 func TestSchema(t *testing.T) {
 	c := load(t)
 	good := func() object { return object{"image": "quorate", "source": "https://git.example.com/fleet.git"} }
@@ -246,8 +250,8 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// A URL with a password is rejected, because anyone who may read a ConfigMap or a Deployment could see it. The error
-// does not repeat it.
+// TestCredentials checks that a URL with a password is rejected, because anyone who may read a ConfigMap or Deployment
+// could see the password. The error must not repeat the password.
 func TestCredentials(t *testing.T) {
 	c := load(t)
 	for _, url := range []string{"https://u:s3cret@git.example.com/a", "HTTPS://s3cret@git.example.com/a", "http://u:s3,cret@git.example.com/a", "ssh://u:s3cret@git.example.com/a"} {
@@ -267,8 +271,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// The namespace is created manually, with the labels that it has in deploy/base: clusters with a NetworkPolicy identify
-// Quorate by one of them.
+// TestNamespaceIsLabelled checks that the documentation tells users to create the namespace with the labels in
+// deploy/base. Clusters with a NetworkPolicy identify Quorate by one of these labels.
 func TestNamespaceIsLabelled(t *testing.T) {
 	texts, err := deploy.Render(deploy.Options{Mode: deploy.Loop, Image: "quorate", Source: deploy.Cluster})
 	if err != nil {
@@ -290,7 +294,8 @@ func TestNamespaceIsLabelled(t *testing.T) {
 	}
 }
 
-// Every value is in the schema and in values.yaml, and the schema lists the existing modes.
+// TestValuesAreAll checks that every value is in the schema and in values.yaml, and that the schema lists the existing
+// modes.
 func TestValuesAreAll(t *testing.T) {
 	c := load(t)
 	var schema struct {
@@ -311,7 +316,7 @@ func TestValuesAreAll(t *testing.T) {
 	}
 }
 
-// The chart contains the generated definition; "make generate" copies it.
+// TestDefinition checks that the chart contains the generated CustomResourceDefinition, which "make generate" copies.
 func TestDefinition(t *testing.T) {
 	copied, err := os.ReadFile(chartDir + "/files/etcdclusters.yaml")
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"quorate.dev/quorate/sandbox/image"
 )
 
-// image writes an image for all Linux architectures as an OCI layout archive, with its SBOM, and returns its digest, by
-// which registries identify it.
+// image writes an image for all Linux architectures as an OCI layout archive, and its SBOM. It returns the digest by
+// which registries identify the image.
 func (r *release) image() (string, error) {
 	programs := map[string]string{}
 	var infos []*debug.BuildInfo
@@ -55,7 +55,8 @@ func (r *release) image() (string, error) {
 	return digest.String(), nil
 }
 
-// index returns the image with a program for each architecture, like "make image" but for more than one.
+// index returns an image with a program for each architecture. The target "make image" does the same for a single
+// architecture.
 func (r *release) index(programs map[string]string) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range platforms() {
@@ -83,7 +84,7 @@ func (r *release) index(programs map[string]string) (v1.ImageIndex, error) {
 	}).(v1.ImageIndex), nil
 }
 
-// archive writes the layout of the image as a tar file for skopeo, ctr, docker and kind.
+// archive writes the OCI layout of the image as a tar file for skopeo, ctr, docker and kind.
 func (r *release) archive(index v1.ImageIndex) (err error) {
 	dir, err := os.MkdirTemp(r.out, "layout-")
 	if err != nil {
@@ -106,7 +107,7 @@ func (r *release) archive(index v1.ImageIndex) (err error) {
 	return errors.Join(r.tar(file, os.DirFS(dir)), file.Close())
 }
 
-// tar writes the files in the order of their names, with the time of the commit.
+// tar writes the files sorted by name, with the commit time.
 func (r *release) tar(to io.Writer, files fs.FS) error {
 	archive := tar.NewWriter(to)
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {

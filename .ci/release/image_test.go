@@ -18,7 +18,7 @@ import (
 	"github.com/spdx/tools-golang/spdxlib"
 )
 
-// The image has a program for each Linux architecture, and is reproducible.
+// TestImage checks that the image has a program for each Linux architecture and is reproducible.
 func TestImage(t *testing.T) {
 	var digests, sums []string
 	for range 2 {
@@ -57,7 +57,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestImageSBOM: the SBOM lists the files in the image of each architecture, with their checksums, and no other files.
+// TestImageSBOM checks that the SBOM lists exactly the files in the image for each architecture, with their checksums.
 func TestImageSBOM(t *testing.T) {
 	r := newRelease(t)
 	programs := map[string]string{}
@@ -121,7 +121,7 @@ func filesOf(document *v2_3.Document, p *v2_3.Package) (files []*v2_3.File) {
 	return files
 }
 
-// requireFiles requires that a list names the files of an image, including its program.
+// requireFiles requires that files lists exactly the files in an image, including the program, with their checksums.
 func requireFiles(t *testing.T, image v1.Image, files []*v2_3.File) {
 	t.Helper()
 	var names []string

@@ -13,7 +13,7 @@ import (
 )
 
 // install writes a manifest that kubectl can apply unchanged: a loop over the custom resources in the cluster. Other
-// modes and sources need "quorate install", the chart, or overlays of deploy.
+// modes and sources require "quorate install", the chart, or an overlay of deploy.
 func (r *release) install(image string) error {
 	objects, err := deploy.Render(deploy.Options{Mode: deploy.Loop, Image: image, Source: deploy.Cluster})
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/deploy"
 )
 
-// The chart archive has the version and the image of the release, can be rendered with only a source, and is
-// reproducible.
+// TestChartOfARelease checks that the chart archive has the version and image of the release, can be rendered with
+// only a source, and is reproducible.
 func TestChartOfARelease(t *testing.T) {
 	const image = "registry.example.com/quorate:v1.2.3@sha256:1234"
 	var archives [][]byte
@@ -42,7 +42,7 @@ func TestChartOfARelease(t *testing.T) {
 	requireSame(t, got, kustomized(t, deploy.Options{Mode: deploy.CronJob, Image: image, Source: source}))
 }
 
-// The manifest that can be applied unchanged runs the image of the release.
+// TestInstall checks that install.yaml runs the image of the release.
 func TestInstall(t *testing.T) {
 	const image = "registry.example.com/quorate:v1.2.3@sha256:1234"
 	r := newRelease(t)

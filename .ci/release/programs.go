@@ -49,14 +49,15 @@ func (r *release) program(ctx context.Context, p platform) error {
 	return r.writeSBOM(r.name(p.suffix()), "APPLICATION", sum, info)
 }
 
-// fetching returns the settings that control which Go is used and where it downloads modules from.
+// fetching returns the names of the settings that control which Go version is used and where Go downloads modules
+// from.
 func fetching() []string {
 	return []string{"GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOINSECURE", "GOAUTH", "GOPATH",
 		"GOMODCACHE", "GOCACHE", "GOTOOLCHAIN"}
 }
 
-// environment returns the environment of a build. Settings from "go env -w" also apply to empty variables, so they are
-// disabled, except for the download settings.
+// environment returns the environment of a build. Settings from "go env -w" override empty variables, so all of them
+// except the download settings are disabled.
 func environment(ctx context.Context, p platform) ([]string, error) {
 	said, err := exec.CommandContext(ctx, "go", append([]string{"env"}, fetching()...)...).Output()
 	if err != nil {

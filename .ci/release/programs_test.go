@@ -12,8 +12,9 @@ import (
 	"github.com/spdx/tools-golang/spdxlib"
 )
 
-// Two clones of a commit in different directories produce the same program, regardless of the environment's build
-// settings, and the program knows its version. Its SBOM lists the modules that Go reports.
+// TestProgramsAreTheSame checks that two clones of a commit in different directories produce the same program,
+// regardless of the environment's build settings. It also checks that the program reports its version, and that the
+// SBOM lists the modules that Go reports.
 func TestProgramsAreTheSame(t *testing.T) {
 	t.Setenv("GOFLAGS", "-race")
 	t.Setenv("GOAMD64", "v3")
@@ -54,7 +55,8 @@ func TestProgramsAreTheSame(t *testing.T) {
 	}
 }
 
-// Settings from "go env -w" do not change the programs, but still control where modules are downloaded from.
+// TestSettingsOfGo checks that settings from "go env -w" do not change the programs, but still control where modules
+// are downloaded from.
 func TestSettingsOfGo(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "env")
 	if err := os.WriteFile(file, []byte("GOFLAGS=-tags=mine\nGOEXPERIMENT=arenas\nGOPROXY=https://proxy.example.com\n"), 0o600); err != nil {
@@ -74,7 +76,7 @@ func TestSettingsOfGo(t *testing.T) {
 	}
 }
 
-// requireListed requires that a list has exactly the modules of a program that Go's own command prints.
+// requireListed requires that list contains exactly the modules that "go version -m" prints for program.
 func requireListed(t *testing.T, program, list string) {
 	t.Helper()
 	want := map[string]bool{}
@@ -124,7 +126,7 @@ func requireListed(t *testing.T, program, list string) {
 	}
 }
 
-// "make build" builds with the same flags.
+// TestMakefileBuildsTheSame checks that "make build" uses the same flags.
 func TestMakefileBuildsTheSame(t *testing.T) {
 	for _, want := range []string{
 		"TAGS    := -tags disable_grpc_modules\n", `$(GO) build -trimpath $(TAGS) -ldflags "-s -w -X main.release=$(VERSION)"`,

@@ -33,7 +33,7 @@ func readFile(t *testing.T, name string) string {
 	return string(text)
 }
 
-// newRelease returns a release in a temporary directory; the test creates its files.
+// newRelease returns a release with an empty temporary directory. The test creates the files.
 func newRelease(t *testing.T) *release {
 	return &release{
 		version: "v1.2.3", repository: "registry.example.com/quorate", root: root, out: t.TempDir(),
@@ -41,7 +41,7 @@ func newRelease(t *testing.T) *release {
 	}
 }
 
-// A directory with other files is not deleted.
+// TestClear checks that a directory with other files is not deleted.
 func TestClear(t *testing.T) {
 	r := newRelease(t)
 	keep := filepath.Join(r.out, "keep")

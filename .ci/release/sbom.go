@@ -17,7 +17,7 @@ import (
 
 const unsaid = "NOASSERTION"
 
-// writeSBOM writes the SBOM of a file of the release as SPDX 2.3, from the build information of its programs.
+// writeSBOM writes the SBOM of a file in the release as SPDX 2.3, based on the build information of its programs.
 func (r *release) writeSBOM(name, purpose, sum string, programs ...*debug.BuildInfo) error {
 	document := r.sbom(name, purpose, sum, programs)
 	document.Packages[0].PackageFileName = name

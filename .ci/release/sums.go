@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// sumsFile lists the checksum of every other file, in the format of sha256sum, so that signing it signs all of them.
+// sumsFile lists the checksums of all other files in sha256sum format, so that signing it signs all files.
 const sumsFile = "SHA256SUMS"
 
 // sumOf returns the checksum of a file.
@@ -29,7 +29,7 @@ func sumOf(file string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// sums returns the lines for the files in a directory.
+// sums returns the checksum lines for the files in a directory.
 func sums(dir string) ([]string, error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -37,7 +37,7 @@ func sums(dir string) ([]string, error) {
 	}
 	var lines []string
 	for _, file := range files {
-		if file.Name() == sumsFile || strings.HasPrefix(file.Name(), sumsFile+".") { // its signatures
+		if file.Name() == sumsFile || strings.HasPrefix(file.Name(), sumsFile+".") { // the checksums or a signature
 			continue
 		}
 		sum, err := sumOf(filepath.Join(dir, file.Name()))
@@ -61,7 +61,7 @@ func writeSums(dir string) error {
 	return nil
 }
 
-// checkSums reads all files again, and reports those that differ, are missing, or are not listed.
+// checkSums reads all files again, and reports files that differ, are missing, or are not listed.
 func checkSums(dir string) error {
 	text, err := os.ReadFile(filepath.Join(dir, sumsFile))
 	if err != nil {

@@ -28,7 +28,7 @@ func (r *release) check(ctx context.Context) error {
 	return errors.Join(err, r.checkTree(ctx), r.checkTag(ctx))
 }
 
-// learn reads the commit from git.
+// learn reads the commit and its time from git.
 func (r *release) learn(ctx context.Context) error {
 	said, err := r.git(ctx, "show", "--no-patch", "--format=%H %ct", "HEAD")
 	if err != nil {
@@ -54,8 +54,8 @@ func (r *release) checkTree(ctx context.Context) error {
 	return r.checkIgnored(ctx)
 }
 
-// checkIgnored rejects files that git ignores, for example because of the user's own settings: Go still compiles and
-// embeds them, and Helm packages them. Names that begin with a dot are not affected.
+// checkIgnored rejects files that git ignores, for example because of the user's own settings. Go would still compile
+// and embed these files, and Helm would package them. Files whose names begin with a dot are not affected.
 func (r *release) checkIgnored(ctx context.Context) error {
 	ignored, err := r.git(ctx, "ls-files", "--others", "-z", "--", ".", ":(top,exclude)bin", ":(top,exclude)quorate")
 	if err != nil {
@@ -70,8 +70,9 @@ func (r *release) checkIgnored(ctx context.Context) error {
 	return problems
 }
 
-// checkTag requires a tag, because Go writes it into the programs, and verifies its signature with the keys that git
-// knows. The signed name must be the version: a signed tag object can be stored under another name.
+// checkTag requires a tag, because Go records it in the programs. It verifies the signature of the tag with the keys
+// that git knows. The signed name must be the version, because a signed tag object can be stored under a different
+// name.
 func (r *release) checkTag(ctx context.Context) error {
 	tagged, err := r.git(ctx, "tag", "--points-at", "HEAD", "--list", r.version)
 	if err != nil {

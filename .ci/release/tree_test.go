@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Everything that prevents a release is reported together, and nothing is built.
+// TestRefuses checks that all problems that prevent a release are reported together, and that nothing is built.
 func TestRefuses(t *testing.T) {
 	const changelog = "# Changelog\n\n## [Unreleased]\n\n## [1.2.3] - 2026-01-02\n\n### Added\n\n- All.\n\n## [1.2.2] - 2026-01-01\n\n- Less.\n\n## [1.2.1]\n\n- No date.\n\n## [1.2.0] - 2026-01-01\n"
 	for _, c := range []struct {
@@ -62,7 +62,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// signer makes git in a directory sign with a new key that it trusts.
+// signer configures git in dir to sign with a new key, and to trust that key.
 func signer(t *testing.T, dir string) {
 	t.Helper()
 	keys := t.TempDir()
@@ -78,8 +78,8 @@ func signer(t *testing.T, dir string) {
 	}
 }
 
-// TestTagIsVerified: a tag that is not signed, is signed with an unknown key, or has the signature of another tag is
-// rejected.
+// TestTagIsVerified checks that a tag is rejected if it is unsigned, is signed with an unknown key, or has the
+// signature of a different tag.
 func TestTagIsVerified(t *testing.T) {
 	for name, make := range map[string]func(dir string){
 		"lightweight": func(dir string) { command(t, dir, "git", "tag", "v1.2.3") },
@@ -107,7 +107,8 @@ func TestTagIsVerified(t *testing.T) {
 	}
 }
 
-// Files that git ignores would be packaged and compiled, so they are rejected, except for build output.
+// TestRefusesIgnored checks that files ignored by git are rejected, because they would be packaged and compiled. Build
+// output is an exception.
 func TestRefusesIgnored(t *testing.T) {
 	dir := t.TempDir()
 	command(t, dir, "git", "init", "--quiet")

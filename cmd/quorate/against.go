@@ -18,7 +18,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// kubernetesFlags lists the flags about the live side, which --against does not use.
+// kubernetesFlags lists the flags for the live side, which --against does not use.
 var kubernetesFlags = []string{"kubeconfig", "context", "fleet", "allow-exec", "as", "as-group", "etcd-access",
 	"etcd-timeout", "shard"}
 
@@ -53,7 +53,7 @@ func (f *runFlags) checkAgainst(flags *pflag.FlagSet) error {
 				"use --output json", offline.Flag)}
 		}
 	}
-	// The backup settings and destinations are flags of the runs, and are not known here.
+	// Backup settings and destinations are set by flags of the runs, and are not known here.
 	f.source.anyDestination = true
 	return nil
 }
@@ -73,14 +73,14 @@ func (f *runFlags) offline(source *sourceFlags) (*offline.Live, error) {
 	return offline.New(older.read, f.live.maxDeletions), nil
 }
 
-// olderSource reads the declarations of the revision that --against names.
+// olderSource reads the declarations in the revision that --against names.
 type olderSource struct {
 	against string
 	set     *sources.Set
 }
 
-// read reads the declarations of the older revision. If the path does not exist there, it returns no declarations and a
-// note. Reading the newer revision reports whether the path exists in it.
+// read reads the declarations in the older revision. If that revision does not contain the path, read returns a note
+// and no declarations. If the newer revision does not contain the path, reading the newer revision fails.
 func (a *olderSource) read(ctx context.Context) (older reconcile.Desired, note []string, err error) {
 	older = a.set.Fetch(ctx, func(reconcile.Desired) {})
 	err = older.Failure()
@@ -103,7 +103,7 @@ func (a *olderSource) read(ctx context.Context) (older reconcile.Desired, note [
 // advice returns how to fetch a revision that the clone does not have.
 func (a *olderSource) advice(why error) string {
 	if errors.As(why, new(gitsource.MissingPathError)) {
-		return "" // the revision is there
+		return "" // the revision exists
 	}
 	if !errors.Is(why, gitsource.ErrSource) || remote.IsAddress(a.set.Sources[0].Location) {
 		return ""
@@ -116,8 +116,8 @@ func (a *olderSource) advice(why error) string {
 		"fetch-depth: 0 for actions/checkout", printable.Line(server), printable.Line(branch))
 }
 
-// selectorOf returns the selector for a revision, which it interprets as git does, except for expressions that git
-// computes, such as HEAD~1.
+// selectorOf returns the selector for a revision name. It interprets names as git does, but does not evaluate
+// expressions such as HEAD~1.
 func selectorOf(name string) refs.Selector {
 	switch {
 	case name == "HEAD":

@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/gitsource/gittest"
 )
 
-// TestNonFastForwardIsRefused checks that a source is not reset to an earlier revision, whatever that revision
-// declares. Here, it does not declare any of the existing clusters.
+// TestNonFastForwardIsRefused checks that a source is not reset to an earlier revision, regardless of what that
+// revision declares. Here, the earlier revision does not declare any of the existing clusters.
 func TestNonFastForwardIsRefused(t *testing.T) {
 	w := newTenants(t, "a", "b")
 	w.made("a/one", "a/two", "b/one")
@@ -45,7 +45,7 @@ func TestNonFastForwardIsRefused(t *testing.T) {
 	if c := w.cluster("b/one"); c.Status.DeclaredRevision != "main@sha1:"+next {
 		t.Errorf("the other tenant is delayed: %+v", c.Status)
 	}
-	// It must be allowed only once, even for clusters that are no longer declared.
+	// The flag is needed only once, even for clusters that are no longer declared.
 	allowed := append(w.sources("a", "b"), "--allow-non-fast-forward")
 	if got := w.run(allowed...); got.code != exitBlocked || !strings.Contains(got.out, "a/zero") {
 		t.Errorf("%d\n%s", got.code, got.out)
@@ -59,8 +59,8 @@ func TestNonFastForwardIsRefused(t *testing.T) {
 	}
 }
 
-// TestUnknownAncestryIsRefusedIfSignaturesRequired checks that unknown ancestry, as in a shallow clone, is only a
-// warning, unless signatures are required, in which case the revision is refused.
+// TestUnknownAncestryIsRefusedIfSignaturesRequired checks that unknown ancestry, as in a shallow clone, causes only a
+// warning. If signatures are required, the revision is refused.
 func TestUnknownAncestryIsRefusedIfSignaturesRequired(t *testing.T) {
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		t.Skip("ssh-keygen is not installed")
@@ -117,7 +117,7 @@ func TestForcePushedRevisionThatVanishedIsRefused(t *testing.T) {
 	git := (&gittest.Repository{T: t, Dir: w.repository("a")}).Handler()
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet && served.Add(1) == 2 {
-			w.git("a", "reset", "--quiet", "--hard", last) // the author of the rewrite notices it
+			w.git("a", "reset", "--quiet", "--hard", last) // the author reverts the rewrite
 		}
 		git.ServeHTTP(rw, r)
 	}))

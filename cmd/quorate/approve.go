@@ -21,7 +21,7 @@ type approveFlag struct {
 	plan string
 }
 
-// needsRevisions is why a plan of a directory cannot be approved: its files may have changed since.
+// needsRevisions is the error for approving the plan of a directory, whose files may have changed since the plan.
 const needsRevisions = "--approve plan=DIGEST needs a git repository, or --source cluster: the files of a directory " +
 	"may change"
 
@@ -69,7 +69,7 @@ func (f *approveFlag) String() string {
 // Type implements pflag.Value.
 func (f *approveFlag) Type() string { return "approval" }
 
-// check rejects combinations in which a run could not keep to the plan, which describes a complete forecast.
+// check rejects flag combinations with which a run could not keep to the plan, because a plan is a complete forecast.
 func (f *approveFlag) check(untilConverged, loop bool) error {
 	switch {
 	case f.plan == "":
@@ -84,8 +84,9 @@ func (f *approveFlag) check(untilConverged, loop bool) error {
 	return nil
 }
 
-// keepTo restricts the run to the approved plan, if a plan was approved. It computes the current plan first; if that
-// plan differs, the run reports it and does not change anything in any Kubernetes cluster.
+// keepTo restricts the run to the approved plan, if a plan was approved. It first computes the current plan. If the
+// current plan differs from the approved plan, it returns an error, and the run does not change anything in any
+// Kubernetes cluster.
 func (f *approveFlag) keepTo(ctx context.Context, targets []*target) error {
 	if f.plan == "" {
 		return nil
@@ -104,7 +105,7 @@ func (f *approveFlag) keepTo(ctx context.Context, targets []*target) error {
 	if plan.Unversioned() {
 		return usageError{errors.New(needsRevisions)}
 	}
-	// An empty plan has no digest, and the run does nothing.
+	// An empty plan has no digest, and the run does not change anything.
 	if digest := plan.Digest(); digest != "" && digest != f.plan {
 		return blockedError{fmt.Errorf("the plan of %s is now %s, but %s was approved: run quorate plan again, review "+
 			"what has changed, and approve the new digest", plan.Revision, digest, f.plan)}

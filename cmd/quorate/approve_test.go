@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// readAt is a source that was read at one revision and declares nothing, and a live side without clusters.
+// readAt is a source that was read at one revision and declares nothing. It is also a live side without clusters.
 type readAt string
 
 func (revision readAt) Fetch(context.Context, func(reconcile.Desired)) reconcile.Desired {
@@ -31,7 +31,7 @@ func (readAt) Changes(context.Context) reconcile.Changes { return nil }
 func (readAt) Close(context.Context) error { return nil }
 
 // TestPlanApprovalRequiresCommit checks that a plan of files without a revision cannot be approved, even if the digest
-// is the same: the files may have changed since they were reviewed.
+// is the same. The files may have changed since they were reviewed.
 func TestPlanApprovalRequiresCommit(t *testing.T) {
 	f := approveFlag{plan: "sha256:" + strings.Repeat("0", 64)}
 	for revision, refused := range map[readAt]bool{"directory": true, "directory@sha1:abc": false} {

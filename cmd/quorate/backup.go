@@ -139,7 +139,7 @@ func existingDir(flag, name string) error {
 	return nil
 }
 
-// newFile checks that a file of that name can be created.
+// newFile checks that a file with the given name can be created.
 func newFile(flag, name string) error {
 	if name == "" || name == "-" {
 		return usageError{fmt.Errorf("--%s %q: expected a file name", flag, name)}
@@ -198,15 +198,16 @@ func (f *backupFlags) take(
 	return taken.Store(ctx, to, o)
 }
 
-// clusterSource is a cluster, the current time there, and the function that releases it.
+// clusterSource is a cluster to back up, with the current time in the cluster and a function that releases the
+// cluster.
 type clusterSource struct {
 	etcd.Source
 	now time.Time
 	end func()
 }
 
-// source finds the cluster's members through Kubernetes, or uses those in the flags. With Kubernetes, the time is the
-// API server's, because retention uses it for all backups, wherever they were taken.
+// source finds the cluster's members through Kubernetes, or uses the members in the flags. With Kubernetes, the time
+// is the API server's time, because retention uses that time for all backups, wherever they were taken.
 func (f *backupFlags) source(ctx context.Context, of store.Cluster) (clusterSource, error) {
 	if len(f.members.members) > 0 {
 		cluster, err := f.members.cluster(of)
@@ -223,7 +224,7 @@ func (f *backupFlags) source(ctx context.Context, of store.Cluster) (clusterSour
 	if err != nil {
 		return clusterSource{}, without(err, "list the members with --member, which does not contact Kubernetes")
 	}
-	end := func() { live.Close(ctx) } // it holds no lease
+	end := func() { live.Close(ctx) } // live does not hold a lease
 	found, err := live.Source(ctx, of.Namespace, of.Name)
 	if err != nil {
 		end()
@@ -237,7 +238,7 @@ func (f *backupFlags) source(ctx context.Context, of store.Cluster) (clusterSour
 	return clusterSource{found, now, end}, nil
 }
 
-// without adds to a missing-kubeconfig error what can be used instead.
+// without adds an alternative to the error for a missing kubeconfig.
 func without(err error, instead string) error {
 	if errors.Is(err, kube.ErrNoKubeconfig) {
 		return fmt.Errorf("%w; or %s", err, instead)
@@ -245,7 +246,7 @@ func without(err error, instead string) error {
 	return err
 }
 
-// report prints the backup, and warns of members with different data.
+// report prints the backup, and warns about members with different data.
 func (f *backupFlags) report(std streams, m store.Manifest) error {
 	printed, doubts := f.print(std.out, m), warnOf(std.err, m)
 	if printed != nil {
@@ -254,7 +255,7 @@ func (f *backupFlags) report(std streams, m store.Manifest) error {
 	return doubts
 }
 
-// print writes the result, either as the manifest or as text.
+// print writes the result as the manifest in JSON or as text.
 func (f *backupFlags) print(w io.Writer, m store.Manifest) error {
 	if f.output == "json" {
 		return report.Encode(w, m)
@@ -273,7 +274,8 @@ func (f *backupFlags) print(w io.Writer, m store.Manifest) error {
 	return err
 }
 
-// warnOf names the members that hold different data. If the backup itself may hold the wrong data, the exit code is 4.
+// warnOf reports members that hold different data. If the backup itself may hold the wrong data, it returns exit code
+// 4.
 func warnOf(w io.Writer, m store.Manifest) error {
 	cluster := m.Backup().Cluster
 	if len(m.Snapshot.Differs) > 0 {

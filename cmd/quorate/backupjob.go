@@ -28,7 +28,8 @@ func (f *jobFlags) add(c *cobra.Command) {
 	f.results.add(c)
 }
 
-// jobName rejects an empty value, so that an unset variable does not silently turn the flag off.
+// jobName is the value of --job. It rejects an empty value, so that an unset variable does not silently disable the
+// flag.
 type jobName string
 
 func (n *jobName) String() string { return string(*n) }
@@ -42,8 +43,8 @@ func (n *jobName) Set(name string) error {
 	return nil
 }
 
-// check rejects combinations without meaning: a slot is a name in a store, and without --member the time is the API
-// server's, which is unrelated to the Job's name.
+// check rejects meaningless combinations of flags. A slot is a name in a store. Without --member, the time comes from
+// the API server and is unrelated to the Job's name.
 func (f *jobFlags) check(to string, named bool) error {
 	if f.name != "" && !(store.IsLocation(to) && named) {
 		return usageError{errors.New("--job requires --member, and the URL of a store as --to")}
@@ -51,7 +52,7 @@ func (f *jobFlags) check(to string, named bool) error {
 	return f.results.check("to", to)
 }
 
-// slot returns the time that the backup is for, and whether a new one must be taken.
+// slot returns the time that the backup is for, and whether a new backup must be taken.
 func (f *jobFlags) slot(now time.Time) (slot time.Time, fresh bool) {
 	if slot, is := backup.SlotOfJob(string(f.name), now); is {
 		return slot, false

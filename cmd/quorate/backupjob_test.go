@@ -46,7 +46,7 @@ func newMember(t *testing.T) member {
 	return newMemberOf(t, etcds[len(etcds)-1])
 }
 
-// newMemberOf starts a member with a given etcd program.
+// newMemberOf starts a member with the given etcd program.
 func newMemberOf(t *testing.T, etcd string) member {
 	t.Helper()
 	files := newPairs(t, "a-0.a.ns.svc")
@@ -94,7 +94,7 @@ func (m member) flags(url string) []string {
 		"--cert", filepath.Join(m.files, "client.crt"), "--key", filepath.Join(m.files, "client.key")}
 }
 
-// quorateAs makes child processes of this program run as quorate: TestMain checks the name.
+// quorateAs makes child processes of this program run as quorate, because TestMain checks the program name.
 func quorateAs(t *testing.T) {
 	t.Helper()
 	args := os.Args[0]
@@ -115,7 +115,7 @@ func newJobs(t *testing.T) jobs {
 	return jobs{t, newMember(t), t.TempDir(), filepath.Join(t.TempDir(), "termination-log")}
 }
 
-// backUp takes a backup as the Job of that name.
+// backUp takes a backup as the Job with the given name.
 func (j jobs) backUp(job string, more ...string) ran {
 	var out, stderr bytes.Buffer
 	args := slices.Concat([]string{"backup", "ns/a", "--to", "file://" + j.store, "--job", job, "--result", j.result}, j.flags(j.url), more)
@@ -159,7 +159,7 @@ func thisMinute() (name string, slot time.Time) {
 const takenEarlier = " already exists and was not taken again"
 
 // TestRestartedBackupJobTakesOneBackupPerSlot checks that the slot of a Job has one valid backup, which the result
-// describes, however often its pod is started, and wherever it was killed.
+// describes. The number of times that the pod is started, and the points at which it is killed, do not matter.
 func TestRestartedBackupJobTakesOneBackupPerSlot(t *testing.T) {
 	j := newJobs(t)
 	job, slot := thisMinute()
@@ -170,7 +170,7 @@ func TestRestartedBackupJobTakesOneBackupPerSlot(t *testing.T) {
 	if !first.Slot.Equal(slot) || first.Suspect || first.Revision < 1 || first.Bytes < 4096 {
 		t.Errorf("%+v", first)
 	}
-	// A pod that was killed after it wrote the manifest, and another pod of the slot.
+	// The first pod was killed after it wrote the manifest, and a second pod is started for the same slot.
 	got := j.backUp(job)
 	if got.code != exitOK || !strings.Contains(got.err, store.SlotID(slot)+takenEarlier) || !strings.Contains(got.out, "backed up as "+store.SlotID(slot)) {
 		t.Errorf("%+v", got)
@@ -178,7 +178,7 @@ func TestRestartedBackupJobTakesOneBackupPerSlot(t *testing.T) {
 	if again := j.told(); again != first || len(j.backups()) != 1 {
 		t.Errorf("%+v, then %+v: %v", first, again, j.backups())
 	}
-	// A pod that was killed before that.
+	// The first pod was killed before it wrote the manifest.
 	dir := filepath.Join(j.store, "ns", "a", first.ClusterID)
 	if err := os.Remove(filepath.Join(dir, store.SlotID(slot)+".json")); err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestRestartedBackupJobTakesOneBackupPerSlot(t *testing.T) {
 	if ours := j.told(); ours.ClusterID != first.ClusterID || !ours.Slot.Equal(slot) {
 		t.Errorf("%+v", ours)
 	}
-	// A manually created Job takes a backup now.
+	// A manually created Job takes a new backup.
 	before := time.Now().Truncate(time.Second)
 	if got := j.backUp("by-hand"); got.code != exitOK || j.told().Slot.Before(before) {
 		t.Errorf("%+v: %+v", got, j.told())
@@ -218,7 +218,7 @@ func TestRestartedBackupJobTakesOneBackupPerSlot(t *testing.T) {
 }
 
 // TestBackupJobRetakesSuspectBackup checks that a backup that may hold wrong data has a result, and that the next run
-// still takes another backup.
+// takes another backup anyway.
 func TestBackupJobRetakesSuspectBackup(t *testing.T) {
 	j := newJobs(t)
 	if err := j.post("/v3/maintenance/alarm", `{"action":"ACTIVATE","memberID":"1","alarm":"CORRUPT"}`); err != nil {
@@ -236,7 +236,7 @@ func TestBackupJobRetakesSuspectBackup(t *testing.T) {
 }
 
 // TestBackupJobResultIsWrittenInPlace checks that the result is written into an existing file, whose permissions are
-// kept. Failing to write it does not affect the backup, and a failed backup leaves no result.
+// kept. A failure to write the result does not affect the backup, and a failed backup does not leave a result.
 func TestBackupJobResultIsWrittenInPlace(t *testing.T) {
 	j := newJobs(t)
 	if err := os.WriteFile(j.result, bytes.Repeat([]byte("x"), 5000), 0o640); err != nil {
@@ -269,8 +269,8 @@ func TestBackupJobResultIsWrittenInPlace(t *testing.T) {
 	}
 }
 
-// TestStoppedBackupEndsAndEmptiesSpool checks that a backup whose pod is stopped ends soon, at any stage, and does not
-// leave any part of the snapshot.
+// TestStoppedBackupEndsAndEmptiesSpool checks that a backup whose pod is stopped ends promptly, at any stage, and does
+// not leave any part of the snapshot.
 func TestStoppedBackupEndsAndEmptiesSpool(t *testing.T) {
 	m := newMember(t)
 	if err := m.post("/v3/kv/put", `{"key":"aw==","value":"`+base64.StdEncoding.EncodeToString(make([]byte, 1<<20))+`"}`); err != nil {
@@ -346,8 +346,8 @@ func testProgram(t *testing.T) string {
 	return self
 }
 
-// stallAfter returns the address of a proxy to an address. The proxy stalls after it has passed back that many bytes,
-// and then sends to the channel.
+// stallAfter starts a proxy to the given address, and returns the proxy's address. The proxy stalls after it has
+// passed back the given number of bytes, and then sends to the returned channel.
 func stallAfter(t *testing.T, to string, most int64) (<-chan struct{}, string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -385,7 +385,7 @@ func stallAfter(t *testing.T, to string, most int64) (<-chan struct{}, string) {
 	return stalled, listener.Addr().String()
 }
 
-// verify reads back the backup in the result.
+// verify verifies the backup that the result names.
 func (j jobs) verify(more ...string) ran {
 	var out, stderr bytes.Buffer
 	args := append([]string{"backups", "verify", "ns/a", "--from", "file://" + j.store, "--result", j.result}, more...)
@@ -393,7 +393,7 @@ func (j jobs) verify(more ...string) ran {
 	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
 }
 
-// TestVerifyReadsBackupNamedInResult checks that the backup that a Job has taken is verified, not a newer one.
+// TestVerifyReadsBackupNamedInResult checks that the backup that a Job has taken is verified, not a newer backup.
 func TestVerifyReadsBackupNamedInResult(t *testing.T) {
 	j := newJobs(t)
 	job, slot := thisMinute()
@@ -404,7 +404,7 @@ func TestVerifyReadsBackupNamedInResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := j.backUp("by-hand"); got.code != exitOK { // a newer backup
+	if got := j.backUp("by-hand"); got.code != exitOK { // takes a newer backup
 		t.Fatalf("%+v", got)
 	}
 	if err := os.WriteFile(j.result, told, 0o600); err != nil {
@@ -421,7 +421,7 @@ func TestVerifyReadsBackupNamedInResult(t *testing.T) {
 	if got := j.verify("20261122t180000z"); got.code != exitInvalid {
 		t.Errorf("another is named as well: %+v", got)
 	}
-	// The result names missing data, or nothing.
+	// The result is empty, or names missing data.
 	for text, want := range map[string]int{
 		"": exitInvalid,
 		strings.Replace(string(told), j.told().ClusterID, "00000000000000c9", 1): exitError,

@@ -8,8 +8,8 @@ import (
 )
 
 // TestBackupDestinationAndImageMustBeAllowed checks that the administrator decides where backups may be stored and
-// which image takes them: for declarations in git, for clusters applied when it was allowed, and for custom resources
-// that are themselves the declarations.
+// which image takes them. This applies to declarations in git, to clusters that were applied when the settings were
+// allowed, and to custom resources that are themselves the declarations.
 func TestBackupDestinationAndImageMustBeAllowed(t *testing.T) {
 	t.Parallel()
 	w := newTenants(t, "a")

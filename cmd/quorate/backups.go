@@ -35,7 +35,7 @@ func newBackups(std streams) *cobra.Command {
 	c.AddCommand(newBackupsList(std), newBackupsVerify(std), newBackupsDrill(std), newBackupsFetch(std),
 		newBackupsPrune(std))
 	for _, of := range c.Commands() {
-		(&kubeFlags{}).completes(of) // the store knows more clusters than Kubernetes does
+		(&kubeFlags{}).completes(of) // the store may also have backups of other clusters
 	}
 	return c
 }
@@ -187,14 +187,14 @@ func verifyBackup(ctx context.Context, std streams, f readingFlags, spool string
 	return err
 }
 
-// explainDamage reports that a backup is damaged, and returns the exit code for that.
+// explainDamage reports that a backup is damaged, and returns the corresponding exit code.
 func explainDamage(std streams, m store.Manifest, damage string) error {
 	fmt.Fprintf(std.out, "%s  %s is damaged\n", m.Backup().Cluster, m.Backup().ID())
 	fmt.Fprintln(std.err, "quorate:", damage)
 	return exit(exitBlocked)
 }
 
-// clockSkew is the maximum difference between the clocks of two machines.
+// clockSkew is the maximum expected difference between the clocks of two machines.
 const clockSkew = 5 * time.Minute
 
 // find opens the store, and reads the manifest of the backup that the arguments name. It warns if the choice may be
@@ -234,7 +234,7 @@ func (f *readingFlags) read(
 	return m, do(bucket, m, reading)
 }
 
-// choose reads the manifest of the backup that the arguments or the result file name.
+// choose reads the manifest of the backup named by the arguments or the result file.
 func (f *readingFlags) choose(
 	ctx context.Context, std streams, bucket store.Bucket, listing store.Listing, which []string,
 ) (store.Manifest, error) {
@@ -291,11 +291,11 @@ func manifestOf(
 	}
 }
 
-// errNoneUsable is returned if every backup in the store is damaged, suspect, or from the future.
+// errNoneUsable is returned if every backup in the store is damaged, suspect, or dated in the future.
 var errNoneUsable = errors.New("none is usable")
 
-// newestOf returns the newest usable backup. It warns about newer backups and about backups with other cluster IDs:
-// after an accident, the newest backup may be of an empty cluster.
+// newestOf returns the newest usable backup. It warns about newer, unusable backups and about backups with different
+// cluster IDs, because after an accident the newest backup may be of an empty cluster.
 func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing store.Listing) (store.Manifest, error) {
 	if len(listing.Backups) == 0 {
 		return store.Manifest{}, errors.New("the store has no backup of it; to list backups, run quorate backups list")
@@ -329,8 +329,8 @@ func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing sto
 	return m, err
 }
 
-// warnOfLater names the backup that holds a later revision than the newest one. Revisions of a cluster ID only
-// increase, but slots depend on clocks, which may be wrong.
+// warnOfLater prints a warning if another backup holds a later revision than the newest backup. The revisions for a
+// cluster ID only increase, but slots depend on clocks, which may be wrong.
 func warnOfLater(w io.Writer, listing store.Listing, newest store.Backup) {
 	revisions := listing.Revisions()
 	latest := newest

@@ -22,7 +22,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// storeBackups stores backups of ns/a, encrypted if a file of recipients is given:
+// storeBackups stores backups of ns/a, encrypted if a recipients file is given:
 //
 //	backups DIRECTORY RECIPIENTS|none SLOT...
 func storeBackups(ts *testscript.TestScript, neg bool, args []string) {
@@ -52,7 +52,7 @@ func storeBackups(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// spoilBackups changes a byte of all data in a store:
+// spoilBackups corrupts one byte in every data file of a store:
 //
 //	spoil DIRECTORY
 func spoilBackups(ts *testscript.TestScript, _ bool, args []string) {
@@ -66,7 +66,7 @@ func spoilBackups(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// loseBackup removes the data of a slot:
+// loseBackup removes the data of the backup for a slot:
 //
 //	lose DIRECTORY SLOT
 func loseBackup(ts *testscript.TestScript, _ bool, args []string) {
@@ -116,8 +116,8 @@ func TestIsCrash(t *testing.T) {
 	}
 }
 
-// TestInspectApart damages a database and then corrects its checksum, as only an attacker would. The process reports
-// the damage or continues reading, whatever the library does with the file.
+// TestInspectApart damages a database and then corrects its checksum, as only an attacker would. The process must
+// report the damage or read the file, regardless of what the library does with the file.
 func TestInspectApart(t *testing.T) {
 	quorateAs(t)
 	whole := backuptest.MustSnapshot(t)
@@ -139,7 +139,7 @@ func TestInspectApart(t *testing.T) {
 	damaged := 0
 	for range 60 {
 		spoiled := bytes.Clone(whole[:len(whole)-sha256.Size])
-		// The header of a page, or a pointer in it.
+		// Change the header of a page, or a pointer in the page.
 		at := (2+chance.IntN(pages-2))*page + 8*chance.IntN(8)
 		binary.LittleEndian.PutUint64(spoiled[at:], chance.Uint64N(1<<[]int{3, 20, 63}[chance.IntN(3)]))
 		sum := sha256.Sum256(spoiled)

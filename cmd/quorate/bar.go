@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/clusters/backup"
 )
 
-// bars shows the progress of each step on a terminal, with bytes and time. It returns nil if w is not a terminal. The
-// returned function ends the last bar.
+// bars returns a function that shows the progress of each step on a terminal, with bytes and time. If w is not a
+// terminal, bars returns nil instead. The second returned function ends the last bar.
 func bars(w io.Writer) (backup.Progress, func()) {
 	if !isTerminal(w) {
 		return nil, func() {}
@@ -50,7 +50,7 @@ func barsTo(w io.Writer) (backup.Progress, func()) {
 	}
 }
 
-// newBar starts a progress bar. If the total is unknown, it is a spinner.
+// newBar starts a progress bar, or a spinner if the total is unknown.
 func newBar(w io.Writer, name string, total int64) *progressbar.ProgressBar {
 	options := []progressbar.Option{
 		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(fmt.Sprintf("%-24s", name)),

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestBars checks that a terminal shows the progress of each step in bytes and percent, with its time, and the current
-// activity of a step of unknown length. The test replaces values that vary: the speed, and the width of times.
+// TestBars checks that a terminal shows the progress of each step in bytes and percent, with the elapsed time. For a
+// step of unknown length, the terminal shows the current activity. The test replaces values that vary: the speed and
+// the times.
 func TestBars(t *testing.T) {
 	var shown bytes.Buffer
 	t.Setenv("TERM", "dumb")

@@ -17,16 +17,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// memoryGroup is a control group with a memory limit. Without a directory, there is no control group, and flags limit
-// the processes instead.
+// memoryGroup is a control group with a memory limit. If dir is empty, no control group exists, and flags limit the
+// processes instead.
 type memoryGroup struct {
 	dir, procs, kills string
 	bytes             int64
-	// program is run in the group, or this program if it is empty.
+	// program is the program to run in the group. If it is empty, this program is run.
 	program string
 }
 
-// named makes the group run this program under a name, which the child processes that it starts also have.
+// named makes the group run this program under the given name. Child processes of the program have the same name.
 func (g memoryGroup) named(t *testing.T, name string) memoryGroup {
 	t.Helper()
 	self, err := os.Executable()
@@ -49,7 +49,7 @@ func newMemoryGroup(t *testing.T, bytes int64) memoryGroup {
 		if err := os.Mkdir(g.dir, 0o755); err != nil {
 			continue
 		}
-		if _, err := os.Stat(g.kills); err != nil { // it is an ordinary directory
+		if _, err := os.Stat(g.kills); err != nil { // the directory is not a control group
 			os.Remove(g.dir)
 			continue
 		}
@@ -66,7 +66,7 @@ func newMemoryGroup(t *testing.T, bytes int64) memoryGroup {
 	return memoryGroup{bytes: bytes}
 }
 
-// remove waits until the last process has ended.
+// remove removes the control group, once its last process has ended.
 func (g memoryGroup) remove(t *testing.T) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; {
@@ -94,7 +94,7 @@ func (g memoryGroup) oomKills(t *testing.T) int {
 	return n
 }
 
-// quorate runs a command line in the group. It fails the test if the memory is not sufficient.
+// quorate runs a command line in the group. It fails the test if the memory is insufficient.
 func (g memoryGroup) quorate(t *testing.T, args ...string) (code int, out string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -138,7 +138,8 @@ func flagsOf(b budget) (args []string) {
 
 const runsMain = "QUORATE_TEST_RUNS_MAIN"
 
-// TestContainerMemoryDeterminesLimits checks that the container's memory determines the limits, unless a flag does.
+// TestContainerMemoryDeterminesLimits checks that the container's memory determines the limits that are not set by
+// flags.
 func TestContainerMemoryDeterminesLimits(t *testing.T) {
 	g := newMemoryGroup(t, 128<<20)
 	if g.dir == "" {

@@ -8,10 +8,10 @@ import (
 )
 
 // rootsIn returns a function that maps the name of a source in a report to the directory of its files in a checkout;
-// see findings.Options. A repository on a server is assumed to be the checkout itself if it is the only source, because
-// pipelines usually read the repository that they have checked out. A directory is used as it is.
+// see findings.Options. If the only source is a repository on a server, that repository is assumed to be the checkout
+// itself. Pipelines usually read the repository that they have checked out. A local directory is used directly.
 func (f *sourceFlags) rootsIn(checkout string) func(name string) (path string, known bool) {
-	list, _ := f.sources(func(source) error { return nil }) // they were checked before
+	list, _ := f.sources(func(source) error { return nil }) // the flags were checked before
 	return func(name string) (string, bool) {
 		for i, s := range list {
 			switch {
@@ -26,7 +26,7 @@ func (f *sourceFlags) rootsIn(checkout string) func(name string) (path string, k
 	}
 }
 
-// pathIn returns the path of dir relative to checkout, with slashes. It returns false if dir is not inside.
+// pathIn returns the path of dir relative to checkout, with slashes. It returns false if dir is not inside checkout.
 func pathIn(checkout, dir string) (string, bool) {
 	root, err := filepath.Abs(checkout)
 	if err != nil {
@@ -44,7 +44,7 @@ func pathIn(checkout, dir string) (string, bool) {
 }
 
 // checkout returns the directory into which the pipeline has checked out the repository. File names in annotations are
-// relative to it.
+// relative to this directory.
 func checkout() string {
 	if dir := os.Getenv("GITHUB_WORKSPACE"); dir != "" {
 		return dir

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// obeyed are the flags that have an effect if the custom resources themselves are the declarations. All other flags
-// must be rejected.
+// obeyed contains the flags, with valid values, that have an effect if the custom resources themselves are the
+// declarations. All other flags must be rejected.
 var obeyed = map[string]string{
 	"as": "system:serviceaccount:a:b", "as-group": "system:authenticated", "context": "x", "namespace": "a", "allow-exec": "true",
 	"etcd-access": "direct", "etcd-timeout": "1s", "lease-duration": "20s", "cluster-timeout": "1s", "timeout": "1s", "until-converged": "false",
@@ -24,7 +24,7 @@ var obeyed = map[string]string{
 	"notify": "http://127.0.0.1:1/x", "report-status-context": "quorate",
 }
 
-// refusable are valid values for the settings of a source.
+// refusable contains valid values for the settings of a source.
 var refusable = map[string]string{
 	"branch": "main", "tag": "v1", "semver": ">=1", "ref": "refs/heads/x", "commit": strings.Repeat("a", 40), "git-credentials": "/nowhere", "git-proxy": "http://proxy:1",
 	"default-namespace": "a", "verify-keys": "/nowhere", "verify": "commit", "path": "apps", "allow-namespace": "a", "ignore-other-kinds": "true", "cache-dir": "/nowhere",
@@ -32,8 +32,8 @@ var refusable = map[string]string{
 	"report-status": "github",
 }
 
-// TestClusterSourceRejectsGitFlags checks that flags for reading git are rejected if git is not read. They would have
-// no effect, but the user expects one.
+// TestClusterSourceRejectsGitFlags checks that flags for reading git are rejected if git is not read. The flags would
+// have no effect, which the user would not expect.
 func TestClusterSourceRejectsGitFlags(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(kubeconfig, []byte("{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}], "+

@@ -16,8 +16,8 @@ import (
 // timeToSuggest is the maximum time a shell waits for suggestions.
 const timeToSuggest = 2 * time.Second
 
-// completes completes cluster names as the first argument of a command, and namespaces in --namespace. Errors produce
-// no suggestions and no output.
+// completes adds completion of cluster names as the first argument of a command, and of namespaces in --namespace. If
+// an error occurs, it does not suggest or print anything.
 func (f *kubeFlags) completes(c *cobra.Command) {
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -28,7 +28,7 @@ func (f *kubeFlags) completes(c *cobra.Command) {
 	f.completesNamespaces(c)
 }
 
-// completesNamespaces completes --namespace, if the command has that flag.
+// completesNamespaces adds completion of --namespace, if the command has that flag.
 func (f *kubeFlags) completesNamespaces(c *cobra.Command) {
 	const flag = "namespace"
 	if c.Flags().Lookup(flag) == nil {
@@ -72,12 +72,12 @@ func (f *kubeFlags) suggested(ctx context.Context, begun string) []string {
 	return found
 }
 
-// clusterNames returns the clusters that can be listed in time and whose names are safe for a shell.
+// clusterNames returns the names of clusters that can be listed in time, if the names are safe for a shell.
 func (f *kubeFlags) clusterNames(ctx context.Context, namespace string) []types.NamespacedName {
 	ctx, cancel := context.WithTimeout(ctx, timeToSuggest)
 	defer cancel()
 	f.errors = func() io.Writer { return io.Discard }
-	if f.places != nil { // only the first of several
+	if f.places != nil { // use only the first of several contexts
 		if f.places.fleet != "" {
 			return nil
 		}
@@ -99,7 +99,7 @@ func (f *kubeFlags) clusterNames(ctx context.Context, namespace string) []types.
 	})
 }
 
-// completesChoice completes the value of a flag that has a fixed set of choices.
+// completesChoice adds completion for a flag that has a fixed set of choices.
 func completesChoice(c *cobra.Command, flag string, choices []string) {
 	if err := c.RegisterFlagCompletionFunc(flag,
 		cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp)); err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// completed returns what a shell receives for these words, the last of which is incomplete.
+// completed returns the completions that a shell receives for the given words. The last word is incomplete.
 func completed(t *testing.T, words ...string) string {
 	t.Helper()
 	var out, stderr bytes.Buffer
@@ -23,7 +23,8 @@ func completed(t *testing.T, words ...string) string {
 	return strings.Join(strings.Fields(strings.TrimSuffix(out.String(), ":4\n")), " ")
 }
 
-// TestCompletion checks that shells complete clusters and namespaces, and receive nothing else from an API server.
+// TestCompletion checks that shells complete clusters and namespaces, and do not receive any other text from an API
+// server.
 func TestCompletion(t *testing.T) {
 	const items = `{"metadata": {"namespace": "prod", "name": "b"}}, {"metadata": {"namespace": "prod", "name": "a"}}, {"metadata": {"namespace": "shop", "name": "a"}}`
 	const hostile = `{"metadata": {"namespace": "prod", "name": "a\u001b[31m"}}, {"metadata": {"namespace": "prod", "name": "x\ty"}}, {"metadata": {"namespace": "-n;ls", "name": "c"}}`
@@ -79,8 +80,8 @@ func sameWords(got, want []string) bool {
 	return true
 }
 
-// TestCompletionIsEmptyWithoutAPIServer checks that there are no suggestions and no output if the API server cannot be
-// reached, or not in time.
+// TestCompletionIsEmptyWithoutAPIServer checks that completion does not print suggestions or anything else if the API
+// server is unreachable or too slow.
 func TestCompletionIsEmptyWithoutAPIServer(t *testing.T) {
 	done := make(chan struct{})
 	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

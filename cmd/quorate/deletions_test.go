@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// declareDeleted declares these clusters to be deleted with their data.
+// declareDeleted declares that the given clusters must be deleted with their data.
 func (f *declaredFleet) declareDeleted(names ...string) {
 	f.Helper()
 	for _, name := range names {
@@ -27,7 +27,7 @@ func (f *declaredFleet) declareDeleted(names ...string) {
 	}
 }
 
-// waiting runs a command over the fleet and returns the clusters that wait for their deletion.
+// waiting runs a command over the fleet and returns the clusters that are waiting to be deleted.
 func (f *declaredFleet) waiting(command string, code int, args ...string) (names []string) {
 	f.Helper()
 	said := f.pass(command, code, nil, args...)
@@ -70,7 +70,7 @@ func (f *declaredFleet) deleted() (names []string) {
 }
 
 // TestRunStartsAtMostMaxDeletions checks that a run starts to delete at most --max-deletions clusters with their data,
-// one by default. The others are kept as last applied.
+// one by default. Other clusters are kept as last applied.
 func TestRunStartsAtMostMaxDeletions(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -86,7 +86,7 @@ func TestRunStartsAtMostMaxDeletions(t *testing.T) {
 		{"plan", []string{"--max-deletions", "3"}, nil, nil},
 		{"run", []string{"--max-deletions", "0"}, []string{"a", "b", "c"}, nil},
 		{"run", nil, []string{"b", "c"}, []string{"a"}},
-		{"run", []string{"--until-converged"}, []string{"c"}, []string{"a", "b"}}, // over all its passes
+		{"run", []string{"--until-converged"}, []string{"c"}, []string{"a", "b"}}, // the limit is per run, not per pass
 		{"run", []string{"--max-deletions", "5"}, nil, []string{"a", "b", "c"}},
 	}
 	for _, step := range steps {

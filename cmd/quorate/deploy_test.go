@@ -30,8 +30,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// kustomize renders an overlay as "kubectl apply -k" does, and strictly decodes each object. The keys are kind and
-// name.
+// kustomize renders an overlay as "kubectl apply -k" does, and strictly decodes each object. The keys of the result
+// are kind and name.
 func kustomize(t *testing.T, dir string) map[string]any {
 	t.Helper()
 	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
@@ -92,8 +92,8 @@ func TestDeployBaseIsValid(t *testing.T) {
 	}
 }
 
-// TestDeployCRDAndNamespaceAreNotPruned checks that Flux or Argo CD, if they apply deploy, delete objects that are
-// removed from git, except objects whose deletion would delete clusters.
+// TestDeployCRDAndNamespaceAreNotPruned checks that Flux and Argo CD do not prune the objects in deploy whose deletion
+// would delete clusters. They may prune other objects that are removed from git.
 func TestDeployCRDAndNamespaceAreNotPruned(t *testing.T) {
 	all := kustomize(t, "../../deploy/base")
 	for _, name := range []string{"CustomResourceDefinition etcdclusters.etcd.quorate.dev", "Namespace quorate-system"} {
@@ -108,8 +108,8 @@ func TestDeployCRDAndNamespaceAreNotPruned(t *testing.T) {
 	}
 }
 
-// TestDeployLoopMatchesCronJob checks that the loop has the same rights, source, limits and image as the CronJob, that
-// only the schedule differs, and that the loop answers the probes.
+// TestDeployLoopMatchesCronJob checks that the loop has the same rights, source, limits and image as the CronJob, and
+// that only the schedule differs. The loop must also answer the probes.
 func TestDeployLoopMatchesCronJob(t *testing.T) {
 	base, all := kustomize(t, "../../deploy/base"), kustomize(t, "../../deploy/loop")
 	deployment, _ := all["Deployment quorate"].(*appsv1.Deployment)
@@ -209,7 +209,7 @@ func TestDeployNetworkPolicyAllowsMembers(t *testing.T) {
 }
 
 // TestDeployIndexedJobRunsShards checks that, with the component, each pod of the Job knows its shard, and a failing
-// pod does not end the others. Everything else is the same as in deploy/base.
+// pod does not end the other pods. Everything else is the same as in deploy/base.
 func TestDeployIndexedJobRunsShards(t *testing.T) {
 	all := withComponent(t, "base", "indexed-job")
 	job := all["CronJob quorate"].(*batchv1.CronJob).Spec.JobTemplate.Spec
@@ -272,8 +272,8 @@ func requireUnderstood(t *testing.T, args []string) {
 }
 
 // TestDeployMonitoringSelectsMembersAndLoop checks that Prometheus finds the members that Quorate creates by the name
-// of their port, and labels each one with its cluster. It also finds Quorate itself if it is a loop, whose metrics name
-// their cluster.
+// of their port, and labels each member with its cluster. Prometheus also finds Quorate itself if Quorate runs as a
+// loop, whose metrics name their cluster.
 func TestDeployMonitoringSelectsMembersAndLoop(t *testing.T) {
 	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../../deploy/monitoring")
 	if err != nil {

@@ -39,7 +39,7 @@ func TestDocumentedDeclarationsAreValid(t *testing.T) {
 
 var overlay = regexp.MustCompile("(?s)```yaml\n(# kustomization.yaml\n.*?)```")
 
-// remoteBase matches a part of the deploy directory at a release.
+// remoteBase matches the URL of a directory below deploy at a release.
 var remoteBase = regexp.MustCompile(`https://git\.example\.com/quorate\.git//deploy(/[a-z/-]+)\?ref=v[0-9.]+`)
 
 // TestDocumentedBasesArePinned checks that manifests applied with an administrator's rights are pinned to a release,
@@ -59,8 +59,8 @@ var (
 	secretFile = regexp.MustCompile(`>+ *"?\S*(kubeconfig|\.key|-ca\.yaml|\$f)\b`)
 )
 
-// TestDocumentedSecretFilesAreOnlyReadableByOwner checks that files with credentials that the docs create are only
-// readable by their owner.
+// TestDocumentedSecretFilesAreOnlyReadableByOwner checks that commands in the docs create files with credentials that
+// are readable only by their owner.
 func TestDocumentedSecretFilesAreOnlyReadableByOwner(t *testing.T) {
 	found := 0
 	for _, page := range pages(t) {
@@ -116,8 +116,8 @@ func TestDocumentedOverlaysAreValid(t *testing.T) {
 	}
 }
 
-// TestPagesThatSuspendCronJobMentionLoop checks that pages that suspend the CronJob, so that no pass runs, also mention
-// the loop, which would otherwise continue.
+// TestPagesThatSuspendCronJobMentionLoop checks that pages that suspend the CronJob to prevent passes also mention the
+// loop, which would otherwise continue to run passes.
 func TestPagesThatSuspendCronJobMentionLoop(t *testing.T) {
 	all := 0
 	for _, page := range pages(t) {
@@ -132,8 +132,9 @@ func TestPagesThatSuspendCronJobMentionLoop(t *testing.T) {
 	}
 }
 
-// TestDocumentedGitCredentialsAreMountedFromSecrets checks that, if the docs show sources with their own credentials,
-// each is mounted from its own readable Secret, and the docs explain how to create it.
+// TestDocumentedGitCredentialsAreMountedFromSecrets checks sources with their own credentials in the docs. The
+// credentials of each source must be mounted from a separate, readable Secret, and the docs must explain how to create
+// the Secret.
 func TestDocumentedGitCredentialsAreMountedFromSecrets(t *testing.T) {
 	page := read(t, "docs/how-to/private-repository.md")
 	var secrets []string

@@ -47,8 +47,8 @@ func pages(t *testing.T) []string {
 
 var labelled = regexp.MustCompile(`(?s)^\n- \*\*Symptom:\*\* .*\n- \*\*Meaning:\*\* .*\n- \*\*Quorate does:\*\* .*\n- \*\*You can:\*\* `)
 
-// TestRunbookHasEveryRule checks that the runbook has a section for each rule, in the order of the rules, with the
-// symptom, its meaning, what Quorate does, and what you can do.
+// TestRunbookHasEveryRule checks that the runbook has a section for each rule, in the order of the rules. Each section
+// contains the symptom, its meaning, what Quorate does, and what you can do.
 func TestRunbookHasEveryRule(t *testing.T) {
 	runbook := read(t, "docs/operations.md")
 	var want, got []string
@@ -81,7 +81,8 @@ var (
 	testNamed    = regexp.MustCompile("(scenario )?`(Test\\w+)`")
 )
 
-// requireTests fails unless a page names at least that many tests, and all of them exist in the place that it names.
+// requireTests fails unless a page names at least the given number of tests, and each test exists in the place that
+// the page names.
 func requireTests(t *testing.T, page string, least int) {
 	t.Helper()
 	there := map[bool]map[string]bool{true: {}, false: {}}
@@ -104,8 +105,8 @@ func requireTests(t *testing.T, page string, least int) {
 	}
 }
 
-// TestThreatModelNamesExistingTests checks that every test that the threat model names exists in the place that it
-// names.
+// TestThreatModelNamesExistingTests checks that every test that the threat model names exists in the place that the
+// threat model names.
 func TestThreatModelNamesExistingTests(t *testing.T) {
 	requireTests(t, "docs/explanation/threat-model.md", 30)
 }
@@ -116,8 +117,8 @@ var (
 	caseNumber  = regexp.MustCompile(`(\bto[\s/#]+)?H(\d+)`)
 )
 
-// TestHardCasesPageIsComplete checks that the page on hard cases has one entry for each referenced case, and that every
-// test that it names exists.
+// TestHardCasesPageIsComplete checks that the page on hard cases has one entry for each referenced case, and that
+// every test that the page names exists.
 func TestHardCasesPageIsComplete(t *testing.T) {
 	const page = "docs/explanation/hard-cases.md"
 	requireTests(t, page, 90)
@@ -214,7 +215,7 @@ func anchors(t *testing.T, page string) []string {
 	return list
 }
 
-// TestPagesUseFlagsThatExist checks that command lines in the pages only use existing flags.
+// TestPagesUseFlagsThatExist checks that command lines in the pages use only existing flags.
 func TestPagesUseFlagsThatExist(t *testing.T) {
 	for _, page := range pages(t) {
 		for _, line := range strings.Split(read(t, page), "\n") {

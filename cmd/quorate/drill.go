@@ -175,7 +175,7 @@ func (f *drillFlags) record(ctx context.Context, to store.Bucket, found store.Dr
 	return err
 }
 
-// drilledResult is the result that a drill writes to the status of its pod.
+// drilledResult returns the result that a drill writes to the status of its pod.
 func drilledResult(m store.Manifest, d store.Drill) result.Drilled {
 	return result.Drilled{
 		Slot: m.Slot, Data: m.Data, ClusterID: m.ClusterID, Revision: d.Revision, Bytes: m.Snapshot.Bytes,
@@ -185,8 +185,8 @@ func drilledResult(m store.Manifest, d store.Drill) result.Drilled {
 	}
 }
 
-// record stores the outcome of a drill: that the backup is good or that it is damaged. If etcd produced different data
-// from it, any earlier verification is withdrawn.
+// record stores the outcome of a drill: the backup is either good or damaged. If etcd produced different data from the
+// backup, record withdraws any earlier verification.
 func record(ctx context.Context, to store.Bucket, found store.Drill, err error) error {
 	switch {
 	case err == nil:

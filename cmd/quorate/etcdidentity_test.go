@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// askWho waits until an etcd answers a linearizable read with the value that the test has written, and returns its
-// identity and revision.
+// askWho waits until an etcd returns the value that the test has written in a linearizable read. It returns the
+// identity and revision of that etcd.
 func askWho(t *testing.T, url string) (snapshot.Identity, int64) {
 	t.Helper()
 	var answer struct {

@@ -10,7 +10,7 @@ import (
 )
 
 // externalEtcdFlags are the flags of commands that do not start etcd themselves, as in a pod that runs etcd in another
-// container: one command prepares the data, and another one continues once etcd runs.
+// container: one command prepares the data, and a second command continues once etcd is running.
 type externalEtcdFlags struct {
 	prepare, prepared bool
 	version           string

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// eachFile calls show for all files of the repository with these extensions, with their paths, except build output and
-// git's own files.
+// eachFile calls show with the path and content of each file in the repository that has one of the extensions, except
+// build output and git's own files.
 func eachFile(t *testing.T, show func(path, content string), extensions ...string) {
 	t.Helper()
 	root := filepath.Join("..", "..")

@@ -33,8 +33,9 @@ func withoutHistory(w *tenants, tenant string) (url string, asked *atomic.Int32)
 	return server.URL + "/.git", asked
 }
 
-// TestSlowHistoryDoesNotDelayOtherSources checks that a server that answers everything except history requests delays
-// its own clusters by the time of one source, however many revisions are recorded, and does not delay other sources.
+// TestSlowHistoryDoesNotDelayOtherSources checks that a server that answers all requests except history requests
+// delays its own clusters by the timeout of one source. The number of recorded revisions does not matter, and other
+// sources are not delayed.
 func TestSlowHistoryDoesNotDelayOtherSources(t *testing.T) {
 	w := newTenants(t, "good", "evil")
 	w.made("good/one", "evil/one", "evil/two", "evil/three")

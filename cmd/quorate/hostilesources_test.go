@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// hostileSources each declare too much of something, as compactly as possible. The exit code is 1 if nothing can be
-// read, and 3 for a problem.
+// hostileSources returns sources that each declare too much of one kind of content, as compactly as possible. The exit
+// code is 1 if nothing can be read, and 3 if the source has a problem.
 func hostileSources(t *testing.T) map[string]string {
 	const most = 2 << 20
 	return map[string]string{
@@ -80,7 +80,7 @@ func TestHostileSourcesFitInContainerMemory(t *testing.T) {
 	}
 }
 
-// filesIn creates a directory with these files, given as names and contents.
+// filesIn creates a directory with the given files. In files, names and contents alternate.
 func filesIn(t *testing.T, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -92,7 +92,8 @@ func filesIn(t *testing.T, files ...string) string {
 	return dir
 }
 
-// serveReferences serves a list of references of that size, and no branch that could be read.
+// serveReferences serves a list of references of the given size. The list does not contain a branch that could be
+// read.
 func serveReferences(t *testing.T, size int) string {
 	t.Helper()
 	var list bytes.Buffer
@@ -112,8 +113,8 @@ func serveReferences(t *testing.T, size int) string {
 	return server.URL + "/x.git"
 }
 
-// serveObjects serves a commit with files of that size that are stored as deltas of each other, and without a valid
-// declaration.
+// serveObjects serves a commit with files of the given size that are stored as deltas of each other. The commit does
+// not contain a valid declaration.
 func serveObjects(t *testing.T, size int) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -65,8 +65,8 @@ func TestHostileTextIsPrintedAsPlainText(t *testing.T) {
 	}
 }
 
-// TestAPIServerWarningsArePlainTextAndPrintedOnce checks that warnings of an API server are plain text too, and are
-// printed once.
+// TestAPIServerWarningsArePlainTextAndPrintedOnce checks that warnings from an API server are also printed as plain
+// text, and only once.
 func TestAPIServerWarningsArePlainTextAndPrintedOnce(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Add("Warning", `299 - "harmless ##vso[task.complete]"`)

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// rendered returns the objects of an overlay of deploy for the given kustomization text, in which %s stands for the
-// path of deploy.
+// rendered returns the objects of an overlay of deploy. kustomization is the text of the overlay, in which %s stands
+// for the path of deploy.
 func rendered(t *testing.T, kustomization string) map[string]any {
 	t.Helper()
 	dir := t.TempDir()
@@ -87,8 +87,8 @@ func (w *tenants) tenantRights(tenants ...string) {
 	}
 }
 
-// noPodHasRights fails if a pod of a namespace could have Quorate's rights there, through an existing account or an
-// account that could be created.
+// noPodHasRights fails if a pod in one of the namespaces could have Quorate's rights in that namespace, through a
+// service account that exists or that could be created.
 func (w *tenants) noPodHasRights(namespaces ...string) {
 	w.Helper()
 	for _, namespace := range namespaces {

@@ -17,13 +17,13 @@ import (
 	"quorate.dev/quorate/clusters/kube/kubetest"
 )
 
-// TestInformersConvergeAfterRestore restores the etcd of a kube-apiserver from a backup, and compares the contents of a
-// client-go informer with etcd. The informer runs all the time, as in controllers, so it has seen changes that the
-// backup lacks.
+// TestInformersConvergeAfterRestore restores the etcd of a kube-apiserver from a backup, and compares the contents of
+// a client-go informer with etcd. The informer runs all the time, as in controllers, so it has seen changes that are
+// not in the backup.
 //
 // The Kubernetes documentation tells operators to stop kube-apiserver before etcd, and to start it again afterwards. A
-// kube-apiserver that stays up has a bigger problem, because its watch cache also continues. Raising the revision
-// corrects that too, and nothing else does.
+// kube-apiserver that keeps running has a bigger problem, because its watch cache also continues. Raising the revision
+// also corrects that problem, and nothing else does.
 func TestInformersConvergeAfterRestore(t *testing.T) {
 	quorateAs(t) // snapshots are inspected in a child process
 	t.Run("kube-apiserver is restarted", func(t *testing.T) {
@@ -42,8 +42,8 @@ func TestInformersConvergeAfterRestore(t *testing.T) {
 		r := newRewinding(t)
 		r.restore()
 		r.missesNothing()
-		// It keeps using the lease of earlier Events for up to a minute, which is why docs/how-to/back-up.md restarts
-		// it.
+		// The API server keeps using the lease of earlier Events for up to a minute, so docs/how-to/back-up.md
+		// restarts the API server.
 		if err := r.createEvent("new"); err == nil || !strings.Contains(err.Error(), "requested lease not found") {
 			t.Error(err)
 		}
@@ -67,18 +67,19 @@ type rewinding struct {
 	writes   int
 }
 
-// configMaps are ConfigMaps by name.
+// configMaps maps names to ConfigMaps.
 type configMaps = map[string]*corev1.ConfigMap
 
 const (
 	informed = "default" // the namespace
-	busy     = "busy"    // a ConfigMap that is written all the time
+	busy     = "busy"    // a ConfigMap that is written repeatedly
 )
 
 func newRewinding(t *testing.T) *rewinding {
 	t.Helper()
 	r := &rewinding{T: t, server: kubetest.Start(t), backup: filepath.Join(t.TempDir(), "a.db"), names: map[string]bool{}}
-	// The few hundred objects that it writes at startup would otherwise be written again after the restore.
+	// Wait until the API server has created the few hundred objects that it creates at startup. Otherwise, it would
+	// create them again after the restore.
 	r.until("the API server has made all that it makes as it starts", func() bool {
 		return r.server.Client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(t.Context()).Error() == nil
 	})
@@ -98,8 +99,8 @@ func newRewinding(t *testing.T) *rewinding {
 	r.remove("deleted")
 	r.remove("recreated")
 	r.put("recreated", "after")
-	// More revisions than the changes after the restore need: without a bump, those changes reuse revisions that
-	// existed before.
+	// Create more revisions than the changes after the restore need. Without a bump, those changes then reuse earlier
+	// revisions.
 	for range 100 {
 		r.put(busy, "after")
 	}
@@ -110,7 +111,7 @@ func newRewinding(t *testing.T) *rewinding {
 	return r
 }
 
-// restore restores etcd from the backup, and starts it exactly as the command's output says.
+// restore restores etcd from the backup, and starts etcd exactly as the command's output instructs.
 func (r *rewinding) restore(flags ...string) {
 	r.Helper()
 	r.server.Etcd.Stop(r.T)
@@ -125,8 +126,8 @@ func (r *rewinding) restore(flags ...string) {
 	r.server.Etcd.Run(r.T, start...)
 }
 
-// missesNothing requires that the informer and its handler converge to the actual state, and that a LIST returns it
-// from the first request on.
+// missesNothing requires that the informer and its handler converge to the actual state, and that a LIST returns that
+// state from the first request on.
 func (r *rewinding) missesNothing() {
 	r.Helper()
 	restored := r.first()
@@ -144,9 +145,9 @@ func (r *rewinding) missesNothing() {
 	}
 }
 
-// missesAll requires that without a bump, the API server's watch cache and the informer keep objects that the backup
-// lacks, and miss changes after the restore until the revision has caught up. Events are ordered by revision: once a
-// later one has arrived, earlier ones are lost.
+// missesAll requires that, without a bump, the API server's watch cache and the informer keep objects that are not in
+// the backup. They must also miss changes after the restore until the revision has caught up. Events are ordered by
+// revision: once a later event has arrived, earlier events are lost.
 func (r *rewinding) missesAll() {
 	r.Helper()
 	r.first()
@@ -197,7 +198,8 @@ func (r *rewinding) change() {
 	r.put(busy, "new")
 }
 
-// converges waits until the informer and its handler have the actual state, and requires that a LIST returns the same.
+// converges waits until the informer and its handler have the actual state, and requires that a LIST returns the same
+// state.
 func (r *rewinding) converges() {
 	r.Helper()
 	is := r.truth()
@@ -213,7 +215,7 @@ func (r *rewinding) converges() {
 	}
 }
 
-// truth returns what etcd holds: a GET of a single object bypasses the watch cache.
+// truth returns the state in etcd. A GET of a single object bypasses the watch cache.
 func (r *rewinding) truth() configMaps {
 	r.Helper()
 	found := configMaps{}
@@ -278,7 +280,7 @@ func (r *rewinding) createEvent(name string) error {
 	return err
 }
 
-// quorate runs a command line as the process does.
+// quorate runs a command line in this process, and returns its output. The command must succeed.
 func (r *rewinding) quorate(args ...string) string {
 	r.Helper()
 	var said bytes.Buffer

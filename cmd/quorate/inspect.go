@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// maxInspectionStack bounds the stack of the process that inspects a file: a page that is its own child causes endless
-// recursion.
+// maxInspectionStack is the maximum stack size, in bytes, of the process that inspects a file. A page that is its own
+// child would cause infinite recursion.
 const maxInspectionStack = 64 << 20
 
 // newInspect returns the command of the process that inspects a snapshot. It is a child process because a damaged
@@ -93,7 +93,7 @@ func isCrash(ended *exec.ExitError, said string) bool {
 	return false
 }
 
-// cause returns the first line, without a repeated prefix.
+// cause returns the first line of said, without a repeated prefix.
 func cause(said string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
 	if _, after, repeated := strings.Cut(line, snapshot.ErrDamaged.Error()+": "); repeated {

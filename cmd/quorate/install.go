@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// installFlags specify what runs in the Kubernetes cluster.
+// installFlags specify what to install in the Kubernetes cluster.
 type installFlags struct {
 	kubeFlags
 	mode      string
@@ -156,8 +156,8 @@ func (f *installFlags) checkSource() error {
 	return s.checkPasswords()
 }
 
-// checkPasswords rejects URLs that contain credentials. The pods would refuse them too, but only once everyone who may
-// read the pods can read the credentials.
+// checkPasswords rejects URLs that contain credentials. The pods would also reject such URLs, but by then everyone who
+// may read the pods could read the credentials.
 func (s source) checkPasswords() error {
 	if remote.IsAddress(s.Location) {
 		if _, err := remote.ParseAddress(s.Location); err != nil {
@@ -171,7 +171,7 @@ func (s source) checkPasswords() error {
 	return nil
 }
 
-// checkRun rejects arguments that run does not understand.
+// checkRun rejects arguments that quorate run does not accept.
 func checkRun(args []string) error {
 	f := &runFlags{}
 	run := newRunOf(f, streams{})

@@ -71,7 +71,7 @@ func TestInstallAndUninstallLeaveClustersUnchanged(t *testing.T) {
 	}
 }
 
-// loop returns the arguments that install a loop, with these flags for its runs.
+// loop returns the arguments that install a loop, with the given flags for its runs.
 func loop(run ...string) []string {
 	return append([]string{"install", "--mode", "loop", "--image", "registry.example.com/quorate:1", "--source",
 		"https://git.example.com/fleet.git", "--"}, run...)
@@ -83,8 +83,8 @@ func (w *tenants) install(args []string) ran {
 	return w.bare(append([]string{args[0], "--kubeconfig", w.kubeconfig}, args[1:]...)...)
 }
 
-// TestInstallReportsRemovedFlagsAndWidenedRights checks that installing again with fewer flags reports the flags that
-// runs no longer have, without their values.
+// TestInstallReportsRemovedFlagsAndWidenedRights checks that installing again reports the flags that runs no longer
+// have, without their values, and the rights that runs gain.
 func TestInstallReportsRemovedFlagsAndWidenedRights(t *testing.T) {
 	w := newTenants(t, "own")
 	if got := w.install(loop("--max-deletions", "3", "--verify-keys=/k3ys")); got.code != exitOK || strings.Contains(got.out, "no longer have") {
@@ -111,9 +111,9 @@ func TestInstallReportsRemovedFlagsAndWidenedRights(t *testing.T) {
 	}
 }
 
-// TestInstallAndKubectlApplyReplaceEachOther checks that an overlay and an installation can replace one another, in
-// both directions, without leaving shards or credentials of the other behind. "kubectl apply" decides what to remove by
-// the annotation that it stores.
+// TestInstallAndKubectlApplyReplaceEachOther checks that an overlay and an installation can replace each other without
+// leaving shards or credentials behind. "kubectl apply" uses the annotation that it stores to determine what to
+// remove.
 func TestInstallAndKubectlApplyReplaceEachOther(t *testing.T) {
 	w := newTenants(t, "own")
 	jobs := w.server.Client.BatchV1().CronJobs("quorate-system")
@@ -163,7 +163,7 @@ func TestInstallAndKubectlApplyReplaceEachOther(t *testing.T) {
 	}
 }
 
-// writer calls a function with everything that is written.
+// writer calls a function with all text that is written to it.
 type writer func(string)
 
 func (w writer) Write(p []byte) (int, error) {
@@ -252,7 +252,7 @@ func TestInstallKeepsObjectsOfOtherOwners(t *testing.T) {
 	if still, err := w.server.Client.CoreV1().ServiceAccounts("quorate-system").Get(t.Context(), "quorate", metav1.GetOptions{}); err != nil || still.ResourceVersion != account.ResourceVersion {
 		t.Errorf("%v: the account is %+v", err, still)
 	}
-	w.output("install") // the definition is shared
+	w.output("install") // the CustomResourceDefinition is shared
 }
 
 // eventually waits until check succeeds.
@@ -267,7 +267,7 @@ func (w *tenants) eventually(what string, check func() error) {
 	}
 }
 
-// stored is a cluster with only fields that the earlier definition has.
+// stored is a cluster that has only fields from the earlier CustomResourceDefinition.
 const stored = `
 apiVersion: etcd.quorate.dev/v1alpha1
 kind: EtcdCluster
@@ -299,8 +299,8 @@ status:
   - {type: Ready, status: "True", reason: Converged, message: well, lastTransitionTime: "2026-11-20T10:00:00Z"}
 `
 
-// TestCRDUpgradeKeepsStoredObjects checks that a definition is upgraded in place. Objects stored with an earlier
-// definition are kept unchanged, can be read, and can be written.
+// TestCRDUpgradeKeepsStoredObjects checks that the CustomResourceDefinition is upgraded in place. Objects stored with
+// an earlier definition are kept unchanged, and can be read and written.
 func TestCRDUpgradeKeepsStoredObjects(t *testing.T) {
 	w := newTenants(t, "own")
 	earlier, err := os.ReadFile("../../clusters/v1alpha1/crd/testdata/earlier.yaml")

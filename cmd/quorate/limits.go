@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// limits bound the resources that a source may use. They are far above the needs of a normal source. Limits that affect
-// memory have lower defaults if the container has little.
+// limits contains limits for the resources that a source may use. They are far above the needs of a normal source.
+// Limits that affect memory have lower defaults if the container has little memory.
 type limits struct {
 	transfer remote.Limits
 	files    manifests.Limits

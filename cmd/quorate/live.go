@@ -20,20 +20,20 @@ import (
 // kubeFlags specify the API server.
 type kubeFlags struct {
 	kubeconfig, context string
-	// allowExec allows starting a program that the kubeconfig names.
+	// allowExec allows running a program that the kubeconfig names.
 	allowExec bool
-	// content is the kubeconfig if it does not come from a file.
+	// content is the content of the kubeconfig if it does not come from a file.
 	content []byte
-	// found, if set, is the kubeconfig as it was read: the file may have changed since.
+	// found, if set, is the kubeconfig as it was read earlier. The file may have changed since then.
 	found *kube.Found
 	// places, if set, lists the Kubernetes clusters of a command that accepts several.
 	places *targetFlags
 	// namespaces restricts the command to these namespaces; empty means all.
 	namespaces namespaces
-	// as is the impersonated user; impersonates reports whether its flags are set, even to an empty name.
+	// as is the user to impersonate. impersonates reports whether the flags for as are set, even to an empty name.
 	as           kube.Impersonation
 	impersonates func() bool
-	// errors returns the writer for warnings of the API server.
+	// errors returns the writer for warnings from the API server.
 	errors func() io.Writer
 	// requested, if set, is called for each request to the API server.
 	requested func(verb string, status int)
@@ -83,7 +83,7 @@ func (f *kubeFlags) checkAs() error {
 	return nil
 }
 
-// client returns a client that acts as --as specifies.
+// client returns a client that acts as the user in --as, if set.
 func (f *kubeFlags) client() (*kube.Client, error) {
 	if err := f.checkAs(); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (f *kubeFlags) clientAs(somebody kube.Impersonation) (*kube.Client, error) 
 	return kube.New(config)
 }
 
-// find returns the kubeconfig, reading it if that has not happened yet.
+// find returns the kubeconfig. It reads the kubeconfig if it has not been read yet.
 func (f *kubeFlags) find() (*kube.Found, error) {
 	if f.found != nil {
 		return f.found, nil
@@ -126,7 +126,7 @@ type liveFlags struct {
 	access        string
 	leaseDuration time.Duration
 	etcdTimeout   time.Duration
-	// reading is set if the command writes nothing.
+	// reading is true if the command does not write anything.
 	reading bool
 	// maxDeletions is nil if the command does not delete clusters.
 	maxDeletions *int
@@ -136,12 +136,12 @@ type liveFlags struct {
 	part *part
 	// round is the length of a loop's round; see loopRound.
 	round time.Duration
-	// kubernetes is the name of the Kubernetes cluster if there are several, in which case its pods may not be directly
-	// reachable. It is empty if there is only one.
+	// kubernetes is the name of the Kubernetes cluster, or empty if the command covers only one. If it covers several,
+	// pods may not be directly reachable.
 	kubernetes string
 	// eventsOf is the cluster whose events are also read; empty means none.
 	eventsOf string
-	// recovers allows creating new clusters from the remains of lost ones.
+	// recovers allows creating new clusters from the remains of lost clusters.
 	recovers bool
 }
 
@@ -223,7 +223,7 @@ func (n *number) String() string { return strconv.Itoa(int(*n)) }
 // Type implements pflag.Value.
 func (n *number) Type() string { return "int" }
 
-// check rejects flags that are wrong for every Kubernetes cluster, and returns the shard.
+// check rejects flags that are invalid for every Kubernetes cluster, and returns the shard.
 func (f *liveFlags) check() (shard.Shard, error) {
 	if err := oneOf("etcd-access", f.access, "auto", "direct", "port-forward"); err != nil {
 		return shard.Shard{}, err

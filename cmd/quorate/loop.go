@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// loopRound is the interval at which a loop starts counting deletions again, as a newly started run would, and the
-// longest time for which the status of an unchanged cluster may name an older revision.
+// loopRound is the interval at which a loop resets its count of deletions, as a new run would. It is also the longest
+// time for which the status of an unchanged cluster may name an older revision.
 const loopRound = 10 * time.Minute
 
 // loopFlags are the flags of a run that continues until it is stopped.
@@ -101,7 +101,7 @@ func (f *loopFlags) run(
 	return nil
 }
 
-// both returns a function that calls both functions for each pass; the first may be nil.
+// both returns a function that calls both functions for each pass. The first function may be nil.
 func both(first, second func(report.Report, time.Duration)) func(report.Report, time.Duration) {
 	if first == nil {
 		return second

@@ -66,7 +66,7 @@ func TestLoopEndpointStatusCodes(t *testing.T) {
 		method, path string
 		want         int
 	}{
-		{with, "GET", "/healthz", http.StatusServiceUnavailable}, // it has not started
+		{with, "GET", "/healthz", http.StatusServiceUnavailable}, // the loop has not started
 		{with, "GET", "/readyz", http.StatusServiceUnavailable},
 		{with, "GET", "/metrics", http.StatusOK},
 		{without, "GET", "/metrics", http.StatusNotFound},
@@ -138,9 +138,9 @@ func (w *tenants) until(what, cluster, revision string) {
 	}
 }
 
-// TestTwoLoopsApplyPushesAndReleaseLeases checks that two loops on one API server pick up pushes by themselves, do not
-// touch unchanged clusters, and exit with 0 when stopped, without leaving a lease behind. Together they do not write
-// more than one loop does.
+// TestTwoLoopsApplyPushesAndReleaseLeases checks that two loops on one API server pick up pushes by themselves and do
+// not touch unchanged clusters. When stopped, they exit with 0 and do not leave a lease behind. Together, they do not
+// write more than a single loop would.
 func TestTwoLoopsApplyPushesAndReleaseLeases(t *testing.T) {
 	w := newTenants(t, "own")
 	w.made("own/one", "own/two")

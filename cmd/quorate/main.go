@@ -7,7 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	_ "golang.org/x/crypto/x509roots/fallback" // for images without certificate authorities of their own
+	_ "golang.org/x/crypto/x509roots/fallback" // for images that do not contain certificate authorities
 
 	"quorate.dev/quorate/gitsource/manifests/confined"
 )
@@ -19,7 +19,7 @@ func main() {
 func mainCode() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second signal ends the process immediately
+	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	boundMemory()
 	confined.Hide()
 	return execute(ctx, os.Args[1:], streams{out: os.Stdout, err: os.Stderr})

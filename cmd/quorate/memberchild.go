@@ -23,8 +23,9 @@ import (
 	"quorate.dev/quorate/internal/procgroup"
 )
 
-// Limits of a process that reads the files of a member, in bytes and processor time: far more than files written by
-// etcd need. Committing its log loads the end of the log into memory, as etcd does when it starts.
+// These limits, in bytes and processor time, apply to a process that reads the files of a member. They far exceed the
+// needs of files written by etcd. Committing the log loads the end of the log into memory, as etcd does when it
+// starts.
 const (
 	readMemory   = 1 << 30
 	commitMemory = 8 << 30
@@ -32,10 +33,10 @@ const (
 	maxAnswer    = 1 << 20
 )
 
-// errTooLarge is returned if a member exceeds the memory limit.
+// errTooLarge is returned if reading a member exceeds the memory limit.
 var errTooLarge = errors.New("reading it requires more memory than allowed")
 
-// memberMemory returns the memory limit of a task, in bytes, within the container's limit.
+// memberMemory returns the memory limit of a task, in bytes. It is at most three quarters of the container's limit.
 func memberMemory(task string) int64 {
 	most := int64(readMemory)
 	if task == commitLog {
@@ -47,7 +48,7 @@ func memberMemory(task string) int64 {
 	return most
 }
 
-// Tasks that the command performs on the files of a member in a child process.
+// These are the tasks that a child process performs on the files of a member.
 const (
 	readSurvivor  = "survivor"
 	readUnstarted = "unstarted"
@@ -59,16 +60,16 @@ const (
 type memberAnswer struct {
 	Survivor *snapshot.Survivor `json:"survivor,omitempty"`
 	Is       bool               `json:"is,omitempty"`
-	// Error is the message of the error, and Kind its position in memberErrors, from 1.
+	// Error is the error message. Kind is the position of the error in memberErrors, starting at 1.
 	Error string `json:"error,omitempty"`
 	Kind  int    `json:"kind,omitempty"`
 }
 
-// memberErrors are the errors that the parent process distinguishes.
+// memberErrors lists the errors that the parent process distinguishes.
 var memberErrors = []error{snapshot.ErrNoMember, snapshot.ErrRunning, snapshot.ErrDamaged, recovery.ErrUnfit}
 
-// newMemberFiles returns the command of the process that reads the files of a member. The files may be malicious, to
-// exhaust the memory of their reader or to crash it.
+// newMemberFiles returns the command of the process that reads the files of a member. The files may be crafted to
+// exhaust the memory of the process or to crash it.
 func newMemberFiles(std streams) *cobra.Command {
 	return &cobra.Command{
 		Use:    "member-files TASK DIR",
@@ -170,7 +171,7 @@ func (memberInChildProcess) do(ctx context.Context, task, dir string) (a memberA
 	return memberAnswer{}, told
 }
 
-// memberFailed returns why a child process has not returned an answer about a member.
+// memberFailed returns the reason why a child process did not return a result for a member.
 func memberFailed(ctx context.Context, err error, task, said string) error {
 	ended, is := errors.AsType[*exec.ExitError](err)
 	switch {

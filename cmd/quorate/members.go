@@ -75,7 +75,7 @@ func (f *memberFlags) checkNone() error {
 
 func (f *memberFlags) anyFile() bool { return f.caFile != "" || f.cert != "" || f.keyFile != "" }
 
-// parseMember reads NAME=URL.
+// parseMember parses NAME=URL.
 func parseMember(text string) (name, address, scheme string, err error) {
 	name, rest, _ := strings.Cut(text, "=")
 	u, err := url.Parse(rest)
@@ -91,7 +91,7 @@ func parseMember(text string) (name, address, scheme string, err error) {
 	return name, net.JoinHostPort(u.Hostname(), port), u.Scheme, nil
 }
 
-// withoutSecrets returns the quoted value of --member, without parts that may be a password or a token.
+// withoutSecrets returns the quoted value of --member, without parts that may contain a password or a token.
 func withoutSecrets(text string) string {
 	if at := strings.LastIndex(text, "@"); at >= 0 {
 		name, _, _ := strings.Cut(text, "=")

@@ -41,7 +41,7 @@ func TestBackupOfMemberWithoutKubernetes(t *testing.T) {
 	if code != exitOK || !strings.Contains(said, "the same data as a-0") {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
-	// Only this cluster's member is asked.
+	// A member is accepted only if its certificate is for the named cluster and is signed by the given CA.
 	for _, c := range []struct{ file, cluster, ca, want string }{
 		{"b.db", "ns/b", "ca.crt", "a-0.b.ns.svc"},
 		{"c.db", "ns/a", "other.crt", "unknown authority"},
@@ -80,7 +80,7 @@ func TestMemberFlags(t *testing.T) {
 	}
 }
 
-// newPairs writes a CA, and the certificates of a server with those names and of a client, to a directory.
+// newPairs writes a CA, a certificate for a server with the given names, and a client certificate to a directory.
 func newPairs(t *testing.T, names ...string) string {
 	t.Helper()
 	dir, now := t.TempDir(), time.Now()

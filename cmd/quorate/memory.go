@@ -14,43 +14,45 @@ import (
 // memoryLimit returns the memory limit of the container in bytes, or 0 if it is unlimited.
 var memoryLimit = sync.OnceValue(func() int64 { return cgroup.MemoryLimit(os.DirFS("/")) })
 
-// budget is how the memory is divided.
+// budget specifies how the memory is divided.
 type budget struct {
 	limits limits
 	// atOnce is the number of sources that are read at the same time.
 	atOnce int
-	// fetch is the memory of a process that fetches a source, and own that of this process without the processes that
-	// read sources, in bytes; 0 means unlimited.
+	// fetch is the memory limit of a process that fetches a source. own is the memory limit of this process, excluding
+	// the processes that read sources. Both are in bytes; 0 means unlimited.
 	fetch, own int64
 }
 
 const (
-	// programBytes is what this process uses before it reads any source, and childBytes what a process that fetches or
-	// parses a source uses in addition to its limits.
+	// programBytes is the memory that this process uses before it reads any source. childBytes is the memory that a
+	// process uses in addition to its limits when it fetches or parses a source.
 	programBytes, childBytes = 32 << 20, 16 << 20
-	// spareBytes are for memory outside processes: network buffers and kernel tables.
+	// spareBytes is reserved for memory outside processes: network buffers and kernel tables.
 	spareBytes = 16 << 20
-	// mostToFetch is the memory for everything that a server may send, at the default limits.
+	// mostToFetch is the memory needed for everything that a server may send within the default limits.
 	mostToFetch = 320 << 20
 )
 
-// budgetWithin divides memory, in bytes, among as many simultaneous sources as it has room for.
+// budgetWithin divides memory, in bytes, among sources that are read at the same time. Their number depends on the
+// memory.
 func budgetWithin(memory int64) budget {
 	switch {
 	case memory <= 0:
 		return budgetFor(memory, 16)
 	case memory >= 2<<30:
 		return budgetFor(memory, 4)
-	case memory < 192<<20: // two processes per source would use nearly all of it for programs
+	case memory < 192<<20: // with more sources, the programs of two processes each would use nearly all of it
 		return budgetFor(memory, 1)
 	}
 	return budgetFor(memory, 2)
 }
 
-// budgetFor divides memory, in bytes, among the sources that are read at the same time, and for each source among the
-// things that grow with its content. TestHostileSourcesFitInContainerMemory measured the weights: the list of
-// references uses three times its size, a pack up to six times its largest object plus two hundred bytes for each
-// object, a declared cluster ten kibibytes, a YAML node half a kibibyte. No limit exceeds its default.
+// budgetFor divides memory, in bytes, among the sources that are read at the same time. It divides the part of each
+// source among the data whose size depends on the source's content. TestHostileSourcesFitInContainerMemory measured
+// the weights. The list of references uses three times its size. A pack uses up to six times its largest object plus
+// two hundred bytes per object. A declared cluster uses ten kibibytes, and a YAML node half a kibibyte. No limit
+// exceeds its default.
 func budgetFor(memory int64, atOnce int) budget {
 	b := budget{limits: defaultLimits, atOnce: atOnce}
 	if memory <= 0 {
@@ -77,7 +79,7 @@ func (b budget) used() int64 {
 	return int64(b.atOnce)*(b.limits.files.RenderMemory+childBytes+b.fetch) + spareBytes
 }
 
-// rounded rounds n down to a multiple of unit, unless that is zero, for readability.
+// rounded rounds n down to a multiple of unit, for readability. If n is less than unit, rounded returns n.
 func rounded(n, unit int64) int64 { return n - n%min(n, unit) }
 
 // boundMemory limits the Go heap to this process's share of the container's memory, unless GOMEMLIMIT is set.
@@ -93,15 +95,15 @@ func (b budget) bound() {
 	}
 }
 
-// boundGarbage sets how often the garbage collector runs to suit a process that makes passes, unless GOGC is set.
+// boundGarbage sets the frequency of garbage collection for a process that runs passes, unless GOGC is set.
 func boundGarbage() {
 	if _, given := os.LookupEnv("GOGC"); !given {
 		debug.SetGCPercent(clusters.GCPercent)
 	}
 }
 
-// backupMemory is the memory of a process that takes or reads a backup: the parts of an upload, and the compression
-// window. It runs next to etcd, which needs the memory for its files.
+// backupMemory is the memory limit of a process that takes or reads a backup. The process needs memory for the parts
+// of an upload and for the compression window. It runs next to etcd, which needs the remaining memory for its files.
 const backupMemory = 40 << 20
 
 // boundBackup limits the Go heap to backupMemory, unless GOMEMLIMIT is set.
@@ -111,8 +113,8 @@ func boundBackup() {
 	}
 }
 
-// divideMemory divides the memory again if the flags set the number of simultaneous sources. Limits that are set by
-// flags are kept. It returns the memory that each source may use to fetch.
+// divideMemory divides the memory again if the flags set the number of simultaneous sources. It keeps limits that are
+// set by flags. It returns the memory limit for fetching each source.
 func divideMemory(flags *pflag.FlagSet, atOnce int) int64 {
 	if !flags.Changed("sources-at-once") {
 		return budgetWithin(memoryLimit()).fetch

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestBudget checks that, for any amount of memory, limits are above 0 and do not exceed their defaults, more memory
-// does not lower a limit for the same number of simultaneous sources, and all parts together fit.
+// TestBudget checks that, for any amount of memory, limits are above 0 and do not exceed their defaults, and all parts
+// together fit. More memory must not lower a limit for the same number of simultaneous sources.
 func TestBudget(t *testing.T) {
 	property := func(some, more uint32) bool {
 		memory := 96<<20 + int64(some)<<4 // up to 64 GiB
@@ -39,13 +39,13 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestSourcesAtOnceDivideMemory checks that setting the number of simultaneous sources divides the memory among them,
-// except for limits that are also set.
+// TestSourcesAtOnceDivideMemory checks that setting the number of simultaneous sources divides the memory among that
+// many sources. Limits that are also set by flags are kept.
 func TestSourcesAtOnceDivideMemory(t *testing.T) {
 	const memory, mebibyte = 256 << 20, 1 << 20
 	found := memoryLimit
 	t.Cleanup(func() { memoryLimit = found })
-	t.Setenv("GOMEMLIMIT", "off") // this process is the test
+	t.Setenv("GOMEMLIMIT", "off") // does not limit the test process
 	memoryLimit = func() int64 { return memory }
 	dir := t.TempDir()
 	for _, test := range []struct {
@@ -84,8 +84,8 @@ func TestSourcesAtOnceDivideMemory(t *testing.T) {
 	}
 }
 
-// TestPartLimitsDoNotExceedTotals checks that a limit for one thing does not exceed the limit for all of them together,
-// because the larger value could never be used.
+// TestPartLimitsDoNotExceedTotals checks that a limit for one item, such as a file, does not exceed the limit for all
+// items together. A larger value could never be used.
 func TestPartLimitsDoNotExceedTotals(t *testing.T) {
 	for memory := int64(0); memory <= 4<<30; memory += 1 << 20 {
 		l := budgetWithin(memory).limits

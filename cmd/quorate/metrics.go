@@ -26,7 +26,7 @@ const timeToPush = 10 * time.Second
 // metricsFlags specify where a run reports its result.
 type metricsFlags struct {
 	file string
-	// pushgateway and heartbeat are URLs, and check parses them into to and beats. They do not implement pflag.Value,
+	// pushgateway and heartbeat are URLs. check parses them into to and beats. They do not implement pflag.Value,
 	// because pflag's errors would contain the URL.
 	pushgateway, heartbeat string
 	to, beats              endpoint
@@ -60,10 +60,10 @@ func (f *metricsFlags) check() error {
 	return nil
 }
 
-// tell reports a run that has ended with this error, as its exit code, and the collected metrics. Failures are only
-// logged as warnings: they do not affect the run.
+// tell reports the metrics of a run that ended with err, and sends the heartbeat if the run was successful. Failures
+// are logged as warnings and do not affect the run.
 func (f *metricsFlags) tell(ctx context.Context, log *slog.Logger, counted prometheus.Gatherer, err error) {
-	ctx = context.WithoutCancel(ctx) // a stopped run is reported too
+	ctx = context.WithoutCancel(ctx) // a stopped run is also reported
 	if f.file != "" {
 		if err := prometheus.WriteToTextfile(f.file, counted); err != nil {
 			log.Warn("write metrics", "error", err)
@@ -83,7 +83,7 @@ func (f *metricsFlags) tell(ctx context.Context, log *slog.Logger, counted prome
 	}
 }
 
-// push replaces everything that was pushed as the same job, so that metrics of deleted clusters are removed.
+// push replaces all metrics that were pushed with the same job name, so that metrics of deleted clusters are removed.
 func (f *metricsFlags) push(ctx context.Context, from prometheus.Gatherer) error {
 	ctx, cancel := context.WithTimeout(ctx, timeToPush)
 	defer cancel()
@@ -119,8 +119,8 @@ func (f *metricsFlags) beat(ctx context.Context) error {
 	return nil
 }
 
-// client returns an HTTP client that does not follow redirects, because the credentials are only for the given host. It
-// truncates responses, because only their beginning is shown.
+// client returns an HTTP client that does not follow redirects, because the credentials must be sent only to the given
+// host. It truncates responses, because only their beginning is shown.
 func client() *http.Client {
 	return &http.Client{
 		Transport:     briefly{http.DefaultTransport},
@@ -128,8 +128,9 @@ func client() *http.Client {
 	}
 }
 
-// mostOfAnswer is how much of a response is read, and mostOfFailure how much of it is shown, in bytes. The first is far
-// larger, because the truncated end may be part of a secret, and hiding secrets shortens the text.
+// mostOfAnswer is the maximum number of bytes read from a response, and mostOfFailure the maximum number shown.
+// mostOfAnswer is far larger, because truncation may cut a secret in two, and because hiding secrets shortens the
+// text.
 const mostOfAnswer, mostOfFailure = 1 << 20, 500
 
 // briefly truncates responses to mostOfAnswer.
@@ -148,10 +149,10 @@ type brief struct {
 	io.Closer
 }
 
-// endpoint is the URL of a service. It may contain a password, or be a secret itself, so errors only show the host.
+// endpoint is the URL of a service. It may contain a password, or be a secret itself, so errors show only the host.
 type endpoint struct{ url *url.URL }
 
-// parseEndpoint parses a URL; an empty text returns an endpoint that is not given.
+// parseEndpoint parses a URL. For empty text, it returns an endpoint that is not given.
 func parseEndpoint(text string) (endpoint, error) {
 	if text == "" {
 		return endpoint{}, nil
@@ -169,15 +170,15 @@ func parseEndpoint(text string) (endpoint, error) {
 
 func (e endpoint) given() bool { return e.url != nil }
 
-// withoutUser returns the URL without credentials, and the credentials, or nil if there are none.
+// withoutUser returns the URL without credentials, and the credentials, or nil if the URL has no credentials.
 func (e endpoint) withoutUser() (string, *url.Userinfo) {
 	bare := *e.url
 	bare.User = nil
 	return bare.String(), e.url.User
 }
 
-// failure returns why a request failed, without secrets. It handles the ways in which libraries put the URL into
-// errors, and responses that repeat the request.
+// failure returns the reason why a request failed, without secrets. It handles errors in which libraries include the
+// URL, and responses that repeat the request.
 func (e endpoint) failure(err error) error {
 	if of, is := errors.AsType[*url.Error](err); is {
 		err = of.Err
@@ -188,7 +189,7 @@ func (e endpoint) failure(err error) error {
 	return fmt.Errorf("%s: %s", e.url.Host, text)
 }
 
-// isLoopback reports whether host is this machine.
+// isLoopback reports whether host is localhost or a loopback address.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()

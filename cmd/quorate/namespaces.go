@@ -11,7 +11,7 @@ import (
 // namespaces is a repeatable flag whose values may contain several names, separated by semicolons.
 type namespaces []string
 
-// flag returns a flag that replaces n when it is first set, and then appends.
+// flag returns a flag that replaces n when it is first set, and appends to n after that.
 func (n *namespaces) flag() *namespacesFlag { return namespacesFlagOf((*[]string)(n)) }
 
 func namespacesFlagOf(list *[]string) *namespacesFlag { return &namespacesFlag{list: list} }

@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// timeToNotify is the maximum time for notifications, and hurriedNotify the maximum if the run is out of time or was
+// timeToNotify is the maximum time for notifications. hurriedNotify is the maximum if the run is out of time or was
 // stopped.
 const timeToNotify, hurriedNotify = 30 * time.Second, 3 * time.Second
 
@@ -26,14 +26,14 @@ type notifier struct {
 	log   *slog.Logger
 	// context is the name that identifies the run.
 	context string
-	// atEnd is set if nothing final is sent before the run ends.
+	// atEnd is true if final notifications are sent only when the run ends.
 	atEnd bool
 
 	mu    sync.Mutex
 	board notify.Board
-	// events have not been sent yet.
+	// events holds the events that have not been sent yet.
 	events []notify.Event
-	// written is the last status written, by source, and failures the last error logged, by subject.
+	// written holds the last status written for each source. failures holds the last error logged for each subject.
 	written  map[string]written
 	failures map[string]string
 	// woken receives a value if there may be something to send. done is closed after ending is closed and all pending
@@ -42,14 +42,14 @@ type notifier struct {
 	stop                context.CancelFunc
 }
 
-// written is a status of a commit.
+// written is a status that was written to a commit.
 type written struct {
 	commit string
 	status notify.Status
 }
 
-// begin starts notifications for a run, or returns nil if none are configured. With several Kubernetes clusters, each
-// has its own name.
+// begin starts notifications for a run, or returns nil if none are configured. If kubernetes is not empty, it is added
+// to the name of the run.
 func (f *notifyFlags) begin(ctx context.Context, r *reconcile.Reconciler, kubernetes string, atEnd bool) *notifier {
 	if len(f.to) == 0 && len(f.hosts) == 0 {
 		return nil
@@ -97,7 +97,7 @@ func (n *notifier) follow(ctx context.Context) {
 	}
 }
 
-// end sends the rest within the given time. Anything not sent by then is lost.
+// end sends the remaining notifications within the given time. Anything not sent by then is lost.
 func (n *notifier) end(ctx context.Context, longest time.Duration) {
 	if n == nil {
 		return
@@ -114,7 +114,8 @@ func (n *notifier) end(ctx context.Context, longest time.Duration) {
 	n.tell(ctx, true)
 }
 
-// tell sends everything in parallel. Unless it is final, it only writes commit statuses, and only pending ones.
+// tell sends all notifications in parallel. Unless final is true, it writes only commit statuses, and only statuses in
+// the state Pending.
 func (n *notifier) tell(ctx context.Context, final bool) {
 	n.mu.Lock()
 	var events []notify.Event

@@ -129,7 +129,7 @@ func TestLoopSendsEachNotificationOnce(t *testing.T) {
 	}
 }
 
-// TestNotifyFailuresAreWarnings checks that a failure is a warning without secrets, and takes no longer than the time
+// TestNotifyFailuresAreWarnings checks that a failure causes a warning without secrets, and does not exceed the time
 // limit.
 func TestNotifyFailuresAreWarnings(t *testing.T) {
 	refuses := newToldServer(t, func(w http.ResponseWriter, r *http.Request) {
@@ -211,8 +211,8 @@ func TestFailedRunReportsCommitStatus(t *testing.T) {
 	}
 }
 
-// TestStoppedRunDoesNotWaitForReceivers checks that a stopped run does not wait for unresponsive receivers, because it
-// would be killed.
+// TestStoppedRunDoesNotWaitForReceivers checks that a stopped run does not wait for unresponsive receivers, because
+// otherwise the run would be killed.
 func TestStoppedRunDoesNotWaitForReceivers(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	hangs := newToldServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })

@@ -26,12 +26,12 @@ const mostOfFile = 64 << 10
 type notifyFlags struct {
 	// status is KIND or KIND=API.
 	status, repository, tokenFile, context string
-	// to holds URLs, or @FILE for a file with a URL.
+	// to contains URLs, or @FILE for a file that contains a URL.
 	to         []string
 	format     string
 	secretFile string
 
-	// given reports whether a flag is set; it is nil if the command has no such flags.
+	// given reports whether a flag is set; it is nil if the command has no notification flags.
 	given func(flag string) bool
 	hosts []commitHost
 }
@@ -63,7 +63,7 @@ func (f *notifyFlags) add(flags *pflag.FlagSet) {
 
 var contextName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,39}$`)
 
-// checkAlone rejects flags that are wrong regardless of the content of files.
+// checkAlone rejects flags that are invalid regardless of the content of files.
 func (f *notifyFlags) checkAlone() error {
 	var alone []error
 	for _, pair := range [][2]string{
@@ -138,7 +138,7 @@ func secretIn(file string) (string, error) {
 	return string(line), nil
 }
 
-// webhookURL returns the URL for a value of --notify. It may be a secret, so errors do not contain it.
+// webhookURL returns the URL for a value of --notify. The URL may be a secret, so errors do not contain it.
 func webhookURL(to string) (endpoint, error) {
 	if file, is := strings.CutPrefix(to, "@"); is {
 		text, err := secretIn(file)
@@ -182,7 +182,7 @@ func (f *notifyFlags) checkStatus(s *sourceFlags) error {
 	}
 	list, err := s.sources(func(source) error { return nil })
 	if err != nil {
-		return err // it was checked before
+		return err // the sources were checked before
 	}
 	if f.repository != "" {
 		if len(list) > 1 {
@@ -197,7 +197,8 @@ func (f *notifyFlags) checkStatus(s *sourceFlags) error {
 	return nil
 }
 
-// hostsOf returns the git hosts of the sources. A token is for one host.
+// hostsOf returns the git hosts of the sources. It rejects sources on different hosts, because a token is for one
+// host.
 func hostsOf(kind, api string, list []source) ([]commitHost, error) {
 	labels := []string{""}
 	if len(list) > 1 {

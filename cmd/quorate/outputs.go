@@ -18,14 +18,14 @@ import (
 	"quorate.dev/quorate/reconcile/report/markdown"
 )
 
-// outputs are the formats and destinations of a report.
+// outputs contains the formats and destinations of a report.
 type outputs struct {
-	// formats are the supported formats.
+	// formats lists the supported formats.
 	formats []string
 	chosen  []output
 }
 
-// output is one format with its file, which is empty for stdout.
+// output is one format and its file. The file is empty for stdout.
 type output struct{ format, file string }
 
 func (o *outputs) add(c *cobra.Command, formats ...string) {
@@ -70,8 +70,8 @@ func (o *outputs) all() []output {
 	return o.chosen
 }
 
-// check rejects unknown formats, two outputs for the same file, and files that cannot be written. Call it before doing
-// anything.
+// check rejects unknown formats, two outputs for the same file, and files that cannot be written. It must be called
+// before the command does anything.
 func (o *outputs) check() error {
 	for i, chosen := range o.all() {
 		if err := oneOf("output", chosen.format, o.formats...); err != nil {
@@ -98,7 +98,8 @@ func (o *outputs) check() error {
 	return nil
 }
 
-// samePlace reports whether two names refer to the same file, by path or by existing file.
+// samePlace reports whether two names refer to the same file, either by path or because both exist and are the same
+// file.
 func samePlace(a, b string) bool {
 	if a == "" || b == "" {
 		return a == b
@@ -159,7 +160,7 @@ func replaceFile(name string, content []byte) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(file.Name()) // it has not replaced the file
+			_ = os.Remove(file.Name()) // the new file has not replaced the old file
 		}
 	}()
 	if mode != 0 {
@@ -174,7 +175,7 @@ func replaceFile(name string, content []byte) (err error) {
 	return os.Rename(file.Name(), name)
 }
 
-// unfinishedBeside creates a new file next to another one, with the permissions of a normally created file.
+// unfinishedBeside creates a new file next to the named file, with the default permissions of a new file.
 func unfinishedBeside(name string) (*os.File, error) {
 	for i := 0; ; i++ {
 		file, err := os.OpenFile(fmt.Sprintf("%s.%d.%d.new", name, os.Getpid(), i),
@@ -190,7 +191,7 @@ type outcome struct {
 	// command is the name of the command.
 	command string
 	report  report.Report
-	// failOn are the risks in --fail-on.
+	// failOn contains the risks in --fail-on.
 	failOn []forecast.Risk
 	// source specifies where the declarations come from.
 	source *sourceFlags
@@ -229,10 +230,10 @@ func (t outcome) findings() []findings.Finding {
 	return findings.Of(t.report, findings.Options{FailOn: t.failOn, Root: t.source.rootsIn(checkout())})
 }
 
-// mostOfSummary is the maximum size of a step summary on GitHub, in bytes; GitHub rejects a larger one completely.
+// mostOfSummary is the maximum size of a step summary on GitHub, in bytes. GitHub rejects a larger summary entirely.
 const mostOfSummary = 1 << 20
 
-// summarize appends the report to the step summary of GitHub Actions, if it runs there.
+// summarize appends the report to the step summary of GitHub Actions, if the command runs there.
 func (t outcome) summarize(file string) error {
 	if file == "" {
 		return nil
@@ -244,7 +245,7 @@ func (t outcome) summarize(file string) error {
 	left := int(mostOfSummary - before)
 	comment := "\n" + markdown.Comment(t.report, markdown.Options{Command: t.command, Most: max(left-1, 1)})
 	if len(comment) > left {
-		return nil // other commands of the step have filled it
+		return nil // other commands in the step have filled the summary
 	}
 	summary, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err == nil {

@@ -53,7 +53,7 @@ func TestReplaceFile(t *testing.T) {
 	}
 }
 
-// TestFailedOutputDoesNotPreventOthers checks that an output that cannot be written does not prevent the others.
+// TestFailedOutputDoesNotPreventOthers checks that an output that cannot be written does not prevent other outputs.
 func TestFailedOutputDoesNotPreventOthers(t *testing.T) {
 	dir := t.TempDir()
 	var out, stderr strings.Builder

@@ -29,13 +29,13 @@ func (f *targetFlags) add(c *cobra.Command) {
 	f.named = func() bool { return c.Flags().Changed("fleet") }
 }
 
-// several reports whether a command covers several Kubernetes clusters, and so must name them.
+// several reports whether a command covers several Kubernetes clusters. If so, the command must name them.
 func (f *targetFlags) several() bool { return f.fleet != "" || len(f.contexts) > 1 }
 
-// kubeTarget is a Kubernetes cluster of a command. Its name is empty unless there may be several.
+// kubeTarget is a Kubernetes cluster that a command covers. Its name is empty unless the command may cover several.
 type kubeTarget = fleetfile.Cluster
 
-// places returns the given Kubernetes clusters, or a single default one. It validates the fleet file.
+// places returns the Kubernetes clusters in the flags, or a single default cluster. It validates the fleet file.
 func (f *targetFlags) places() ([]kubeTarget, error) {
 	switch {
 	case f.fleet != "" && len(f.contexts) > 0:
@@ -76,7 +76,7 @@ func (f *liveFlags) at(p kubeTarget) *liveFlags {
 	if p.Kubeconfig != "" {
 		own.kubeconfig = p.Kubeconfig
 	}
-	if s, err := shard.Parse(p.Shard); err == nil && f.part != nil { // it was checked before
+	if s, err := shard.Parse(p.Shard); err == nil && f.part != nil { // the shard was checked before
 		own.part = (*part)(&s)
 	}
 	return &own
@@ -88,7 +88,7 @@ type register struct {
 	flags []*liveFlags
 }
 
-// register identifies each Kubernetes cluster. A single Kubernetes cluster need not be identified.
+// register identifies each Kubernetes cluster. A single Kubernetes cluster does not have to be identified.
 func (f *liveFlags) register(ctx context.Context, targets []kubeTarget) (*register, error) {
 	m := &register{}
 	for _, p := range targets {
@@ -104,7 +104,7 @@ func (f *liveFlags) register(ctx context.Context, targets []kubeTarget) (*regist
 		if own.content, err = f.kubeconfigOf(ctx, targets[i]); err != nil {
 			return nil, err
 		}
-		if own.found, err = own.find(); err != nil { // read once: the run acts on what was identified
+		if own.found, err = own.find(); err != nil { // read once, so that the run uses the identified cluster
 			return nil, err
 		}
 		return own.client()
@@ -115,8 +115,8 @@ func (f *liveFlags) register(ctx context.Context, targets []kubeTarget) (*regist
 	return m, nil
 }
 
-// kubeconfigOf returns the content of the kubeconfig in the Secret of a target, or nil if it has no Secret. The Secret
-// is in the Kubernetes cluster that the flags, or the pod, specify.
+// kubeconfigOf returns the content of the kubeconfig in the Secret of a target, or nil if the target has no Secret.
+// The Secret is in the Kubernetes cluster that the flags, or the pod, specify.
 func (f *liveFlags) kubeconfigOf(ctx context.Context, p kubeTarget) ([]byte, error) {
 	if p.Secret == "" {
 		return nil, nil

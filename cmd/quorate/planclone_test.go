@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPlanOfCloneIsApprovedAfterPush checks that the plan of a clone, made before a push, is approved for the run from
-// the repository that it is pushed to, as in make demo.
+// TestPlanOfCloneIsApprovedAfterPush checks that the plan of a clone, created before a push, can be approved for a run
+// after the push, as in "make demo". The run reads the repository to which the clone is pushed.
 func TestPlanOfCloneIsApprovedAfterPush(t *testing.T) {
 	f := newFleet(t)
 	bare, clone, file := filepath.Join(f.dir, "clusters.git"), filepath.Join(f.dir, "checkout"), filepath.Join(f.dir, "plan.json")
@@ -43,7 +43,7 @@ func TestPlanOfCloneIsApprovedAfterPush(t *testing.T) {
 	if code := approved("sha256:" + string(digest[1][len("sha256:")+1:]) + "0"); code != exitBlocked {
 		t.Errorf("with another digest: exit code %d: %s", code, said)
 	}
-	if code := approved(string(digest[1])); code != exitNotConverged { // there are no pods
+	if code := approved(string(digest[1])); code != exitNotConverged { // the cluster has no pods
 		t.Errorf("exit code %d: %s", code, said)
 	}
 }

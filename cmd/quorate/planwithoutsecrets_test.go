@@ -27,7 +27,7 @@ func (w *tenants) founded() {
 	}
 }
 
-// asReader continues as an account with the rights in deploy/plan-rbac.yaml.
+// asReader makes later commands use an account with the rights in deploy/plan-rbac.yaml.
 func (w *tenants) asReader() *watcher {
 	w.Helper()
 	text, err := os.ReadFile("../../deploy/plan-rbac.yaml")
@@ -50,7 +50,7 @@ func (w *tenants) asReader() *watcher {
 	return w.throughAs("quorate-system", "quorate-plan")
 }
 
-// onlyReads fails on any request that is not a read, and on access to a Secret other than those named.
+// onlyReads fails on any request that is not a read, and on access to a Secret other than the named Secrets.
 func (s *watcher) onlyReads(t *testing.T, secrets ...string) {
 	t.Helper()
 	for _, r := range s.requests() {
@@ -71,8 +71,8 @@ func (s *watcher) onlyReads(t *testing.T, secrets ...string) {
 	}
 }
 
-// TestPlanAndStatusWorkWithoutSecrets checks that plan and status work without Secrets, report that, and do not
-// conclude anything from what they could not read.
+// TestPlanAndStatusWorkWithoutSecrets checks that plan and status work without access to Secrets, report the missing
+// access, and do not draw conclusions from objects that they could not read.
 func TestPlanAndStatusWorkWithoutSecrets(t *testing.T) {
 	w := newTenants(t, "own", "quorate-system")
 	w.founded()
@@ -104,8 +104,8 @@ func TestPlanAndStatusWorkWithoutSecrets(t *testing.T) {
 	if got := w.command(append(plan, "-o", "state")...); got.code != exitOK || strings.Contains(got.out, "one-ca") || !strings.Contains(got.out, `"unseen"`) {
 		t.Errorf("%+v", got)
 	}
-	// An unmanaged object under the name of an unreadable Secret is not noticed, but an object under a name that can be
-	// read is.
+	// An unmanaged object under the name of an unreadable Secret is not detected, but an unmanaged object under a
+	// readable name is detected.
 	w.allowSecret("one-quorate-tls")
 	if _, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "one-quorate-tls"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestPlanAndStatusWorkWithoutSecrets(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	seen.onlyReads(t, "one-quorate-tls")
-	// A run must see everything: with the same rights, it observes nothing.
+	// A run must be able to read everything. With the same rights, it cannot observe the cluster.
 	if got := w.run("--source", w.repository("own")); got.code != exitError || !strings.Contains(got.out, "error observe "+seen.url+": list Secrets: ") {
 		t.Errorf("%+v", got)
 	}

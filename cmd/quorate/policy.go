@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/clusters/policy"
 )
 
-// addPolicy adds the flags for what declarations may request.
+// addPolicy adds the flags that limit what declarations may request.
 func addPolicy(f *pflag.FlagSet, p *policy.Policy) {
 	const rest = "; repeatable, or several separated by ; (default: all, or none if --allow-namespace is set)"
 	for _, setting := range []struct {
@@ -41,7 +41,7 @@ func addPolicy(f *pflag.FlagSet, p *policy.Policy) {
 	}
 }
 
-// allowedFlag replaces the allowed patterns when it is first set, and then appends.
+// allowedFlag replaces the allowed patterns when it is first set, and appends to them after that.
 type allowedFlag struct {
 	kind    policy.Kind
 	allowed *policy.Allowed

@@ -26,9 +26,10 @@ func (w *tenants) says(command string, args ...string) ran {
 	return w.command(args...)
 }
 
-// TestPolicyViolationAffectsOnlyItsCluster checks that only one cluster has a problem if the tenant's pod settings for
-// it are not allowed. This applies to plans and runs, to clusters applied when it was allowed, whether or not git can
-// be read, and to custom resources that are themselves the declarations.
+// TestPolicyViolationAffectsOnlyItsCluster checks that pod settings that are not allowed cause a problem only for the
+// cluster that declares them. This applies to plans and runs, and to custom resources that are themselves the
+// declarations. It also applies to clusters that were applied when the settings were allowed, whether or not git can
+// be read.
 func TestPolicyViolationAffectsOnlyItsCluster(t *testing.T) {
 	t.Parallel()
 	w := newTenants(t, "a", "b")

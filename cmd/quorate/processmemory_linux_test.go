@@ -29,7 +29,7 @@ func asStranger(t *testing.T, program string, args ...string) (*exec.Cmd, *bytes
 }
 
 // TestProcessMemoryIsHiddenFromChildren checks that the memory of a running process belongs to root, not to its user,
-// so that its child processes cannot read it. The process can still start them.
+// so that its child processes cannot read it. The process can still start child processes.
 func TestProcessMemoryIsHiddenFromChildren(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("running as another user requires root")
@@ -57,7 +57,7 @@ func TestProcessMemoryIsHiddenFromChildren(t *testing.T) {
 	}
 	process = c.Process
 	close(started)
-	_ = c.Wait() // the server has no repository
+	_ = c.Wait() // fails, because the server has no repository
 	select {
 	case uid := <-owner:
 		if uid != 0 {
@@ -83,7 +83,7 @@ func TestProcessMemoryIsHiddenFromChildren(t *testing.T) {
 	}
 }
 
-// fetcherOf describes the child of a process that fetches.
+// fetcherOf describes the child process of parent that fetches a source.
 func fetcherOf(t *testing.T, parent int) string {
 	t.Helper()
 	children, err := filepath.Glob("/proc/[0-9]*/status")

@@ -57,8 +57,8 @@ type walk struct {
 	done int
 }
 
-// step returns a cluster's position in its forecast, such as (3 of 9), counting the actions taken in this run and those
-// now predicted. It returns "" if there is only one action or the number is unknown.
+// step returns a cluster's position in its forecast, such as (3 of 9), which includes the actions already taken in
+// this run. It returns "" if there is only one action or the number of actions is unknown.
 func (on *walk) step(c report.Cluster) string {
 	at := on.done
 	if c.Decision.Verdict == decide.Act {

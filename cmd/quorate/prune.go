@@ -65,7 +65,8 @@ func addParts(c *cobra.Command, p *retention.Policy) (parts []*pflag.Flag) {
 	return parts
 }
 
-// onlyGiven sets the flags that were not set to zero, if a flag was set.
+// onlyGiven keeps the flags that the user set, and sets the others to zero. If the user did not set any, it keeps the
+// defaults.
 func onlyGiven(parts []*pflag.Flag) {
 	given := false
 	for _, part := range parts {
@@ -122,7 +123,7 @@ type pruner struct {
 	of     store.Cluster
 	// listed is the listing that the plan is based on.
 	listed store.Listing
-	// restsOn is the backup that justifies deleting the others.
+	// restsOn is the backup that justifies deleting the other backups.
 	restsOn store.Backup
 	dryRun  bool
 }
@@ -184,8 +185,8 @@ func (p pruner) discardAll(ctx context.Context, names []string, done string) err
 	return nil
 }
 
-// takeTurns returns at most most backups from a random position: the first ones may be locked for as long as those
-// before them.
+// takeTurns returns up to most backups, starting at a random position, because the first backups may be locked for a
+// long time.
 func takeTurns(behind []store.Backup, most int) []store.Backup {
 	if len(behind) <= most {
 		return behind
@@ -207,7 +208,7 @@ func (p pruner) delete(ctx context.Context, what string, delete func() error) (g
 	}
 }
 
-// stands checks again that the backup which justifies the deletions exists: it may have been deleted or marked as
+// stands checks again that the backup that justifies the deletions still exists. It may have been deleted or marked as
 // damaged.
 func (p pruner) stands(ctx context.Context) error {
 	if p.dryRun {
@@ -232,7 +233,7 @@ func (p pruner) remove(ctx context.Context, b store.Backup) error {
 }
 
 func (p pruner) discard(ctx context.Context, name string) error {
-	named, err := store.IsNamed(ctx, p.bucket, name) // storing them may have taken until now
+	named, err := store.IsNamed(ctx, p.bucket, name) // its manifest may have been stored after the listing
 	switch {
 	case err != nil || p.dryRun:
 		return err

@@ -29,7 +29,7 @@ func (c changing) Delete(ctx context.Context, name string) error {
 	return c.remove(name, func() error { return c.Bucket.Delete(ctx, name) })
 }
 
-// pruned stores backups of the last few days, verified, and prunes them through a wrapped bucket.
+// pruned stores verified backups of the last few days, and prunes them through the bucket that in returns.
 func pruned(t *testing.T, in func(store.Bucket) store.Bucket) (store.Bucket, ran, error) {
 	t.Helper()
 	r := newRestores(t)
@@ -65,7 +65,7 @@ func listed(t *testing.T, b store.Bucket) store.Listing {
 	return listing
 }
 
-// prune keeps the newest backup.
+// prune prunes the bucket, keeping only the newest backup.
 func prune(t *testing.T, b store.Bucket, now time.Time) (ran, error) {
 	t.Helper()
 	var out, stderr bytes.Buffer
@@ -78,7 +78,8 @@ func prune(t *testing.T, b store.Bucket, now time.Time) (ran, error) {
 	return ran{out: out.String(), err: stderr.String()}, err
 }
 
-// TestPruneContinuesPastLockedBackup checks that a locked backup is kept and reported, and does not block others.
+// TestPruneContinuesPastLockedBackup checks that a locked backup is kept and reported, and does not prevent the
+// deletion of other backups.
 func TestPruneContinuesPastLockedBackup(t *testing.T) {
 	held := ""
 	bucket, got, err := pruned(t, func(b store.Bucket) store.Bucket {
@@ -104,7 +105,7 @@ func TestPruneContinuesPastLockedBackup(t *testing.T) {
 	}
 }
 
-// noteFound records the verification of a backup, with damage or without.
+// noteFound records the verification of a backup, with or without damage.
 func noteFound(t *testing.T, in store.Bucket, of store.Backup, damage string) {
 	t.Helper()
 	m, err := store.ReadManifest(t.Context(), in, of)
@@ -171,7 +172,7 @@ func TestPruneKeepsDataWithNewManifest(t *testing.T) {
 }
 
 // TestPruneKeepsOrphanedDataOnceNewestIsDamaged checks that data without a manifest is kept once the backup that
-// justifies deletions is found to be damaged, because it may be all that is left.
+// justifies deletions is found to be damaged. That data may be all that is left.
 func TestPruneKeepsOrphanedDataOnceNewestIsDamaged(t *testing.T) {
 	bucket, _, err := pruned(t, func(b store.Bucket) store.Bucket { return b })
 	if err != nil {
@@ -207,8 +208,8 @@ func TestPruneKeepsOrphanedDataOnceNewestIsDamaged(t *testing.T) {
 	}
 }
 
-// TestLockedBackupsDoNotUseUpDeletions checks that locked backups do not use up the turns of the backups behind them,
-// however many are locked.
+// TestLockedBackupsDoNotUseUpDeletions checks that locked backups, regardless of their number, do not use up the
+// deletions that are allowed for other backups.
 func TestLockedBackupsDoNotUseUpDeletions(t *testing.T) {
 	r := newRestores(t)
 	var first []store.Backup
@@ -235,7 +236,7 @@ func TestLockedBackupsDoNotUseUpDeletions(t *testing.T) {
 		}
 		return remove()
 	}}
-	for range 2 { // only one of them can be deleted each time
+	for range 2 { // only one backup can be deleted each time
 		newest, _ := listing.Newest()
 		plan := retention.Plan{Delete: first[:1], Behind: first[1:], RestsOn: newest}
 		var out, stderr bytes.Buffer
@@ -248,9 +249,9 @@ func TestLockedBackupsDoNotUseUpDeletions(t *testing.T) {
 	}
 }
 
-// TestKilledPruneKeepsNewestBackup checks that, wherever a prune is killed, before or after a deletion, the newest
-// backup exists, all listed backups have their data, and the next prune continues. Data left without a manifest is
-// deleted later.
+// TestKilledPruneKeepsNewestBackup checks that, if a prune is killed before or after any deletion, the newest backup
+// exists, all listed backups have their data, and the next prune continues. Data left without a manifest is deleted
+// later.
 func TestKilledPruneKeepsNewestBackup(t *testing.T) {
 	errKilled := errors.New("killed")
 	kills := 0
@@ -296,8 +297,8 @@ func TestKilledPruneKeepsNewestBackup(t *testing.T) {
 }
 
 // TestPruneKeepsLockedAndNewerFormatBackups checks that a prune does not delete locked backups or backups with an
-// encoding that only a newer version may know, and that a dry run reports the same. That is not a failure, and these
-// backups are not damaged.
+// encoding that only a newer version may know. A dry run reports the same. Keeping these backups is not a failure, and
+// they do not count as damaged.
 func TestPruneKeepsLockedAndNewerFormatBackups(t *testing.T) {
 	later := time.Now().UTC().Add(time.Hour).Format(time.RFC3339)
 	for line, why := range map[string]string{
@@ -361,7 +362,7 @@ func requireWhole(t *testing.T, bucket store.Bucket) {
 }
 
 // TestFutureBackupIsIgnored checks that a backup taken by a machine whose clock was a day ahead does not count as the
-// newest one.
+// newest backup.
 func TestFutureBackupIsIgnored(t *testing.T) {
 	r := newRestores(t)
 	now, future := store.SlotID(time.Now().Add(-time.Hour)), store.SlotID(time.Now().Add(24*time.Hour))
@@ -383,8 +384,8 @@ func TestFutureBackupIsIgnored(t *testing.T) {
 	}
 }
 
-// TestOlderBackupWithLaterRevisionIsReported checks that using the newest backup prints a warning if an older one has a
-// later revision. It may have been taken with a slow clock.
+// TestOlderBackupWithLaterRevisionIsReported checks that using the newest backup prints a warning if an older backup
+// has a later revision. The older backup may have been taken on a machine with a slow clock.
 func TestOlderBackupWithLaterRevisionIsReported(t *testing.T) {
 	bucket, err := store.Location{Directory: t.TempDir()}.Open(t.Context(), store.Options{})
 	if err != nil {

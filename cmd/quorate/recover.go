@@ -25,7 +25,7 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// recoverFlags specify what to recover, and into what.
+// recoverFlags specify what to recover, and where to.
 type recoverFlags struct {
 	into      snapshot.Restoration
 	clusterID string
@@ -35,7 +35,7 @@ type recoverFlags struct {
 	timeout   timeoutFlag
 	apart     externalEtcdFlags
 	results   resultFiles
-	// backup specifies where to store a backup, if one is taken instead of creating a member.
+	// backup specifies where to store a backup, if the command takes a backup instead of creating a member.
 	backup backupFlags
 
 	lost uint64 // from clusterID
@@ -164,7 +164,7 @@ func (f *recoverFlags) check() (err error) {
 	return f.apart.checkRecovery(f)
 }
 
-// clusterID parses the value of a flag that is a cluster ID.
+// clusterID parses the value of a flag as a cluster ID.
 func clusterID(flag, text string) (uint64, error) {
 	id, err := strconv.ParseUint(text, 16, 64)
 	if err != nil || id == 0 {
@@ -174,8 +174,8 @@ func clusterID(flag, text string) (uint64, error) {
 }
 
 // ownedByUs returns the absolute path of a directory. As root, it also resolves links, and rejects a directory if
-// another user may change these parts or a parent directory: that user could make root read, change or delete other
-// files.
+// another user may change the given parts or a parent directory. That user could make root read, change or delete
+// other files.
 func ownedByUs(flag, dir string, parts ...string) (string, error) {
 	whole, err := filepath.Abs(dir)
 	if err == nil && os.Geteuid() == 0 {
@@ -193,7 +193,7 @@ func ownedByUs(flag, dir string, parts ...string) (string, error) {
 		part = filepath.Join(whole, part)
 		switch others, err = disk.ChangedByOthers(part); {
 		case errors.Is(err, fs.ErrNotExist):
-			return whole, nil // there is no member, which is reported elsewhere
+			return whole, nil // the missing member is reported elsewhere
 		case others:
 			changed = part
 		}
@@ -209,7 +209,7 @@ func ownedByUs(flag, dir string, parts ...string) (string, error) {
 	return whole, nil
 }
 
-// target returns how, and for which cluster, a backup is stored.
+// target returns the order for storing a backup: its cluster and its encoding.
 func (f *recoverFlags) target(args []string) (o backup.Order, err error) {
 	to := f.backup.to
 	switch {
@@ -254,7 +254,7 @@ func (f *recoverFlags) describe(ctx context.Context, std streams) error {
 	return nil
 }
 
-// order builds the recovery order, with the etcd to start.
+// order builds the recovery order, including the etcd to start.
 func (f *recoverFlags) order(ctx context.Context, progress backup.Progress) (recovery.Order, error) {
 	order := recovery.Order{
 		Into: f.into, ClusterID: f.lost, Dir: f.dir, Inspect: inspectApart,
@@ -309,8 +309,8 @@ func (f *recoverFlags) rescue(
 	return stored, err
 }
 
-// alone locks the data directory, and removes what killed processes have left there. In a different directory, the
-// owner of files is unknown, so nothing is removed.
+// alone locks the data directory, and removes files that killed processes have left there. If --dir names a different
+// directory, alone does nothing, because the owner of the files there is unknown.
 func (f *recoverFlags) alone(ctx context.Context, std streams) (done func(), err error) {
 	if f.dir != "" {
 		return func() {}, nil
@@ -338,7 +338,8 @@ func (f *recoverFlags) waiting(std streams) func() {
 	}
 }
 
-// inDataDir runs do while the data directory is locked. told is what was recovered there before, or nil.
+// inDataDir runs do while the data directory is locked. told describes an earlier recovery in the directory, or is
+// nil.
 func (f *recoverFlags) inDataDir(
 	ctx context.Context, std streams, do func(order recovery.Order, told *result.Recovered) error,
 ) error {
@@ -374,7 +375,7 @@ func (f *recoverFlags) recover(ctx context.Context, std streams) error {
 }
 
 // tellRecoveredBefore reports that the cluster was already recovered, and removes the files of a process that was
-// killed right after that.
+// killed right after the recovery.
 func (f *recoverFlags) tellRecoveredBefore(std streams, told result.Recovered) error {
 	fmt.Fprintf(std.out, "%s was recovered at %s and is left unchanged\n", f.into.DataDir,
 		told.FinishedAt.Format(time.RFC3339))
@@ -384,7 +385,7 @@ func (f *recoverFlags) tellRecoveredBefore(std streams, told result.Recovered) e
 	return nil
 }
 
-// tellRecovered prints what was recovered, and how to start etcd with it.
+// tellRecovered prints what was recovered, and how to start etcd with the recovered data.
 func tellRecovered(std streams, d datadir.Recovery, r recovery.Recovered) {
 	s := r.Survivor
 	fmt.Fprintf(std.out, "recovered cluster %s from member %s into %s\n", snapshot.FormatID(s.ClusterID),

@@ -20,16 +20,16 @@ import (
 	"quorate.dev/quorate/internal/procgroup/procgrouptest"
 )
 
-// recoveries recovers copies of the data of an etcd with one member, a-0, that held the key k.
+// recoveries recovers copies of the data of an etcd that had one member, a-0, and contained the key k.
 type recoveries struct {
-	restores // for the content of its volume
+	restores // for checking the content of the volume
 	etcd     string
 	left     string
 	peer     string
 	id       snapshot.Identity
 }
 
-// newRecoveries starts an etcd, sends the requests after a first write, and kills it.
+// newRecoveries starts an etcd, sends a first write and then the requests, and kills the etcd.
 func newRecoveries(t *testing.T, requests ...string) recoveries {
 	t.Helper()
 	quorateAs(t)
@@ -55,7 +55,7 @@ func newRecoveries(t *testing.T, requests ...string) recoveries {
 	return r
 }
 
-// start starts etcd as a-0, and waits until it serves.
+// start starts etcd as a-0, and waits until it serves requests.
 func (r recoveries) start(dir string, flags ...string) (url string, etcd *exec.Cmd) {
 	r.Helper()
 	url = "http://" + procgrouptest.Address()
@@ -114,8 +114,8 @@ func (r recoveries) recover(dir string, more ...string) ran {
 	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
 }
 
-// isRecovered requires that a member of a new cluster is in place, as the mark says, and that the previous member is
-// kept.
+// isRecovered requires that a member of a new cluster is in place, as recorded in the mark, and that the previous
+// member is kept.
 func (r recoveries) isRecovered() {
 	r.Helper()
 	d := datadir.Recovery{Dir: r.dir(), Lost: r.id.ClusterID}
@@ -139,8 +139,8 @@ func (r recoveries) isRecovered() {
 	}
 }
 
-// TestRecoverCreatesClusterOnce checks that a new cluster is created only once from the data directory of a member, and
-// only if the member is of the named cluster.
+// TestRecoverCreatesClusterOnce checks that a new cluster is created only once from the data directory of a member,
+// and only if the member belongs to the named cluster.
 func TestRecoverCreatesClusterOnce(t *testing.T) {
 	r := newRecoveries(t)
 	r.unchanged(exitOK, fmt.Sprintf("of cluster %s: a voter, one of 1\nits log ends at term 2, index ", snapshot.FormatID(r.id.ClusterID)), func() ran { return r.recover(r.dir(), "--dry-run") })
@@ -159,7 +159,7 @@ func TestRecoverCreatesClusterOnce(t *testing.T) {
 	}
 	r.isRecovered()
 	r.unchanged(exitOK, "was recovered at", func() ran { return r.recover(r.dir()) })
-	if _, err := snapshot.WorkspaceBeside(r.dir()); err != nil { // as left by a process that was killed right after that
+	if _, err := snapshot.WorkspaceBeside(r.dir()); err != nil { // as left by a process killed after the recovery
 		t.Fatal(err)
 	}
 	if got := r.recover(r.dir()); got.code != exitOK {
@@ -181,7 +181,8 @@ func TestRecoverCreatesClusterOnce(t *testing.T) {
 	_ = etcd.Process.Kill()
 	_ = etcd.Wait()
 
-	// A member that was put back manually is only recovered again once it is clear what the other member is.
+	// A member that was put back manually is recovered again only after the other member, whose origin is unknown, has
+	// been moved away.
 	kept := filepath.Join(r.dir(), "member.lost-"+snapshot.FormatID(r.id.ClusterID))
 	if err := snapshot.Exchange(r.dir(), filepath.Base(kept)); err != nil {
 		t.Fatal(err)
@@ -196,8 +197,8 @@ func TestRecoverCreatesClusterOnce(t *testing.T) {
 	r.isRecovered()
 }
 
-// TestRecoverToStoresBackup checks that a backup is taken of the surviving member, which is left unchanged, and that a
-// cluster can be created from the backup.
+// TestRecoverToStoresBackup checks that a backup of the surviving member is taken, that the member is left unchanged,
+// and that a cluster can be created from the backup.
 func TestRecoverToStoresBackup(t *testing.T) {
 	r := newRecoveries(t)
 	file := filepath.Join(t.TempDir(), "a.db")
@@ -229,7 +230,7 @@ func TestRecoverToStoresBackup(t *testing.T) {
 }
 
 // TestRecoverToRemovesLeftovers checks that the next run removes the leftovers of a killed run, but does not touch
-// files of a running one.
+// files of a run that is in progress.
 func TestRecoverToRemovesLeftovers(t *testing.T) {
 	r := newRecoveries(t)
 	left := filepath.Join(r.dir(), ".restore-1", "data", "member")
@@ -314,7 +315,7 @@ func TestRecoverRejectsDamagedData(t *testing.T) {
 	}
 }
 
-// TestRecoverKeepsAuthenticationEnabled checks that authentication remains enabled.
+// TestRecoverKeepsAuthenticationEnabled checks that authentication remains enabled after a recovery.
 func TestRecoverKeepsAuthenticationEnabled(t *testing.T) {
 	r := newRecoveries(t, `/v3/auth/user/add {"name":"root","password":"secret"}`, `/v3/auth/role/add {"name":"root"}`,
 		`/v3/auth/user/grant {"user":"root","role":"root"}`, `/v3/auth/enable {}`)
@@ -343,8 +344,9 @@ func TestRecoverKeepsAuthenticationEnabled(t *testing.T) {
 	}
 }
 
-// TestKilledRecoverKeepsPreviousMember checks that, wherever a recovery is killed, either the previous member is in
-// place, or the recovered member with the previous one next to it. The next attempt ends with both.
+// TestKilledRecoverKeepsPreviousMember checks that, if a recovery is killed at any point, the previous member or the
+// recovered member is in place. In the second case, the previous member is next to the recovered member. After the
+// next attempt, both exist.
 func TestKilledRecoverKeepsPreviousMember(t *testing.T) {
 	kill := newKilling(t)
 	r := newRecoveries(t)
@@ -381,8 +383,8 @@ func TestKilledRecoverKeepsPreviousMember(t *testing.T) {
 	}
 }
 
-// clearedUp removes the leftovers of a process killed after the last step, which may only be empty directories of a
-// workspace.
+// clearedUp removes the leftovers of a process that was killed after the last step. The only allowed leftovers are
+// empty directories of a workspace.
 func (r recoveries) clearedUp() {
 	r.Helper()
 	entries, err := os.ReadDir(r.dir())
@@ -403,9 +405,9 @@ func (r recoveries) clearedUp() {
 	}
 }
 
-// TestRecoverRefusesBusyOrUnsafeDirectory checks that a member is not replaced while an etcd waits for its files,
-// because that etcd would start on a mix of both. Links are not followed, and root does not act in another user's
-// directory.
+// TestRecoverRefusesBusyOrUnsafeDirectory checks that a member is not replaced while an etcd is waiting for the
+// member's files. That etcd would start with a mix of old and new files. Links are not followed, and root does not act
+// in another user's directory.
 func TestRecoverRefusesBusyOrUnsafeDirectory(t *testing.T) {
 	r := newRecoveries(t)
 	waiting, err := os.OpenFile(filepath.Join(r.dir(), "member", "snap", "db"), os.O_RDWR, 0)

@@ -13,7 +13,8 @@ import (
 )
 
 // TestRecoverRejectsAuthEnabledInLog checks that a recovery is rejected if the log ends with an entry that enables
-// authentication and is not in the database yet. etcd would require a password, and the command does not wait for it.
+// authentication and has not been applied to the database yet. etcd would require a password. The command must not
+// wait for etcd.
 func TestRecoverRejectsAuthEnabledInLog(t *testing.T) {
 	r := newRecoveries(t, `/v3/auth/user/add {"name":"root","password":"secret"}`, `/v3/auth/role/add {"name":"root"}`,
 		`/v3/auth/user/grant {"user":"root","role":"root"}`)

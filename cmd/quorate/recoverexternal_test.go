@@ -13,9 +13,9 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// TestRecoverWithExternalEtcd checks a recovery with two commands: the first copies the member, an externally started
-// etcd runs on the copy, and the second creates the new cluster. Each may be repeated. Files changed in between are not
-// touched.
+// TestRecoverWithExternalEtcd checks a recovery with two commands. The first command copies the member. An externally
+// started etcd then runs on the copy, and the second command creates the new cluster. Each command may be repeated. A
+// member that has changed since it was copied is not touched.
 func TestRecoverWithExternalEtcd(t *testing.T) {
 	r := newRecoveries(t)
 	version := versionOf(t, r.etcd)
@@ -47,7 +47,7 @@ func TestRecoverWithExternalEtcd(t *testing.T) {
 	if got := step("--prepared"); got.code != exitBlocked || !strings.Contains(got.err, "it has changed since it was copied") {
 		t.Errorf("%+v", got)
 	}
-	overwriteFile(t, survivor, "") // as a --prepare that was killed while copying leaves it
+	overwriteFile(t, survivor, "") // as left by a --prepare that was killed while copying
 	if got := step("--prepared"); got.code != exitError || !strings.Contains(got.err, "is incomplete. Prepare it again") {
 		t.Errorf("%+v", got)
 	}
@@ -104,8 +104,8 @@ func TestRecoverRejectsExternalEtcdOnOtherData(t *testing.T) {
 	}
 }
 
-// TestRecoverPrepareRemovesOnlyCopies checks that the directory of the copy is only removed if it is a copy, because it
-// could be the member itself.
+// TestRecoverPrepareRemovesOnlyCopies checks that the directory for the copy is removed only if it contains a copy,
+// because the directory could be the member itself.
 func TestRecoverPrepareRemovesOnlyCopies(t *testing.T) {
 	r := newRecoveries(t)
 	prepare := func(work string) func() ran {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRecoverRejectsHostileData checks that the recovering process reports the problem with a data directory and does
-// not crash, whatever an attacker has written there.
+// TestRecoverRejectsHostileData checks that the recovering process does not crash, regardless of what an attacker has
+// written to a data directory, and that it reports the problem.
 func TestRecoverRejectsHostileData(t *testing.T) {
 	r := newRecoveries(t)
 	for name, c := range map[string]struct {
@@ -46,7 +46,7 @@ func TestRecoverRejectsHostileData(t *testing.T) {
 
 const firstLog = "wal/0000000000000000-0000000000000000.wal"
 
-// immenseRecord ends the log with a record of 200 GiB, in a sparse file of that size.
+// immenseRecord appends a record of 200 GiB to the log, which becomes a sparse file of that size.
 func immenseRecord(t *testing.T, member string) {
 	t.Helper()
 	file, end := atEndOfLog(t, member)
@@ -60,7 +60,7 @@ func immenseRecord(t *testing.T, member string) {
 	}
 }
 
-// immenseSnap creates a snapshot of Raft's state that etcd would read into memory, as a sparse file.
+// immenseSnap creates a large snapshot of Raft's state as a sparse file. etcd would read the whole file into memory.
 func immenseSnap(t *testing.T, member string) {
 	t.Helper()
 	path := filepath.Join(member, "snap", "ffffffffffffffff-ffffffffffffffff.snap")
@@ -103,7 +103,7 @@ func ownChild(t *testing.T, member string) {
 	pageSize := int64(binary.LittleEndian.Uint32(content[24:]))
 	meta := content
 	if next := content[pageSize:]; binary.LittleEndian.Uint64(next[64:]) > binary.LittleEndian.Uint64(meta[64:]) {
-		meta = next // of a later transaction
+		meta = next // the meta page of a later transaction
 	}
 	root := binary.LittleEndian.Uint64(meta[32:])
 	page := binary.LittleEndian.AppendUint64(nil, root)
@@ -131,7 +131,7 @@ func truncatedDatabase(t *testing.T, member string) {
 	}
 }
 
-// linked replaces a part of a member with a link to its new location.
+// linked moves a part of a member, and replaces it with a link to the new location.
 func linked(part string) func(*testing.T, string) {
 	return func(t *testing.T, member string) {
 		t.Helper()
@@ -143,12 +143,12 @@ func linked(part string) func(*testing.T, string) {
 	}
 }
 
-// linkedTo replaces a part of a member with a link.
+// linkedTo replaces a part of a member with a link to the given path.
 func linkedTo(part, elsewhere string) func(*testing.T, string) {
 	return made(part, func(at string) error { return os.Symlink(elsewhere, at) })
 }
 
-// made replaces a part of a member with the file that something creates.
+// made replaces a part of a member with the file that the function something creates.
 func made(part string, something func(at string) error) func(*testing.T, string) {
 	return func(t *testing.T, member string) {
 		t.Helper()

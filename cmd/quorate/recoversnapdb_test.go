@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// TestRecoverUsesReceivedSnapshotDatabase checks a member that was killed after it recorded a snapshot from the leader,
-// and before it put the snapshot's database in place. That database is next to its own.
+// TestRecoverUsesReceivedSnapshotDatabase checks the recovery of a member that was killed after it recorded a snapshot
+// from the leader and before it put the snapshot's database in place. The snapshot's database is next to the member's
+// own database.
 func TestRecoverUsesReceivedSnapshotDatabase(t *testing.T) {
 	r := newRecoveries(t)
 	at := filepath.Join(r.dir(), "member", "snap")

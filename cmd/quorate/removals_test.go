@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/clusters/kube/kubetest"
 )
 
-// declaredFleet is a directory that declares clusters on a real API server without pods.
+// declaredFleet is a directory that declares clusters, with a real API server that does not run pods.
 type declaredFleet struct {
 	*testing.T
 	server     *kubetest.Server
@@ -42,7 +42,7 @@ func newFleet(t *testing.T) *declaredFleet {
 	return f
 }
 
-// quorate runs a command line as the process does.
+// quorate runs a command line in this process, and returns its exit code and output.
 func (f *declaredFleet) quorate(args ...string) (code int, said string) {
 	f.Helper()
 	var out, err strings.Builder
@@ -50,7 +50,7 @@ func (f *declaredFleet) quorate(args ...string) (code int, said string) {
 	return code, out.String() + err.String()
 }
 
-// declare makes these clusters the only ones that the directory declares below clusters.
+// declare makes the given clusters the only clusters that the subdirectory clusters declares.
 func (f *declaredFleet) declare(names ...string) {
 	f.Helper()
 	path := filepath.Join(f.dir, "clusters")
@@ -71,12 +71,12 @@ func (f *declaredFleet) declare(names ...string) {
 	}
 }
 
-// pass runs a command over the fleet, and requires its exit code and the clusters that it reports as held.
+// pass runs a command over the fleet, and requires the given exit code and the given held clusters in the report.
 func (f *declaredFleet) pass(command string, code int, held []string, args ...string) string {
 	f.Helper()
 	timeout := "30s"
 	if slices.Contains(args, "--until-converged") {
-		timeout = "10s" // it uses all of it
+		timeout = "10s" // the run uses all of this time
 	}
 	got, said := f.quorate(append([]string{command, "--source", f.dir, "--path", "clusters", "--etcd-access", "direct", "--log-level", "error", "--timeout", timeout, "-o", "json"}, args...)...)
 	var rep struct {
@@ -85,8 +85,8 @@ func (f *declaredFleet) pass(command string, code int, held []string, args ...st
 			Clusters []string
 		}
 	}
-	// Log lines may follow the report, such as one about a request to the API server that was active when the time ran
-	// out.
+	// Log lines may follow the report, such as a line about a request to the API server that was active when the time
+	// ran out.
 	if err := json.NewDecoder(strings.NewReader(said)).Decode(&rep); err != nil {
 		f.Fatalf("%v:\n%s", err, said)
 	}
@@ -115,8 +115,8 @@ func (f *declaredFleet) events(reason string) int {
 	return n
 }
 
-// TestRemovalsAreHeld checks that a source that no longer declares its clusters does not change them until the removal
-// is confirmed, whatever else the source declares.
+// TestRemovalsAreHeld checks that clusters that a source no longer declares are not changed until the removal is
+// confirmed, regardless of what else the source declares.
 func TestRemovalsAreHeld(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -125,7 +125,7 @@ func TestRemovalsAreHeld(t *testing.T) {
 		t.Errorf("an empty source is not mentioned:\n%s", said)
 	}
 	f.declare("a", "b", "c")
-	f.pass("run", exitNotConverged, nil) // there are no nodes, so that no pod starts and each run uses all of its time
+	f.pass("run", exitNotConverged, nil) // without nodes, pods do not start, and each run uses all of its time
 
 	f.declare()
 	all := []string{"default/a", "default/b", "default/c"}
@@ -148,7 +148,7 @@ func TestRemovalsAreHeld(t *testing.T) {
 		}
 	}
 
-	// Bootstrapping other clusters does not change that.
+	// The removals are still held after other clusters are bootstrapped.
 	f.declare("c", "d", "e", "f")
 	f.pass("run", exitBlocked, all[:2])
 	f.pass("run", exitBlocked, all[:2])
@@ -162,7 +162,7 @@ func TestRemovalsAreHeld(t *testing.T) {
 		t.Errorf("nothing is held, but it is mentioned:\n%s", said)
 	}
 
-	// One of four is an orphan immediately.
+	// If only one of four clusters is removed, that cluster is an orphan immediately.
 	f.declare("c", "d", "e")
 	if said := f.pass("run", exitNotConverged, nil); strings.Count(said, `"Orphaned"`) != 3 {
 		t.Errorf("f is not an orphan:\n%s", said)

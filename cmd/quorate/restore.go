@@ -24,14 +24,14 @@ import (
 	"quorate.dev/quorate/internal/etcdversion"
 )
 
-// restoreFlags specify what to restore, and into what.
+// restoreFlags specify what to restore, and where to.
 type restoreFlags struct {
 	readingFlags
 	r       snapshot.Restoration
 	results resultFiles
-	// once skips what the same command line has already restored.
+	// once is true if a restore is skipped when the same command line has already completed it.
 	once bool
-	// etcd is the version that will run on the data, and quota the maximum size of its database.
+	// etcd is the version that will use the data. quota is the maximum size of its database.
 	etcd  string
 	quota int64
 	// lostID is the ID of a cluster that may have left a member in the directory; that member is kept there.
@@ -121,7 +121,7 @@ func (f *restoreFlags) run(ctx context.Context, std streams, args []string) erro
 	return nil
 }
 
-// check completes the flags, or returns what is wrong with them.
+// check completes the flags, or returns an error if they are invalid.
 func (f *restoreFlags) check(args []string) (result.Asked, error) {
 	if err := f.checkFrom(args); err != nil {
 		return result.Asked{}, err
@@ -150,7 +150,7 @@ func (f *restoreFlags) check(args []string) (result.Asked, error) {
 	return f.asked(args)
 }
 
-// asked returns what the command line requests.
+// asked returns the restore that the command line requests.
 func (f *restoreFlags) asked(args []string) (result.Asked, error) {
 	if _, err := store.ParseLocation(f.from); err != nil {
 		return result.Asked{}, usageError{fmt.Errorf("--from: %w", err)}
@@ -170,7 +170,7 @@ func (f *restoreFlags) asked(args []string) (result.Asked, error) {
 		}
 		a.Backup = store.SlotID(slot)
 	}
-	// A missing directory may be a volume that is not mounted.
+	// If the parent directory is missing, a volume may not be mounted.
 	return a, existingDir("data-dir", filepath.Dir(f.r.DataDir))
 }
 
@@ -186,7 +186,7 @@ func (f *restoreFlags) checkLost() (err error) {
 		return err
 	}
 	f.r.Beside = true
-	if _, missing := os.Lstat(f.r.DataDir); errors.Is(missing, fs.ErrNotExist) { // it will be created
+	if _, missing := os.Lstat(f.r.DataDir); errors.Is(missing, fs.ErrNotExist) { // the directory will be created
 		return err
 	}
 	f.r.DataDir, err = ownedByUs("data-dir", f.r.DataDir, ".", "member")
@@ -208,7 +208,7 @@ func (f *restoreFlags) checkFrom(args []string) error {
 	return nil
 }
 
-// restoreOnce restores, unless the same command line has already done so.
+// restoreOnce restores a backup, unless the same command line has already done so.
 func (f *restoreFlags) restoreOnce(ctx context.Context, std streams, asked result.Asked, args []string) error {
 	r := datadir.Restore{Dir: f.r.DataDir, Asked: asked, Lost: f.lost, Unstarted: memberInChildProcess{}.unstarted}
 	told, done, err := r.Once(ctx, func() {
@@ -220,7 +220,7 @@ func (f *restoreFlags) restoreOnce(ctx context.Context, std streams, asked resul
 		}
 		return err
 	})
-	if err == nil && done { // a different etcd version may be declared now
+	if err == nil && done { // the etcd version may have changed since
 		facts := snapshot.Facts{ClusterVersion: told.ClusterVersion, StorageVersion: told.StorageVersion}
 		err = f.suits(std, facts, told.Bytes)
 	}
@@ -240,7 +240,7 @@ type restored struct {
 	facts snapshot.Facts
 	// manifest is the backup's manifest, if it comes from a store.
 	manifest store.Manifest
-	// revision and identity are those that etcd will have.
+	// revision and identity are the revision and identity that etcd will have.
 	revision          int64
 	identity          snapshot.Identity
 	started, finished time.Time
@@ -282,8 +282,8 @@ func (f *restoreFlags) restore(
 // errWhichCluster is returned if the store's newest backup may be of a different cluster than intended.
 var errWhichCluster = errors.New("name the backup to restore, from quorate backups list")
 
-// ofOneCluster returns the backups if all have the same cluster ID. A recreated cluster, which may be empty, has a
-// different ID.
+// ofOneCluster returns listing. It also returns an error if the backups have different cluster IDs. A recreated
+// cluster, which may be empty, has a different ID.
 func ofOneCluster(listing store.Listing) (store.Listing, error) {
 	byID := map[string][]store.Backup{}
 	for _, b := range listing.Backups {
@@ -341,7 +341,7 @@ func (f *restoreFlags) bring(
 	return restored{what: what, facts: facts, manifest: m}, nil
 }
 
-// blockedBy marks an error as blocking if it matches one of these errors.
+// blockedBy marks an error as blocking if it matches one of the given errors.
 func blockedBy(err error, these ...error) error {
 	if slices.ContainsFunc(these, func(one error) bool { return errors.Is(err, one) }) {
 		return blockedError{err}

@@ -16,7 +16,7 @@ import (
 func TestRestoreOnFullVolumeLeavesNoMember(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")
-	r.volume = backuptest.Volume(t, "32k") // the snapshot needs 20
+	r.volume = backuptest.Volume(t, "32k") // the snapshot needs 20k
 	if got := r.restore(); got.code != exitError || !strings.Contains(got.err, "no space left on device") {
 		t.Errorf("%+v", got)
 	}

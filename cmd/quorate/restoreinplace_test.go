@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// inPlace restores a backup in the place of the surviving member of an etcd.
+// inPlace restores a backup in place of the surviving member of an etcd cluster.
 type inPlace struct{ recoveries }
 
 func newInPlace(t *testing.T) inPlace {
@@ -27,7 +27,7 @@ func newInPlace(t *testing.T) inPlace {
 
 func (r inPlace) lost() string { return "--lost-cluster-id=" + snapshot.FormatID(r.id.ClusterID) }
 
-// kept returns where the previous member is kept.
+// kept returns the path at which the previous member is kept.
 func (r inPlace) kept() string { return filepath.Join(r.dir(), datadir.KeptName(r.id.ClusterID)) }
 
 // isRestored requires that the backup is in place, and that the previous member is kept unchanged.
@@ -86,8 +86,8 @@ func TestRestoreReplacesMemberOfLostCluster(t *testing.T) {
 	}
 }
 
-// TestRestoreInPlaceRefusesRunningEtcd checks that an etcd that runs or waits on the surviving data is detected,
-// whatever other files exist there.
+// TestRestoreInPlaceRefusesRunningEtcd checks that an etcd that is running on the surviving data, or waiting for it,
+// is detected, regardless of other files in the directory.
 func TestRestoreInPlaceRefusesRunningEtcd(t *testing.T) {
 	r := newInPlace(t)
 	for name, odd := range map[string]func(member string) error{
@@ -211,8 +211,9 @@ func TestRestoreInPlaceKeepsDamagedMember(t *testing.T) {
 	}
 }
 
-// TestKilledRestoreInPlaceKeepsPreviousMember checks that, wherever a restore is killed, either the previous member is
-// in place, or the restored member with the previous one next to it. The next attempt ends with both.
+// TestKilledRestoreInPlaceKeepsPreviousMember checks that, if a restore is killed at any point, the previous member or
+// the restored member is in place. In the second case, the previous member is next to the restored member. After the
+// next attempt, both exist.
 func TestKilledRestoreInPlaceKeepsPreviousMember(t *testing.T) {
 	kill := newKilling(t)
 	r := newInPlace(t)
@@ -252,7 +253,7 @@ func TestKilledRestoreInPlaceKeepsPreviousMember(t *testing.T) {
 	}
 }
 
-// TestRestoreInPlaceKeepsExistingFiles checks that existing files in the place for the previous member are not touched.
+// TestRestoreInPlaceKeepsExistingFiles checks that existing files at the path for the previous member are not touched.
 func TestRestoreInPlaceKeepsExistingFiles(t *testing.T) {
 	r := newInPlace(t)
 	if err := os.MkdirAll(filepath.Join(r.kept(), "wal"), 0o700); err != nil {

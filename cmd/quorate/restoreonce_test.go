@@ -23,7 +23,7 @@ import (
 	"quorate.dev/quorate/internal/procgroup/procgrouptest"
 )
 
-// restores restores into a volume as Jobs do.
+// restores restores backups into a volume, as Jobs do.
 type restores struct {
 	*testing.T
 	store, volume, result string
@@ -109,7 +109,7 @@ func (r restores) files() map[string]string {
 	return found
 }
 
-// unchanged requires that a command changes nothing in the volume.
+// unchanged requires that a command does not change anything in the volume.
 func (r restores) unchanged(want int, said string, command func() ran) {
 	r.Helper()
 	before := r.files()
@@ -159,7 +159,7 @@ func TestRestoreOnceReusesEarlierRestore(t *testing.T) {
 	}
 	// Naming the restored backup makes it a different command line.
 	r.unchanged(exitBlocked, "by another command line", func() ran { return r.again("20261122t180000z") })
-	// Without the mark, the origin of the member is unknown. A mark that cannot be read proves nothing.
+	// Without the mark, the origin of the member is unknown. An unreadable mark does not prove the origin.
 	mark := r.dir() + ".restored.json"
 	text, err := os.ReadFile(mark)
 	if err != nil {
@@ -178,7 +178,7 @@ func TestRestoreOnceReusesEarlierRestore(t *testing.T) {
 	r.unchanged(exitBlocked, "it is not recorded as restored", func() ran { return r.restore() })
 }
 
-// again restores a named backup.
+// again restores the backup with the given name.
 func (r restores) again(which string) ran {
 	var out, stderr bytes.Buffer
 	args := slices.Insert(r.args(), 2, which)
@@ -186,7 +186,8 @@ func (r restores) again(which string) ran {
 	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
 }
 
-// TestRestoreOnceKeepsUnknownFiles checks that a member of unknown origin is not changed, whatever the mark contains.
+// TestRestoreOnceKeepsUnknownFiles checks that a member of unknown origin is not changed, regardless of the content of
+// the mark.
 func TestRestoreOnceKeepsUnknownFiles(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")
@@ -197,7 +198,7 @@ func TestRestoreOnceKeepsUnknownFiles(t *testing.T) {
 	if err := os.Remove(filepath.Join(r.dir(), "member")); err != nil {
 		t.Fatal(err)
 	}
-	// The remains of killed attempts, and a mark without a member, do not count.
+	// The remains of killed attempts, and a mark without a member, do not prevent a restore.
 	left := filepath.Join(r.dir(), ".restore-1", "data", "member")
 	if err := os.MkdirAll(left, 0o700); err != nil {
 		t.Fatal(err)
@@ -214,7 +215,7 @@ func TestRestoreOnceKeepsUnknownFiles(t *testing.T) {
 	if entries, err := os.ReadDir(r.dir()); err != nil || len(entries) != 1 {
 		t.Errorf("%v %v", entries, err)
 	}
-	// An unknown file is in the way: it is not removed, and the mark is.
+	// An unknown file prevents the restore. The file is kept, and the mark is removed.
 	other := newRestores(t)
 	other.store = r.store
 	if err := os.MkdirAll(other.dir(), 0o700); err != nil {
@@ -240,8 +241,8 @@ func (r restores) process(said *bytes.Buffer, args ...string) *exec.Cmd {
 	return quorate
 }
 
-// TestConcurrentRestoresRestoreOnce checks that, if several processes run at the same time, one of them restores and
-// all report it. A process that waits too long does nothing.
+// TestConcurrentRestoresRestoreOnce checks that, if several processes run at the same time, one process restores the
+// backup and all processes report the restore. A process that waits too long does not change anything.
 func TestConcurrentRestoresRestoreOnce(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")
@@ -291,8 +292,8 @@ func TestConcurrentRestoresRestoreOnce(t *testing.T) {
 	}
 }
 
-// TestKilledRestoreLeavesNoPartialMember checks that, wherever a restore is killed, there is either no member or the
-// requested one. The next attempt creates the member and leaves nothing else.
+// TestKilledRestoreLeavesNoPartialMember checks that, if a restore is killed at any point, either no member or the
+// requested member exists. The next attempt creates the member and does not leave any other files.
 func TestKilledRestoreLeavesNoPartialMember(t *testing.T) {
 	kill := newKilling(t)
 	r := newRestores(t)
@@ -323,8 +324,8 @@ func TestKilledRestoreLeavesNoPartialMember(t *testing.T) {
 	}
 }
 
-// isWhole requires that the member is the requested one, that the same command line reports it, and that killed
-// attempts have left no copy of the data.
+// isWhole requires that the requested member exists, that the same command line reports the restore, and that killed
+// attempts have not left a copy of the data.
 func (r restores) isWhole() {
 	r.Helper()
 	if got := r.restore(); got.code != exitOK || !strings.Contains(got.out, "by the same command line") {
@@ -342,7 +343,7 @@ func (r restores) isWhole() {
 }
 
 // TestRestoreRejectsUnsuitableVersionOrQuota checks that data is not restored for an etcd version that must not start
-// on it, or for a quota that would prevent writes.
+// with the data, or for a quota that would prevent writes.
 func TestRestoreRejectsUnsuitableVersionOrQuota(t *testing.T) {
 	const quota = 20480
 	for name, c := range map[string]struct {
@@ -378,7 +379,7 @@ func TestRestoreRejectsUnsuitableVersionOrQuota(t *testing.T) {
 	}
 }
 
-// TestSuspectBackupIsRestoredOnlyByName checks that a suspect backup is only restored by name, with a warning.
+// TestSuspectBackupIsRestoredOnlyByName checks that a suspect backup is restored only by name, with a warning.
 func TestSuspectBackupIsRestoredOnlyByName(t *testing.T) {
 	j := newJobs(t)
 	if err := j.post("/v3/maintenance/alarm", `{"action":"ACTIVATE","memberID":"1","alarm":"CORRUPT"}`); err != nil {
@@ -402,8 +403,8 @@ func TestSuspectBackupIsRestoredOnlyByName(t *testing.T) {
 	}
 }
 
-// TestEtcdStartsSealedOnRestoredData checks that each version of etcd starts on data restored from it with the
-// configuration of a sealed member, which cannot start without its data, and that it has the identity in the result.
+// TestEtcdStartsSealedOnRestoredData checks that each etcd version starts with data restored from its own backup. etcd
+// uses the configuration of a sealed member, which cannot start without its data, and has the identity in the result.
 func TestEtcdStartsSealedOnRestoredData(t *testing.T) {
 	for _, program := range etcdPrograms(t) {
 		version := strings.TrimPrefix(filepath.Base(filepath.Dir(program)), "etcd-")
@@ -435,7 +436,7 @@ func TestEtcdStartsSealedOnRestoredData(t *testing.T) {
 			if told.ClusterID != snapshot.FormatID(identity.ClusterID) || told.MemberID != snapshot.FormatID(identity.MemberID) || revision != told.NewRevision {
 				t.Errorf("it is %+v at %d, and the result is %+v", identity, revision, told)
 			}
-			// While it runs, the same command line changes nothing.
+			// While etcd is running, the same command line does not change anything.
 			if got := r.restore(flags...); got.code != exitOK || r.told() != told {
 				t.Errorf("%+v: %+v", got, r.told())
 			}
@@ -444,7 +445,7 @@ func TestEtcdStartsSealedOnRestoredData(t *testing.T) {
 }
 
 // TestRestoreFromSeveralClustersRequiresBackupName checks that a backup must be named if the store holds backups of
-// several clusters: the newest one may be of an empty cluster that was created later.
+// several clusters. The newest backup may be of an empty cluster that was created later.
 func TestRestoreFromSeveralClustersRequiresBackupName(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")

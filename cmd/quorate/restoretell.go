@@ -14,7 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// suits rejects a snapshot of that size if the given etcd version or quota does not suit it.
+// suits rejects a snapshot that does not suit the etcd version or the quota in the flags. bytes is the size of the
+// snapshot.
 func (f *restoreFlags) suits(std streams, facts snapshot.Facts, bytes int64) error {
 	if f.etcd != "" {
 		suits, of, err := facts.Suits(f.version)
@@ -38,7 +39,7 @@ func (f *restoreFlags) suits(std streams, facts snapshot.Facts, bytes int64) err
 	return nil
 }
 
-// tell prints what was restored, and how to start etcd with it.
+// tell prints what was restored, and how to start etcd with the restored data.
 func (f *restoreFlags) tell(std streams, said restored) {
 	fmt.Fprintf(std.out, "restored %s into %s\n", said.what, f.r.DataDir)
 	tellStart(std, said.facts, f.r, said.revision)
@@ -46,8 +47,8 @@ func (f *restoreFlags) tell(std streams, said restored) {
 	f.writeResult(std, said.result())
 }
 
-// tellStart prints what a data directory created from a snapshot contains, and how to start etcd with it, which will be
-// at the given revision.
+// tellStart prints the contents of a data directory created from a snapshot, and how to start etcd with it. revision
+// is the revision at which etcd will start.
 func tellStart(std streams, facts snapshot.Facts, r snapshot.Restoration, revision int64) {
 	minor := printable.Line(strings.TrimSuffix(facts.ClusterVersion, ".0"))
 	fmt.Fprintf(std.out, "it holds revision %d; new writes come after %d\n", facts.Revision, revision)

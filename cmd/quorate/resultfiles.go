@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// resultFiles are files to which the result is written, for readers that do not see the command's output.
+// resultFiles lists files to which the result is written, for readers that do not see the command's output.
 type resultFiles []string
 
 func (f *resultFiles) add(c *cobra.Command) {
@@ -21,8 +21,8 @@ func (f *resultFiles) add(c *cobra.Command) {
 			"repeatable")
 }
 
-// check rejects files that cannot be written, and a backup that is not in a store, as given by the flag: it has no such
-// result.
+// check rejects files that cannot be written, and a location that is not a store, because only backups in a store have
+// a result. flag is the flag that sets the location.
 func (f resultFiles) check(flag, location string) error {
 	if len(f) > 0 && !store.IsLocation(location) {
 		return usageError{fmt.Errorf("--result requires the URL of a store as --%s", flag)}
@@ -40,7 +40,7 @@ func (f resultFiles) checkFiles() error {
 	return nil
 }
 
-// writable rejects a file name, given by the flag, that cannot be written.
+// writable rejects a file that cannot be written. flag is the flag that sets the file name.
 func writable(flag, name string) error {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return usageError{fmt.Errorf("--%s %s: it is a directory", flag, name)}
@@ -48,7 +48,7 @@ func writable(flag, name string) error {
 	return existingDir(flag, filepath.Dir(name))
 }
 
-// begin truncates the files, so that no result of an earlier command remains.
+// begin truncates the files, so that they do not contain the result of an earlier command.
 func (f resultFiles) begin() {
 	for _, name := range f {
 		_ = os.Truncate(name, 0) // if the file is missing or a device, there is nothing to remove
@@ -69,7 +69,7 @@ func (f resultFiles) write(encode func() ([]byte, error)) error {
 	return err
 }
 
-// overwrite writes to an existing file or device, or creates a file. An existing one may be mounted in a directory
+// overwrite writes to an existing file or device, or creates a file. An existing file may be mounted in a directory
 // where files cannot be created.
 func overwrite(name string, content []byte) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)

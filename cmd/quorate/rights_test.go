@@ -66,7 +66,8 @@ func (s *watcher) requests() []asked {
 
 var namespaced = regexp.MustCompile(`^/apis?/.*/namespaces/([^/]+)/`)
 
-// within fails if a request was made outside these namespaces, except for nodes and volumes, which are cluster-scoped.
+// within fails if a request was made outside the given namespaces, except requests for nodes and volumes, which are
+// cluster-scoped.
 func (s *watcher) within(t *testing.T, namespaces ...string) {
 	t.Helper()
 	all := s.requests()
@@ -91,7 +92,7 @@ func (w *tenants) through(account string) *watcher {
 	return w.throughAs("default", account)
 }
 
-// throughAs is like through, with an existing service account.
+// throughAs is like through, but uses an existing service account.
 func (w *tenants) throughAs(namespace, account string) *watcher {
 	w.Helper()
 	token, err := w.server.Client.CoreV1().ServiceAccounts(namespace).CreateToken(w.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
@@ -113,7 +114,7 @@ func (w *tenants) account(namespace, name string) {
 	}
 }
 
-// role creates the ClusterRole in a file of deploy.
+// role creates the ClusterRole that a file in deploy defines, and returns its name.
 func (w *tenants) role(file string) string {
 	w.Helper()
 	text, err := os.ReadFile(filepath.Join("../../deploy", file))
@@ -131,7 +132,7 @@ func (w *tenants) role(file string) string {
 	return role.Name
 }
 
-// allow grants an account in the namespace default the rights of a ClusterRole in these namespaces.
+// allow grants an account in the namespace default the rights of a ClusterRole in the given namespaces.
 func (w *tenants) allow(account, role string, namespaces ...string) {
 	w.Helper()
 	for _, namespace := range namespaces {
@@ -160,8 +161,8 @@ func (w *tenants) authorized(user, namespace string) bool {
 }
 
 // TestOnlyAllowedNamespacesAreListed checks that an account with rights in two namespaces is sufficient for a run that
-// is bound to them by --allow-namespace or --namespace: the run requests nothing outside them from the API server, in
-// particular no other Secrets.
+// is bound to them by --allow-namespace or --namespace. The run does not request anything outside these namespaces
+// from the API server, in particular no other Secrets.
 func TestOnlyAllowedNamespacesAreListed(t *testing.T) {
 	w := newTenants(t, "own", "also", "other")
 	w.made("own/one", "also/one", "other/one")
@@ -206,8 +207,9 @@ func TestDisjointNamespaceFlagsAreRejected(t *testing.T) {
 	}
 }
 
-// TestUnlistableNamespaceAffectsOnlyItsClusters checks that a namespace that cannot be listed only affects the clusters
-// in it. Clusters elsewhere are processed, and no cluster of the same source is treated as removed or new.
+// TestUnlistableNamespaceAffectsOnlyItsClusters checks that a namespace that cannot be listed affects only the
+// clusters in it. Clusters in other namespaces are processed, and no cluster of the same source is treated as removed
+// or new.
 func TestUnlistableNamespaceAffectsOnlyItsClusters(t *testing.T) {
 	w := newTenants(t, "own", "also", "other")
 	w.made("own/one", "own/two", "own/three", "also/one", "other/one")

@@ -18,10 +18,10 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// streams are the writers for results and for everything else.
+// streams contains the writers for results (out) and for everything else (err).
 type streams struct{ out, err io.Writer }
 
-// The exit codes. They are a contract: see docs/reference/exit-codes.md.
+// The exit codes are a contract: see docs/reference/exit-codes.md.
 const (
 	exitOK           = 0
 	exitError        = 1
@@ -48,7 +48,7 @@ func usage(problems []error) error {
 	return usageError{errors.Join(problems...)}
 }
 
-// blockedError marks an error that needs manual action and is not worth a retry.
+// blockedError marks an error that requires manual action and should not be retried.
 type blockedError struct{ error }
 
 // Unwrap returns the underlying error.
@@ -86,7 +86,7 @@ func execute(ctx context.Context, args []string, std streams) int {
 	return exitError
 }
 
-// plugin is the program that kubectl starts for "kubectl quorate", which may be a link to quorate.
+// plugin is the program that kubectl starts for "kubectl quorate". It may be a link to quorate.
 const plugin = "kubectl-quorate"
 
 func newRoot(std streams) *cobra.Command {
@@ -131,7 +131,7 @@ Results go to stdout, everything else to stderr. Exit codes:
 	return root
 }
 
-// explain adds suggestions and a pointer to the help to an error about the command line.
+// explain extends an error about the command line with suggestions and a pointer to the help.
 func explain(root, command *cobra.Command, err error) error {
 	var name, of string
 	if n, _ := fmt.Sscanf(err.Error(), "unknown command %q for %q", &name, &of); n == 2 {
@@ -143,7 +143,7 @@ func explain(root, command *cobra.Command, err error) error {
 		}
 		return fmt.Errorf("%w; for the list, run %q", err, of+" --help")
 	}
-	if strings.HasPrefix(err.Error(), "accepts ") { // cobra only reports the number of arguments
+	if strings.HasPrefix(err.Error(), "accepts ") { // cobra reports only the number of arguments
 		return fmt.Errorf("%w; usage: %s", err, command.UseLine())
 	}
 	return err
@@ -164,7 +164,7 @@ const widest = 120
 // set.
 func style(w io.Writer) report.Style { return styleUpTo(w, widest) }
 
-// styleUpTo is like style, with a maximum width.
+// styleUpTo is like style, but with the given maximum width.
 func styleUpTo(w io.Writer, widest int) report.Style {
 	if !isTerminal(w) {
 		return report.Style{}

@@ -155,7 +155,7 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 	if err := f.checkSources(); err != nil {
 		return err
 	}
-	// A plan shows any revision.
+	// A plan shows any revision, even if it is not a fast-forward.
 	f.source.settings.AllowNonFastForward = f.source.settings.AllowNonFastForward || f.plan
 	log, err := f.log.logger(std)
 	if err != nil {
@@ -199,7 +199,7 @@ func (f *runFlags) keepToApproved(ctx context.Context, targets []*target) error 
 	return f.approve.keepTo(ctx, targets)
 }
 
-// once runs until there is a report, and prints it.
+// once runs until a report is available, and prints the report.
 func (f *runFlags) once(ctx context.Context, std streams, log *slog.Logger, targets []*target) error {
 	began := time.Now()
 	rep, converged := f.pass(ctx, targets)
@@ -226,7 +226,7 @@ func giveUp(ctx context.Context, live reconcile.Live, log *slog.Logger) {
 	}
 }
 
-// passes makes the passes over one Kubernetes cluster.
+// passes runs the passes over one Kubernetes cluster.
 func (f *runFlags) passes(ctx context.Context, s *target) (rep report.Report, converged bool) {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout,
 		fmt.Errorf("the run took longer than --timeout %s", f.timeout))

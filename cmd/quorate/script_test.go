@@ -60,7 +60,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exits runs a command that must end with a certain code:
+// exits runs a command that must end with the given exit code:
 //
 //	exits 3 quorate validate --source .
 func exits(ts *testscript.TestScript, neg bool, args []string) {

@@ -20,7 +20,8 @@ type server struct {
 	listener net.Listener
 }
 
-// listen listens at an address, so that an error ends a loop before it begins. metrics may be nil.
+// listen listens on an address. It is separate from serve, so that an error ends a loop before the loop begins.
+// metrics may be nil.
 func listen(address string, r *reconcile.Reconciler, metrics http.Handler) (*server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -30,14 +31,14 @@ func listen(address string, r *reconcile.Reconciler, metrics http.Handler) (*ser
 		Handler: handler(r, metrics), ReadHeaderTimeout: time.Second, ReadTimeout: 2 * time.Second,
 		WriteTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
 	}}
-	s.http.SetKeepAlivesEnabled(false) // a connection ends with its first response
+	s.http.SetKeepAlivesEnabled(false) // each connection ends after its first response
 	return s, nil
 }
 
 const (
 	// mostConnected is the maximum number of simultaneous connections. Each may use 150 KB while it sends its request.
-	// Further connections wait in the kernel's queue, and so do probes: they are late if eight or more hostile clients
-	// use all connections. ReadHeaderTimeout is therefore short.
+	// Further connections, including probes, wait in the kernel's queue. Probes are delayed if eight or more hostile
+	// clients use all connections, so ReadHeaderTimeout is short.
 	mostConnected = 64
 	// mostPerClient is the maximum number of simultaneous connections from one IP address. Further connections are
 	// closed immediately and do not wait, so that one client does not delay probes from a different address.
@@ -55,7 +56,7 @@ func newClientLimit(l net.Listener) *clientLimit {
 	return &clientLimit{Listener: l, open: map[string]int{}}
 }
 
-// Accept returns the next connection from a client that is below its limit, and closes others.
+// Accept returns the next connection from a client that is below its limit, and closes other connections.
 func (l *clientLimit) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -89,7 +90,7 @@ func (l *clientLimit) release(client string) {
 	}
 }
 
-// clientConn is a connection that counts until it is closed.
+// clientConn is a connection that counts toward the limit of its client until it is closed.
 type clientConn struct {
 	net.Conn
 	release func()
@@ -101,7 +102,7 @@ func (c *clientConn) Close() error {
 	return c.Conn.Close()
 }
 
-// handler answers probes with 200 or 503, and serves the metrics unless they are nil.
+// handler returns a handler that answers probes with 200 or 503, and serves metrics unless metrics is nil.
 func handler(r *reconcile.Reconciler, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /healthz", probe(r.Alive, "no progress for five minutes"))

@@ -14,9 +14,9 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestConnectionFloodDoesNotBlockProbes checks that clients that open very many connections, some idle and others with
-// requests that never end, occupy only a limited number at a time. Probes are answered once the first connections time
-// out.
+// TestConnectionFloodDoesNotBlockProbes checks that clients that open very many connections occupy only a limited
+// number of connections at a time. Some connections are idle; others send requests that never end. Probes are answered
+// once the first connections time out.
 func TestConnectionFloodDoesNotBlockProbes(t *testing.T) {
 	server, err := listen("127.0.0.1:0", &reconcile.Reconciler{}, nil)
 	if err != nil {
@@ -43,7 +43,7 @@ func TestConnectionFloodDoesNotBlockProbes(t *testing.T) {
 		if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = io.WriteString(conn, request) // it may already be closed
+		_, _ = io.WriteString(conn, request) // the connection may already be closed
 		return conn
 	}
 	const whole = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -55,18 +55,18 @@ func TestConnectionFloodDoesNotBlockProbes(t *testing.T) {
 	if err == nil {
 		_, err = io.Copy(io.Discard, answer.Body)
 	}
-	if err != nil || answer.StatusCode != http.StatusServiceUnavailable { // it has not started
+	if err != nil || answer.StatusCode != http.StatusServiceUnavailable { // the loop has not started
 		t.Errorf("%+v, %v", answer, err)
 	}
-	// The server reports that a connection is closed only after the next may be accepted.
+	// The server reports that a connection is closed only after it may have accepted the next connection.
 	if n := most.Load(); n < mostConnected || n > 2*mostConnected {
 		t.Errorf("%d connections were open at the same time, want about %d", n, mostConnected)
 	}
 }
 
 // TestHostileClientDoesNotBlockProbes checks that a client that opens as many connections as it can, and reopens each
-// one that is closed, does not keep out probes from a different address. Each probe has a second, the default of
-// kubelet.
+// connection that is closed, does not block probes from a different address. Each probe has a timeout of one second,
+// kubelet's default.
 func TestHostileClientDoesNotBlockProbes(t *testing.T) {
 	for _, test := range []struct {
 		name        string
@@ -116,7 +116,7 @@ func keepConnected(ctx context.Context, conn net.Conn, request string) {
 				time.Sleep(time.Second)
 			}
 		}()
-		_, _ = io.Copy(io.Discard, conn) // until it is closed
+		_, _ = io.Copy(io.Discard, conn) // until the connection is closed
 		stop()
 		_ = conn.Close()
 		time.Sleep(time.Second / 2)
@@ -129,7 +129,7 @@ func keepConnected(ctx context.Context, conn net.Conn, request string) {
 	_ = conn.Close()
 }
 
-// dialerFrom returns a dialer with the address of the client with that number.
+// dialerFrom returns a dialer that connects from the address of the client with the given number.
 func dialerFrom(client int) *net.Dialer {
 	return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(client))}}
 }
@@ -142,7 +142,7 @@ func probeFrom(client int, address string) error {
 		return err
 	}
 	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusServiceUnavailable { // it has not started
+	if answer.StatusCode != http.StatusServiceUnavailable { // the loop has not started
 		return fmt.Errorf("status %d", answer.StatusCode)
 	}
 	return nil

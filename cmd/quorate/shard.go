@@ -9,7 +9,8 @@ import (
 	"quorate.dev/quorate/clusters/shard"
 )
 
-// Variables in the pods of an Indexed Job: Kubernetes sets the index, and the manifest sets the number of pods.
+// The pods of an Indexed Job have these environment variables. Kubernetes sets the index, and the manifest sets the
+// number of pods.
 const (
 	indexVariable       = "JOB_COMPLETION_INDEX"
 	completionsVariable = "JOB_COMPLETIONS"

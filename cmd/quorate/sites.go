@@ -20,26 +20,27 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// target is the part of a run for one Kubernetes cluster. It does not wait for the others.
+// target is the part of a run for one Kubernetes cluster. It does not wait for other targets.
 type target struct {
 	// name is the name of the Kubernetes cluster; empty if it is the only one.
 	name string
-	// open initializes r and live, once. An error is why nothing can be done there.
+	// open initializes r and live, once. If it returns an error, the run cannot act on this Kubernetes cluster.
 	open func() error
-	// r makes the passes over live.
+	// r runs the passes over live.
 	r    *reconcile.Reconciler
 	live reconcile.Live
-	// watched collects metrics, and took is how long the passes have taken, or zero if there were none.
+	// watched collects metrics. took is the total duration of the passes, or zero if no pass was run.
 	watched *metrics.Metrics
 	took    time.Duration
-	// told sends notifications, or is nil.
+	// told sends notifications. It may be nil.
 	told *notifier
 }
 
 var errLoopOfSeveral = usageError{errors.New("--loop manages one Kubernetes cluster: run one loop for each, " +
 	"such as a Deployment in each of them, with one --context or none")}
 
-// targets returns the targets of a run. If there are several, it does not open them, because that may take long.
+// targets returns the targets of a run. If there are several, it does not open them, because opening them may take a
+// long time.
 func (f *runFlags) targets(
 	ctx context.Context, log *slog.Logger, tell func(report.Report, time.Duration),
 ) ([]*target, error) {
@@ -152,7 +153,7 @@ func (f *runFlags) open(
 	return nil
 }
 
-// side returns the live side: the real one, or the simulated one of --against.
+// side returns the real live side or, with --against, the simulated live side.
 func (f *runFlags) side(live *liveFlags, source *sourceFlags, s scope) (reconcile.Live, error) {
 	if f.against != "" {
 		return f.offline(source)
@@ -170,7 +171,7 @@ func (s *target) named(tell func(report.Report, time.Duration)) func(report.Repo
 	}
 }
 
-// onEach opens all targets and runs do for them, in parallel, and returns their reports.
+// onEach opens all targets and runs do for each of them, in parallel, and returns the reports.
 func onEach(targets []*target, do func(*target) report.Report) []report.Part {
 	var names []string
 	for _, s := range targets {

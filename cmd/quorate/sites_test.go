@@ -32,11 +32,11 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// codes are all exit codes of a report, the most serious first.
+// codes lists all exit codes of a report, the most serious first.
 var codes = []int{exitError, exitInvalid, exitBlocked, exitLocked, exitNotConverged, exitChanges, exitOK}
 
-// TestExitCodeIsMostSeriousOfKubernetesClusters checks that the exit code of a run is the most serious one among its
-// Kubernetes clusters.
+// TestExitCodeIsMostSeriousOfKubernetesClusters checks that the exit code of a run is the most serious exit code among
+// its Kubernetes clusters.
 func TestExitCodeIsMostSeriousOfKubernetesClusters(t *testing.T) {
 	random, met := rand.New(rand.NewPCG(1, 2)), map[int]bool{}
 	one := func(err error) int {
@@ -83,14 +83,14 @@ func TestExitCodeIsMostSeriousOfKubernetesClusters(t *testing.T) {
 	}
 }
 
-// founds declares a cluster in the namespace shop, which gets no pods.
+// founds declares a cluster in the namespace shop. The cluster does not get any pods.
 func founds(name string) string {
 	return fmt.Sprintf("apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: %s, namespace: shop}\n"+
 		"spec: {version: 3.6.16, replicas: 1, tls: {mode: Disabled}}\n", name)
 }
 
-// twice starts two Kubernetes clusters and returns them with a kubeconfig that has the contexts eu, us, silent, which
-// accepts connections and does not respond, and eu-again.
+// twice starts two Kubernetes clusters, and returns them with a kubeconfig that has the contexts eu, us, silent and
+// eu-again. The server in the context silent accepts connections but does not respond.
 func twice(t *testing.T) (eu, us *tenants, kubeconfig string) {
 	t.Helper()
 	eu, us = newTenants(t, "shop"), newTenants(t, "shop", "fleet")
@@ -116,7 +116,7 @@ func twice(t *testing.T) (eu, us *tenants, kubeconfig string) {
 }
 
 // TestRunCoversSeveralKubernetesClusters checks that one run covers two Kubernetes clusters, with one report and one
-// exit code, and that an unresponsive one does not delay the others.
+// exit code, and that an unresponsive Kubernetes cluster does not delay the others.
 func TestRunCoversSeveralKubernetesClusters(t *testing.T) {
 	eu, us, kubeconfig := twice(t)
 	eu.push("own", founds("a"))
@@ -175,8 +175,8 @@ func TestRunCoversSeveralKubernetesClusters(t *testing.T) {
 	}
 }
 
-// TestFleetFileSelectsPathPerCluster checks that a fleet file lists the Kubernetes clusters, and the part of the
-// repository that each of them uses.
+// TestFleetFileSelectsPathPerCluster checks that a fleet file determines the Kubernetes clusters, and the part of the
+// repository that each Kubernetes cluster uses.
 func TestFleetFileSelectsPathPerCluster(t *testing.T) {
 	eu, us, _ := twice(t)
 	eu.push("own", founds("other"))
@@ -217,8 +217,8 @@ func TestFleetFileSelectsPathPerCluster(t *testing.T) {
 	}
 }
 
-// TestPlanIsApprovedForAllKubernetesClusters checks that a plan is approved for all Kubernetes clusters together, or
-// nothing is changed in any of them.
+// TestPlanIsApprovedForAllKubernetesClusters checks that a plan is approved for all Kubernetes clusters together.
+// Without the approval, nothing is changed in any of them.
 func TestPlanIsApprovedForAllKubernetesClusters(t *testing.T) {
 	eu, us, kubeconfig := twice(t)
 	eu.push("own", founds("a"))
@@ -245,8 +245,8 @@ func TestPlanIsApprovedForAllKubernetesClusters(t *testing.T) {
 	}
 }
 
-// TestLateDuplicateClusterIDIsExcluded: a Kubernetes cluster that is identified after the others have stopped waiting
-// does nothing if it is the same as one of them.
+// TestLateDuplicateClusterIDIsExcluded checks that a Kubernetes cluster is excluded if it is identified after the
+// others have stopped waiting and is the same as one of them.
 func TestLateDuplicateClusterIDIsExcluded(t *testing.T) {
 	answering := func(wait time.Duration) string {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -301,7 +301,7 @@ func TestKubernetesClustersUseDistinctLeaseHolders(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	for _, leases := range seen {
-		for event := range leases.ResultChan() { // until it is released
+		for event := range leases.ResultChan() { // until the lease is released
 			lease, is := event.Object.(*coordinationv1.Lease)
 			if !is || *lease.Spec.HolderIdentity == "" {
 				break
@@ -316,8 +316,8 @@ func TestKubernetesClustersUseDistinctLeaseHolders(t *testing.T) {
 	}
 }
 
-// TestLateDuplicateAddressIsExcluded checks that a Kubernetes cluster whose kubeconfig arrives late, and that cannot be
-// identified, does nothing if its address is the same as that of another one.
+// TestLateDuplicateAddressIsExcluded checks that a Kubernetes cluster whose kubeconfig arrives late, and that cannot
+// be identified, is excluded if it has the same address as another Kubernetes cluster.
 func TestLateDuplicateAddressIsExcluded(t *testing.T) {
 	var hub *httptest.Server
 	var given atomic.Bool
@@ -361,7 +361,7 @@ func TestLateDuplicateAddressIsExcluded(t *testing.T) {
 	}
 }
 
-// TestHangingCredentialPluginIsNotAwaited checks that a credential plugin that does not end only affects its own
+// TestHangingCredentialPluginIsNotAwaited checks that a credential plugin that does not end affects only its own
 // Kubernetes cluster.
 func TestHangingCredentialPluginIsNotAwaited(t *testing.T) {
 	if _, err := exec.LookPath("sleep"); err != nil {
@@ -429,7 +429,7 @@ func TestContextSwitchDoesNotChangeIdentifiedCluster(t *testing.T) {
 }
 
 // TestDuplicateSourceByFleetPathIsRejected checks that sources that become identical through a path in the fleet file
-// are rejected, as on a command line. Otherwise, one source would be read with the other one's settings.
+// are rejected, as on a command line. Otherwise, one source would be read with the settings of the other.
 func TestDuplicateSourceByFleetPathIsRejected(t *testing.T) {
 	dir := t.TempDir()
 	f := &sourceFlags{values: []string{dir, dir + ",path=a,allow-namespace=shop"}, settings: newSource(budgetWithin(0).limits)}
@@ -446,7 +446,7 @@ func TestDuplicateSourceByFleetPathIsRejected(t *testing.T) {
 }
 
 // TestDuplicateClusterIDFromSecretIsExcluded checks that a kubeconfig in a Secret that claims to lead to a different
-// Kubernetes cluster does not exclude that cluster, regardless of their order. Only the impostor is excluded.
+// Kubernetes cluster does not exclude that cluster, regardless of the order of the two. Only the impostor is excluded.
 func TestDuplicateClusterIDFromSecretIsExcluded(t *testing.T) {
 	answering := func(id string) *httptest.Server {
 		var server *httptest.Server

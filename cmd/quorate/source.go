@@ -17,7 +17,7 @@ import (
 // --source LOCATION,path=apps,branch=main.
 type source struct {
 	sources.Source
-	// as is the user to impersonate for its clusters; if empty, the user of the run is used. See tenants.go.
+	// as is the user to impersonate for the source's clusters; if empty, the run acts as its own user. See tenants.go.
 	as tenant
 }
 
@@ -40,7 +40,7 @@ func (s *source) add(f *pflag.FlagSet) {
 	addPolicy(f, &s.Policy)
 }
 
-// addReading adds the flags for reading git, and for the namespaces it may declare clusters in.
+// addReading adds the flags for reading git, and for the namespaces in which the source may declare clusters.
 func (s *source) addReading(f *pflag.FlagSet) {
 	f.StringVar(&s.Selector.Branch, "branch", s.Selector.Branch, "branch to read (default: the branch that HEAD names)")
 	f.StringVar(&s.Selector.Tag, "tag", s.Selector.Tag, "tag to read, instead of a branch")
@@ -106,7 +106,7 @@ func (s source) with(value string) (source, error) {
 	for name, settings := range own {
 		for _, setting := range settings {
 			if err := flags.Set(name, setting); err != nil {
-				var invalid *pflag.InvalidValueError // it names a flag, but the user wrote a setting
+				var invalid *pflag.InvalidValueError // the error names a flag, but the user wrote a setting
 				if errors.As(err, &invalid) {
 					err = invalid.Unwrap()
 				}
@@ -117,7 +117,7 @@ func (s source) with(value string) (source, error) {
 	return s, nil
 }
 
-// hide replaces an error that would repeat a location which may contain a password.
+// hide replaces an error that would repeat a location, if the location may contain a password.
 func (s source) hide(err error) error {
 	if err == nil || !remote.IsAddress(s.Location) || !strings.Contains(err.Error(), s.Location) {
 		return err

@@ -24,26 +24,26 @@ import (
 	"quorate.dev/quorate/reconcile/steps"
 )
 
-// ofCluster is the value of --source that makes the custom resources themselves the declarations.
+// ofCluster is the value of --source for using the custom resources themselves as declarations.
 const ofCluster = deploy.Cluster
 
 // sourceFlags specify the sources.
 type sourceFlags struct {
-	// values are those of --source, and settings the defaults for each of them.
+	// values contains the values of --source. settings contains the defaults for each source.
 	values   []string
 	settings source
-	// atOnce is the number of sources that are read at the same time, in turns.
+	// atOnce is the maximum number of sources that are read at the same time.
 	atOnce int
 	slots  *sources.Slots
 	// shared, if set, is shared by a run over several Kubernetes clusters, so that each source is read only once.
 	shared *sources.Shared
-	// namespaces limits declarations to these namespaces, if any; it belongs to another flag.
+	// namespaces limits declarations to these namespaces, if any. It is the value of a different flag.
 	namespaces namespaces
-	// confirmed are the confirmed revisions; see removals.go.
+	// confirmed contains the confirmed revisions; see removals.go.
 	confirmed revisions
 	// given returns the settings on the command line, such as --branch.
 	given func() []string
-	// divide divides the memory among the number of sources that the command line sets.
+	// divide divides the memory among the sources that are read at the same time, once the command line is known.
 	divide func()
 	// shows is the name of the command if it does not apply anything.
 	shows string
@@ -63,15 +63,15 @@ func (f *sourceFlags) add(c *cobra.Command, help string) {
 	f.divide = func() { f.settings.FetchBytes = divideMemory(c.Flags(), f.atOnce) }
 }
 
-// addShowing adds the flags of a command that does not apply anything. It shows a revision even if that does not
-// descend from the applied one.
+// addShowing adds the flags of a command that does not apply anything. Such a command shows a revision even if it does
+// not descend from the applied revision.
 func (f *sourceFlags) addShowing(c *cobra.Command, help string) {
 	f.add(c, help)
 	f.shows = c.Name()
 	c.Flags().Lookup("allow-non-fast-forward").Hidden = true
 }
 
-// settingsIn lists the flags for reading git and for its namespaces that are set.
+// settingsIn lists the flags that are set, among the flags of addReading and --sources-at-once.
 func settingsIn(flags *pflag.FlagSet) []string {
 	settings := pflag.NewFlagSet("", pflag.ContinueOnError)
 	s := newSource(budgetWithin(0).limits)
@@ -92,7 +92,8 @@ const helpSource = "URL of a git repository or user@host:path, path of a local o
 // live reports whether the custom resources are the source.
 func (f *sourceFlags) live() bool { return slices.Contains(f.values, ofCluster) }
 
-// sources returns the given sources with their settings. The error contains all syntax errors and all errors of check.
+// sources returns the given sources with their settings. The error contains all syntax errors and all errors that
+// check returns.
 func (f *sourceFlags) sources(check func(source) error) ([]source, error) {
 	var list []source
 	var problems error
@@ -162,7 +163,7 @@ func (f *sourceFlags) check() error {
 	return errors.Join(err, checkEnvironment(list))
 }
 
-// checkEach calls check for each source, and if all succeed, checks them against each other.
+// checkEach calls check for each source. If all succeed, it checks the sources against each other.
 func (f *sourceFlags) checkEach(check func(source) error) ([]source, error) {
 	list, problems := f.sources(check)
 	if problems == nil {

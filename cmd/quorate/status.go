@@ -21,7 +21,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// statusFlags specify what is shown, and how.
+// statusFlags specify what the status command shows, and how.
 type statusFlags struct {
 	live     liveFlags
 	log      logFlags
@@ -32,7 +32,7 @@ type statusFlags struct {
 	watch    watchFlags
 }
 
-// statusOutputs are the output formats of status.
+// statusOutputs lists the output formats of status.
 var statusOutputs = []string{"text", "wide", "json", "yaml", "name"}
 
 func newStatus(std streams) *cobra.Command { //nolint:funlen // most of it is help
@@ -84,7 +84,7 @@ names that kubectl accepts.`,
 	return c
 }
 
-// verdictNames are the values of --verdict.
+// verdictNames lists the values of --verdict.
 var verdictNames = []string{string(decide.Act), string(decide.Wait), string(decide.Block), string(decide.Done),
 	report.VerdictUnknown}
 
@@ -131,7 +131,7 @@ func status(ctx context.Context, std streams, f statusFlags, argument string) er
 	return errors.Join(f.all(std.out, rep), unseen)
 }
 
-// named returns the cluster of that name, which is shown in full.
+// named returns the cluster that argument names, which is shown in full.
 func (f *statusFlags) named(argument string) (store.Cluster, error) {
 	if f.selector != "" || len(f.verdicts) > 0 {
 		return store.Cluster{}, usageError{fmt.Errorf(
@@ -186,8 +186,8 @@ func (f *statusFlags) all(w io.Writer, rep report.Report) error {
 	return report.Table(w, rep, styleUpTo(w, widestTable))
 }
 
-// widestTable is the maximum width of a table. It is larger than that of text, because a table is not read line by
-// line.
+// widestTable is the maximum width of a table. It is larger than the maximum width of text, because a table is not
+// read line by line.
 const widestTable = 400
 
 // one writes a report about one cluster. It returns an error if the cluster could not be observed.
@@ -248,8 +248,8 @@ func (f *liveFlags) lookEverywhere(
 	return report.Join(parts), errors.Join(unseen...)
 }
 
-// look observes the clusters in these namespaces, or in all namespaces if there are none, and writes nothing. The error
-// contains what could not be listed; the report contains the rest.
+// look observes the clusters in the given namespaces, or in all namespaces if none are given. It does not write
+// anything. The error reports what could not be listed; the report contains everything else.
 func (f *liveFlags) look(
 	ctx context.Context, std streams, logging logFlags, in namespaces,
 ) (report.Report, error) {
@@ -262,7 +262,7 @@ func (f *liveFlags) look(
 	if err != nil {
 		return report.Report{}, err
 	}
-	defer live.Close(ctx) // it holds no lease
+	defer live.Close(ctx) // live does not hold a lease
 	rep, err := reconcile.ObserveAll(ctx, live)
 	for i := range rep.Clusters {
 		if c := &rep.Clusters[i]; c.Key() == f.eventsOf {
@@ -275,7 +275,7 @@ func (f *liveFlags) look(
 // timeForEvents is the timeout for reading events, which are supplementary.
 const timeForEvents = 5 * time.Second
 
-// readEvents adds the events of a cluster, or why they could not be read.
+// readEvents adds the events of a cluster, or the reason why they could not be read.
 func (f *liveFlags) readEvents(ctx context.Context, live *clusters.Live, c *report.Cluster) {
 	ctx, cancel := context.WithTimeout(ctx, timeForEvents)
 	defer cancel()

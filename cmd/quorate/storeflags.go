@@ -43,10 +43,10 @@ func (f *storeFlags) addLock(c *cobra.Command) {
 		"how long the bucket's object lock protects the backup from deletion, in mode COMPLIANCE (up to 8760h)")
 }
 
-// maxLock bounds the lock time, because a lock cannot be revoked.
+// maxLock is the maximum lock time. It is limited because a lock cannot be revoked.
 const maxLock = 365 * 24 * time.Hour
 
-// check rejects options that the destination of backups does not support.
+// check rejects options that the backup destination does not support.
 func (f *storeFlags) check(to string) error {
 	switch {
 	case f.S3.LockFor < 0 || f.S3.LockFor > maxLock:
@@ -58,7 +58,7 @@ func (f *storeFlags) check(to string) error {
 }
 
 // endpoint returns the endpoint of the store at a URL, or "" for the vendor's default. For AWS, it returns the
-// partition, or "" for the public one.
+// partition, or "" for the public partition.
 func (f *storeFlags) endpoint(url string) string {
 	scheme, _, _ := strings.Cut(url, "://")
 	if scheme == "s3" && f.S3.Endpoint == "" {
@@ -101,7 +101,7 @@ func (f *encodingFlags) add(c *cobra.Command) {
 		"encrypt to the age recipients in this file, one per line")
 }
 
-// encoding returns the encoding for a backup with that destination.
+// encoding returns the encoding for a backup with the given destination.
 func (f *encodingFlags) encoding(to string) (backup.Encoding, error) {
 	if f.compress != "" {
 		if err := oneOf("compress", f.compress, "zstd", "none"); err != nil {
@@ -164,8 +164,8 @@ type readingFlags struct {
 	timeout    timeoutFlag
 	// result is a file that identifies the backup to read.
 	result string
-	// narrow returns the candidates among the backups if none is named: the newest of them is read. Nil means all
-	// backups.
+	// narrow selects the candidates if no backup is named. The newest candidate is read. If narrow is nil, all backups
+	// are candidates.
 	narrow func(store.Listing) (store.Listing, error)
 }
 
@@ -203,7 +203,7 @@ func (f *readingFlags) list(ctx context.Context, of store.Cluster) (store.Bucket
 	return bucket, listing, nil
 }
 
-// reading returns how to read a backup, and a function to call when done.
+// reading returns the settings for reading a backup, and a function to call when done.
 func (f *readingFlags) reading(std streams) (backup.Reading, func(), error) {
 	r := backup.Reading{Inspect: inspectApart, MaxBytes: f.maxBytes}
 	for _, name := range f.identities {
@@ -219,7 +219,7 @@ func (f *readingFlags) reading(std streams) (backup.Reading, func(), error) {
 	return r, done, nil
 }
 
-// identitiesIn reads a file of identities. Errors do not reveal its content.
+// identitiesIn reads a file of age identities. Errors do not reveal the content of the file.
 func identitiesIn(name string) ([]age.Identity, error) {
 	file, err := os.Open(name)
 	if err != nil {

@@ -35,7 +35,7 @@ func kubeconfigTo(t *testing.T, url string) string {
 		"clusters: [{name: c, cluster: {server: \""+url+"\"}}], users: [{name: u, user: {token: s3cret}}]}") + "/kubeconfig"
 }
 
-// requireCounted requires the series that every run has, which are about its sources and its requests.
+// requireCounted requires the metric series that every run has about its sources and its requests.
 func requireCounted(t *testing.T, text, source string) {
 	t.Helper()
 	for _, want := range []string{
@@ -67,7 +67,7 @@ func TestRunWritesMetricsAtEnd(t *testing.T) {
 	}
 }
 
-// TestLoopServesMetrics checks that a loop serves what it has counted so far.
+// TestLoopServesMetrics checks that a loop serves the metrics that it has collected so far.
 func TestLoopServesMetrics(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")

@@ -14,9 +14,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// troubles are problems with the source of a tenant. Each one affects tenant "b" of two, after both were applied; of
-// returns how the source is given from then on. want is what cluster b/one reports, as a condition with a part of its
-// message.
+// troubles lists problems with the source of a tenant. Each problem affects tenant "b" of two, after the sources of
+// both were applied. of causes the problem, and returns the value of --source to use from then on. condition is the
+// condition that cluster b/one reports, and want is a part of its message.
 var troubles = []struct {
 	name      string
 	of        func(w *tenants, tenant, other string) string
@@ -71,8 +71,7 @@ func (w *tenants) keys() string {
 	return path
 }
 
-// told returns everything reported in the clusters of a namespace and about them: custom resources, events and log
-// lines.
+// told returns everything that is reported about the clusters in a namespace: custom resources, events and log lines.
 func (w *tenants) told(namespace string, got ran) string {
 	w.Helper()
 	var customs []*v1alpha1.EtcdCluster
@@ -99,7 +98,7 @@ func (w *tenants) told(namespace string, got ran) string {
 	return text
 }
 
-// hides fails if the reports about one tenant's clusters contain anything of the other tenant.
+// hides fails if the reports about one tenant's clusters contain anything about the other tenant.
 func (w *tenants) hides(got ran, of, other string) {
 	w.Helper()
 	told := w.told(of, got)
@@ -168,7 +167,7 @@ func TestTenantsAreIsolated(t *testing.T) {
 }
 
 // TestClusterIsNotTakenOverByAnotherSource checks that a cluster belongs to its source until the source releases it.
-// Another source does not take it over, even while its source cannot be read.
+// Another source does not take over the cluster, even while the cluster's own source cannot be read.
 func TestClusterIsNotTakenOverByAnotherSource(t *testing.T) {
 	w := newTenants(t, "a", "b")
 	w.made("a/one", "a/two", "b/one")
@@ -197,8 +196,8 @@ func TestClusterIsNotTakenOverByAnotherSource(t *testing.T) {
 	}
 }
 
-// TestClusterDeclaredByTwoSourcesIsStalled checks that a cluster is stalled if two sources declare it that have not
-// declared it before, because the intended source is unknown. The cluster does not name either source.
+// TestClusterDeclaredByTwoSourcesIsStalled checks that a cluster is stalled if two sources declare it and neither
+// declared it before, because the intended source is unknown. The status of the cluster does not name either source.
 func TestClusterDeclaredByTwoSourcesIsStalled(t *testing.T) {
 	w := newTenants(t, "a", "b", "c")
 	w.made("a/one", "b/one", "c/both")

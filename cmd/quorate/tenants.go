@@ -13,14 +13,14 @@ import (
 )
 
 // tenant is the user to impersonate for all clusters of a source: --source
-// LOCATION,allow-namespace=shop,as=quorate:tenant:shop. Clusters that are no longer declared are assigned to tenants by
-// namespace, so each source must be bound to namespaces, and the namespaces of two tenants must not overlap.
+// LOCATION,allow-namespace=shop,as=quorate:tenant:shop. Clusters that are no longer declared are assigned to tenants
+// by namespace. Each source must therefore be bound to namespaces, and the namespaces of two tenants must not overlap.
 type tenant struct {
 	kube.Impersonation
 	flags *pflag.FlagSet
 }
 
-// add adds the settings for a single source. As flags of a command, they belong to kubeFlags.
+// add adds the settings for a single source. The command flags with the same names belong to kubeFlags.
 func (t *tenant) add(f *pflag.FlagSet) {
 	f.StringVar(&t.User, "as", "", "")
 	f.StringArrayVar(&t.Groups, "as-group", nil, "")
@@ -65,7 +65,7 @@ func checkAccounts(list []source) (problems []error) {
 	return problems
 }
 
-// checkTenants rejects sources that leave the user to impersonate in a namespace ambiguous.
+// checkTenants rejects sources for which the user to impersonate in a namespace is ambiguous.
 func checkTenants(list []source) error {
 	if !slices.ContainsFunc(list, func(s source) bool { return s.as.User != "" }) {
 		return nil
@@ -95,13 +95,13 @@ func (t *tenant) same(other tenant) bool {
 	return t.User == other.User && slices.Equal(t.Groups, other.Groups)
 }
 
-// scope is the scope of a run: its namespaces (all if there are none) and the users to impersonate in them, if any.
+// scope is the scope of a run: its namespaces (all if empty) and the users to impersonate in them, if any.
 type scope struct {
 	namespaces []string
 	as         map[string]kube.Impersonation
 }
 
-// scope returns the scope of the sources: the run does not read anything in namespaces where no source may declare
+// scope returns the scope of the sources. The run does not read anything in namespaces where no source may declare
 // clusters.
 func (f *sourceFlags) scope() (scope, error) {
 	s := scope{namespaces: f.namespaces, as: map[string]kube.Impersonation{}}

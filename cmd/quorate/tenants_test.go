@@ -20,8 +20,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 )
 
-// tenants share one run, and each has its own repository. Their clusters are declared as stopped, so that a pass only
-// processes declarations.
+// tenants is a group of tenants that share one run. Each tenant has its own repository. The tenants' clusters are
+// declared as stopped, so that a pass only processes declarations.
 type tenants struct {
 	*testing.T
 	server     *kubetest.Server
@@ -87,7 +87,7 @@ func (w *tenants) git(tenant string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// push commits a declaration of exactly these clusters, given as namespace/name, and returns the commit. Any other text
+// push commits a declaration of exactly the given clusters, as namespace/name, and returns the commit. Any other text
 // is the content of a file.
 func (w *tenants) push(tenant string, declared ...string) string {
 	w.Helper()
@@ -133,7 +133,7 @@ func (w *tenants) made(clusters ...string) {
 // idOf returns a unique cluster ID.
 func idOf(cluster string) string { return fmt.Sprintf("%x", cluster) }
 
-// ran is the output of a run, and its exit code.
+// ran is the exit code and the output of a run.
 type ran struct {
 	code     int
 	out, err string
@@ -144,13 +144,13 @@ func (w *tenants) run(args ...string) ran {
 	return w.command(append([]string{"run"}, args...)...)
 }
 
-// command runs a command with these arguments and the kubeconfig.
+// command runs a command with the given arguments and the kubeconfig.
 func (w *tenants) command(args ...string) ran {
 	w.Helper()
 	return w.bare(append(args, "--kubeconfig", w.kubeconfig)...)
 }
 
-// bare runs a command with exactly these arguments.
+// bare runs a command with exactly the given arguments.
 func (w *tenants) bare(args ...string) ran {
 	w.Helper()
 	var out, stderr bytes.Buffer
@@ -158,7 +158,7 @@ func (w *tenants) bare(args ...string) ran {
 	return ran{code, out.String(), stderr.String()}
 }
 
-// sources returns the command line of a run over these tenants.
+// sources returns the flags for a run over the sources of the given tenants.
 func (w *tenants) sources(tenants ...string) []string {
 	var args []string
 	for _, tenant := range tenants {
@@ -167,7 +167,7 @@ func (w *tenants) sources(tenants ...string) []string {
 	return args
 }
 
-// cluster returns the custom resource of that name, or nil if it does not exist.
+// cluster returns the custom resource with the given name, or nil if it does not exist.
 func (w *tenants) cluster(name string) *v1alpha1.EtcdCluster {
 	w.Helper()
 	return w.listed("").Of(inventory.ParseKey(name)).Custom

@@ -29,7 +29,7 @@ and line.`,
 		RunE: func(c *cobra.Command, _ []string) error { return validate(c.Context(), std, source, &output) },
 	}
 	source.addShowing(c, helpSource)
-	source.anyDestination = true // the run sets which are allowed
+	source.anyDestination = true // the run determines which destinations are allowed
 	output.add(c, "text", "json", "markdown", "github", "junit", "sarif")
 	c.Flags().VarP(source.namespaces.flag(), "namespace", "n",
 		"namespace of declarations that do not set one, if a single namespace is set (default \"default\")")
@@ -80,7 +80,7 @@ func validate(ctx context.Context, std streams, source sourceFlags, output *outp
 }
 
 // unbuildable returns the problems that would prevent a pass from building objects, such as options that the declared
-// etcd version does not have.
+// etcd version does not support.
 func unbuildable(declared []reconcile.Declaration) []report.Problem {
 	var problems []report.Problem
 	for _, d := range declared {

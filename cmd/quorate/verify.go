@@ -2,8 +2,8 @@ package main
 
 import "errors"
 
-// keysPath is the value of --verify-keys. It rejects an empty value, so that an unset variable does not silently turn
-// verification off.
+// keysPath is the value of --verify-keys. It rejects an empty value, so that an unset variable does not silently
+// disable verification.
 type keysPath string
 
 func (p *keysPath) String() string { return string(*p) }

@@ -46,12 +46,12 @@ func newVersion(std streams) *cobra.Command {
 	return c
 }
 
-// versionText is the text output of the version command and of --version.
+// versionText returns the text output of the version command and of --version.
 func versionText() string {
 	return fmt.Sprintf("quorate %s\nLandlock: %s\n", version(), confined.Landlock())
 }
 
-// facts is the JSON output, which includes how the program was built.
+// facts is the JSON output, which includes build information.
 type facts struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`

@@ -8,17 +8,17 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// warnings prints each warning of the API server once. It implements rest.WarningHandler.
+// warnings prints each warning from the API server once. It implements rest.WarningHandler.
 type warnings struct {
 	w    io.Writer
 	mu   sync.Mutex
 	said map[string]bool
 }
 
-// mostWarnings bounds the warnings that are printed, because each one is remembered.
+// mostWarnings is the maximum number of warnings to print. It is limited because each printed warning is remembered.
 const mostWarnings = 1000
 
-// miscellaneous is the code of warnings that are meant to be shown.
+// miscellaneous is the code of warnings that clients should show.
 const miscellaneous = 299
 
 // HandleWarningHeader prints a warning. It may be called concurrently.

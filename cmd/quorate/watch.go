@@ -16,7 +16,7 @@ import (
 // leastInterval is the minimum interval of status --watch.
 const leastInterval = 2 * time.Second
 
-// watchFlags specify whether status continues, and its interval.
+// watchFlags specify whether status keeps watching, and at what interval.
 type watchFlags struct {
 	on       bool
 	interval time.Duration
@@ -40,8 +40,8 @@ func (f *watchFlags) check(output string) error {
 	return nil
 }
 
-// watch shows the results of look repeatedly until ctx is done, which is not an error. If the first look sees nothing,
-// watch returns the error; later errors are printed whenever they change.
+// watch shows the results of look repeatedly until ctx is done, which is not an error. If the first call to look fails
+// without finding a cluster, watch returns its error. It prints later errors whenever they change.
 func (f *watchFlags) watch(
 	ctx context.Context, std streams, look func(context.Context) (report.Report, error),
 	pause func(context.Context, time.Duration),
@@ -77,8 +77,8 @@ func (f *watchFlags) watch(
 	return nil
 }
 
-// shower returns a function that shows successive reports: on a terminal, each one replaces the screen; elsewhere, only
-// changes are printed.
+// shower returns a function that shows successive reports. On a terminal, each report replaces the screen; elsewhere,
+// the function prints only changes.
 func shower(w io.Writer) func(report.Report) (cleared bool, err error) {
 	if !isTerminal(w) {
 		var following report.Following

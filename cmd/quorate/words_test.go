@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// wordsFile lists words to avoid, each with a better one.
+// wordsFile lists words to avoid, each with a better word.
 const wordsFile = ".ci/words.txt"
 
-// TestWords checks that code, messages and docs do not contain words that make readers stumble.
+// TestWords checks that code, messages and docs do not contain words that are hard to understand.
 func TestWords(t *testing.T) {
 	root := filepath.Join("..", "..")
 	banned := readWords(t, filepath.Join(root, filepath.FromSlash(wordsFile)))

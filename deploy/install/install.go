@@ -13,15 +13,17 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// Installer changes what runs Quorate in a Kubernetes cluster. It does not change etcd clusters.
+// Installer installs and uninstalls Quorate in a Kubernetes cluster. It does not change etcd clusters.
 type Installer struct {
 	Client *kube.Client
-	// Out receives a line for each changed object, and Err a line for each kept object and for waiting.
+	// Out receives a line for each changed object. Err receives a line for each kept object, and a line if Installer
+	// has to wait.
 	Out, Err io.Writer
 }
 
-// Install applies the objects of a mode, as deploy.Render returns them, deletes the objects of other modes, and reports
-// both, as well as what runs gain and lose. It returns an OwnedError if objects belong to another owner.
+// Install applies the objects of a mode, as returned by deploy.Render, and deletes the objects of other modes. It
+// reports both, as well as the rights that runs gain and the flags that runs lose. It returns an OwnedError if objects
+// belong to another owner.
 func (i Installer) Install(ctx context.Context, texts []string) error {
 	var objects []*unstructured.Unstructured
 	for _, text := range texts {

@@ -13,14 +13,14 @@ import (
 	"quorate.dev/quorate/deploy"
 )
 
-// The annotations by which Helm identifies the objects of a release.
+// Helm uses these annotations to identify the objects of a release.
 const (
 	helmRelease   = "meta.helm.sh/release-name"
 	helmNamespace = "meta.helm.sh/release-namespace"
 )
 
 // owner returns the owner of an object that has one of Quorate's names but must not be changed by "quorate install",
-// or "" if it may be changed.
+// or "" if the object may be changed.
 func owner(object *unstructured.Unstructured) string {
 	if name := object.GetAnnotations()[helmRelease]; name != "" {
 		namespace := object.GetAnnotations()[helmNamespace]
@@ -66,8 +66,8 @@ func (i Installer) findInstalled(ctx context.Context) ([]*unstructured.Unstructu
 	return found, nil
 }
 
-// OwnedError reports that objects with Quorate's names belong to another owner, which needs manual action. Nothing was
-// applied.
+// OwnedError reports that objects with Quorate's names belong to another owner. Nothing was applied, and manual action
+// is required.
 type OwnedError struct{ objects error }
 
 // Error implements error. It names each object and its owner.
@@ -78,8 +78,8 @@ func (e *OwnedError) Error() string {
 // Unwrap returns an error for each object.
 func (e *OwnedError) Unwrap() error { return e.objects }
 
-// refuseForeign refuses to take over objects of another owner, whose pods would lose their rights, or whose next
-// upgrade would restore other arguments.
+// refuseForeign returns an OwnedError if objects belong to another owner. If they were taken over, the owner's pods
+// would lose their rights, or the owner's next upgrade would restore different arguments.
 func refuseForeign(found []*unstructured.Unstructured) error {
 	var problems error
 	for _, object := range found {
@@ -93,8 +93,8 @@ func refuseForeign(found []*unstructured.Unstructured) error {
 	return &OwnedError{problems}
 }
 
-// skipForeign returns the objects that may be deleted, and reports the others. A ClusterRole is kept together with its
-// binding.
+// skipForeign returns the objects that may be deleted, and reports the others. A ClusterRole is kept if its binding is
+// kept.
 func (i Installer) skipForeign(found []*unstructured.Unstructured) []*unstructured.Unstructured {
 	var ours []*unstructured.Unstructured
 	whose := map[string]string{}
@@ -117,7 +117,7 @@ func (i Installer) skipForeign(found []*unstructured.Unstructured) []*unstructur
 	return ours
 }
 
-// gainsRights reports whether runs only had rights in some namespaces, as overlays can restrict them.
+// gainsRights reports whether runs previously had rights only in some namespaces, because an overlay restricted them.
 func gainsRights(before []*unstructured.Unstructured) bool {
 	is := func(kinds ...string) bool {
 		return slices.ContainsFunc(before, func(o *unstructured.Unstructured) bool {
@@ -133,7 +133,7 @@ var flagName = regexp.MustCompile(`^--?[a-z][a-z-]*$`)
 // ofMode lists the flags that depend on the mode and the source.
 var ofMode = []string{"--loop", "--listen", "--until-converged", "--timeout", "--branch", "--path"}
 
-// lostFlags returns the flags that runs had and no longer have, as names only, because values may be secrets.
+// lostFlags returns the names of flags that runs had and no longer have. It omits the values, which may be secrets.
 func lostFlags(before, after []*unstructured.Unstructured) []string {
 	var lost []string
 	have := slices.Clone(ofMode)

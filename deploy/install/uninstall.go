@@ -16,9 +16,10 @@ import (
 	"quorate.dev/quorate/deploy"
 )
 
-// Uninstall deletes the installed objects of all modes that belong to no other owner: the workloads that run Quorate
-// and, after their pods have ended, the rest, such as their rights. By then, actions are finished or interrupted at a
-// step from which a later run can continue, and leases are released.
+// Uninstall deletes the installed objects of all modes, except objects that belong to another owner. It first deletes
+// the workloads that run Quorate and waits until their pods have ended. By then, actions are finished or have stopped
+// at a step from which a later run can continue, and leases are released. It then deletes the other objects, such as
+// roles.
 func (i Installer) Uninstall(ctx context.Context) error {
 	all, err := i.installed(ctx)
 	if err != nil {
@@ -51,10 +52,10 @@ func (i Installer) PrintInstalled(ctx context.Context) error {
 	return nil
 }
 
-// longestEnd is the maximum time for the pods to end, which is more than the grace period in deploy/loop.
+// longestEnd is the maximum time to wait for the pods to end. It is longer than the grace period in deploy/loop.
 const longestEnd = 2 * time.Minute
 
-// awaitEnd waits until no pod runs Quorate.
+// awaitEnd waits until all pods that run Quorate have ended.
 func (i Installer) awaitEnd(ctx context.Context) error {
 	bound, cancel := context.WithTimeout(ctx, longestEnd)
 	defer cancel()
@@ -93,12 +94,12 @@ func (i Installer) uninstall(ctx context.Context, object *unstructured.Unstructu
 	return err
 }
 
-// sourceConfigMap matches the ConfigMaps that hold source settings: their names end in a hash of their content, so each
-// change has created a new one.
+// sourceConfigMap matches the names of ConfigMaps with source settings. Each name ends in a hash of the content, so
+// each change to the settings creates a new ConfigMap.
 var sourceConfigMap = regexp.MustCompile(`^quorate-source-[a-z0-9]{10}$`)
 
-// installable returns the objects of all modes without duplicates, workloads first. It excludes objects that are kept,
-// which are the CustomResourceDefinition and the namespace, and the ConfigMaps, which have to be listed in the cluster.
+// installable returns the objects of all modes without duplicates, workloads first. It excludes the
+// CustomResourceDefinition and the namespace, which are kept, and the ConfigMaps, which must be listed in the cluster.
 func installable() ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	var names []string
@@ -122,7 +123,7 @@ func installable() ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// rank orders workloads before their rights.
+// rank sorts workloads before all other objects.
 func rank(o *unstructured.Unstructured) int {
 	if o.GetKind() == "CronJob" || o.GetKind() == "Deployment" {
 		return 0
@@ -130,7 +131,7 @@ func rank(o *unstructured.Unstructured) int {
 	return 1
 }
 
-// installed returns the installable objects that exist, with the ConfigMaps.
+// installed returns the installable objects that exist, and the ConfigMaps with source settings.
 func (i Installer) installed(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	all, err := i.findInstalled(ctx)
 	if err != nil {

@@ -22,11 +22,11 @@ import (
 const (
 	// maxBytes is the maximum size of all entries together.
 	maxBytes = 1 << 30
-	// MaxEntryBytes is the maximum size of one entry. The limits for reading one source are below it.
+	// MaxEntryBytes is the maximum size of one entry. The limits on reading one source are lower.
 	MaxEntryBytes = 256 << 20
-	// maxEntries is the maximum number of entries, one per source. The least recently used are removed first.
+	// maxEntries is the maximum number of entries, one per source. The least recently used entries are removed first.
 	maxEntries = 1000
-	// abandoned is the age at which an unfinished file counts as abandoned by the process that began to write it.
+	// abandoned is the age at which an unfinished file counts as abandoned by its writer.
 	abandoned = time.Hour
 
 	suffix = ".objects"
@@ -58,8 +58,9 @@ func (d Directory) entry(key string) string {
 	return filepath.Join(d.path, hex.EncodeToString(sum[:16])+suffix)
 }
 
-// Load returns the objects of an entry, each checked against its name. It returns no objects if the entry is missing or
-// is not as this user wrote it; the objects are then fetched again and the entry is replaced.
+// Load returns the objects of an entry after checking each against its hash. It returns no objects if the entry is
+// missing, invalid, or could have been changed by another user. The objects are then fetched again, and the entry is
+// replaced.
 func (d Directory) Load(key string) *Objects {
 	content, err := readFile(d.entry(key))
 	if err != nil {
@@ -110,7 +111,7 @@ func (d Directory) Store(key string, objects *Objects) error {
 	return nil
 }
 
-// replace moves a file to the path old, which may also be an empty directory.
+// replace moves a file to the path old, even if old is an empty directory.
 func replace(name, old string) error {
 	if info, err := os.Lstat(old); err == nil && info.IsDir() {
 		if err := os.Remove(old); err != nil {
@@ -126,8 +127,8 @@ func write(file *os.File, objects *Objects) error {
 	return cmp.Or(err, w.Flush(), file.Sync(), file.Close())
 }
 
-// Touch marks an entry as used by rewriting its first byte. The process that reads the cache may not set file times,
-// because that requires a right to all files of the user.
+// Touch marks an entry as used by rewriting its first byte. The process that reads the cache is not allowed to set file
+// times, because that permission would cover all files of the user.
 func (d Directory) Touch(key string) {
 	file, err := os.OpenFile(d.entry(key), os.O_RDWR|inPlace, 0)
 	if err != nil {
@@ -140,7 +141,7 @@ func (d Directory) Touch(key string) {
 	}
 }
 
-// removeOld removes old entries, keeping the most recently used ones within the limits.
+// removeOld removes abandoned files, and the least recently used entries if the limits are exceeded.
 func (d Directory) removeOld() error {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
@@ -150,7 +151,7 @@ func (d Directory) removeOld() error {
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil || !info.Mode().IsRegular() || !strings.HasSuffix(e.Name(), suffix) {
-			continue // another process has removed it, or it does not belong to the cache
+			continue // another process has removed the file, or it does not belong to the cache
 		}
 		files = append(files, info)
 	}

@@ -27,8 +27,8 @@ func objectsOf(contents ...string) *Objects {
 	return objects
 }
 
-// TestEveryByteCounts checks that every returned object still hashes to its name, whichever byte of an entry changes,
-// and wherever the entry is cut off.
+// TestEveryByteCounts checks that every returned object still hashes to its name if any byte of an entry changes, or if
+// the entry is truncated anywhere.
 func TestEveryByteCounts(t *testing.T) {
 	d, err := Open(filepath.Join(t.TempDir(), "cache"))
 	if err != nil {

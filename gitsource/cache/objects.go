@@ -26,7 +26,7 @@ var _ storer.EncodedObjectStorer = (*Objects)(nil)
 
 func newObjects() *Objects { return &Objects{byHash: map[plumbing.Hash]plumbing.EncodedObject{}} }
 
-// Missed reports whether a requested object was missing, so that the files that were read may be incomplete.
+// Missed reports whether a requested object was missing. In that case, the files that were read may be incomplete.
 func (o *Objects) Missed() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -75,7 +75,7 @@ type Recorder struct {
 // Record returns a Recorder for a store.
 func Record(store storer.EncodedObjectStorer) Recorder { return Recorder{store, newObjects()} }
 
-// EncodedObject returns an object of the store.
+// EncodedObject returns an object from the store.
 func (r Recorder) EncodedObject(kind plumbing.ObjectType, hash plumbing.Hash) (plumbing.EncodedObject, error) {
 	object, err := r.EncodedObjectStorer.EncodedObject(kind, hash)
 	if err == nil {

@@ -6,5 +6,5 @@ import "io/fs"
 
 const inPlace = 0
 
-// changeable cannot check owners on this platform.
+// changeable always returns "", because owners cannot be checked on this platform.
 func changeable(fs.FileInfo) string { return "" }

@@ -12,8 +12,8 @@ import (
 // inPlace opens a file without following links, and without waiting if it is a pipe without a writer.
 const inPlace = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
-// changeable returns why users other than this one and root can change a file or a directory's content, or "" if they
-// cannot.
+// changeable returns why a user other than the current user and root can change a file or a directory's content, or ""
+// if only these two can.
 func changeable(info fs.FileInfo) string {
 	status, ok := info.Sys().(*syscall.Stat_t)
 	switch {

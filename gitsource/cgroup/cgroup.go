@@ -1,4 +1,5 @@
-// Package cgroup determines how much memory this process and its children may use, as limited for its container.
+// Package cgroup determines the memory limit that applies to this process and its children, usually that of a
+// container.
 package cgroup
 
 import (
@@ -8,11 +9,12 @@ import (
 	"strings"
 )
 
-// unlimited is the smallest value that counts as no limit. Version 1 reports a huge number, rounded to pages.
+// unlimited is the smallest value that counts as no limit. Without a limit, cgroup v1 reports a huge number, rounded to
+// pages.
 const unlimited = 1 << 60
 
-// MemoryLimit returns the lowest memory limit, in bytes, of this process's control group and its parents, in version 2
-// or 1. It returns 0 if no limit is set or readable. root is the machine's file system.
+// MemoryLimit returns the lowest memory limit, in bytes, of this process's control group and its parents, in cgroup v2
+// or v1. It returns 0 if a limit is not set or cannot be read. root is the root file system.
 func MemoryLimit(root fs.FS) (bytes int64) {
 	for _, g := range groups(root) {
 		for dir := g.dir; ; dir = path.Dir(dir) {
@@ -31,8 +33,8 @@ func MemoryLimit(root fs.FS) (bytes int64) {
 // group locates the memory limits of a control group: file in dir and its parents, below mount.
 type group struct{ mount, dir, file string }
 
-// groups returns the control groups of this process, for each version. Inside a container, dir may be the path as seen
-// on the host. Only its parents are then found, up to the root, which is the container's own group.
+// groups returns the control groups of this process in cgroup v2 and v1. Inside a container, dir may be the path on the
+// host. In that case, MemoryLimit finds only parents of dir, up to the root, which is the container's own group.
 func groups(root fs.FS) []group {
 	content, _ := fs.ReadFile(root, "proc/self/cgroup")
 	var found []group

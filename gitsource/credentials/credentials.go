@@ -15,14 +15,14 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// Environment variables.
+// Environment variables that contain credentials.
 const (
 	UsernameVariable = "QUORATE_GIT_USERNAME"
 	PasswordVariable = "QUORATE_GIT_PASSWORD"
 	TokenVariable    = "QUORATE_GIT_TOKEN"
 )
 
-// Files in the directory. Other files are ignored.
+// Names of the files to read from the directory. Other files are ignored.
 const (
 	username                = "username"
 	password                = "password"
@@ -52,9 +52,9 @@ func Files() []string {
 	}
 }
 
-// Read reads a directory in the form of a mounted Secret: one file for each part, all of them optional.
-// gitsource.Options.Check checks whether they are consistent. The error lists all unreadable files and matches
-// gitsource.ErrOptions.
+// Read reads a directory with the layout of a mounted Secret: one file for each key, all optional.
+// gitsource.Options.Check checks whether the credentials are consistent. The error lists all unreadable files and
+// matches gitsource.ErrOptions.
 func Read(dir string) (remote.Auth, error) {
 	parts := map[string]string{}
 	var problems []string

@@ -48,8 +48,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadMountedSecret reads a Secret as it is mounted: as links through a directory link that is replaced when the
-// Secret changes.
+// TestReadMountedSecret reads a Secret as the kubelet mounts it: each file is a symlink through a directory symlink,
+// which is replaced when the Secret changes.
 func TestReadMountedSecret(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "..2026_01_01"), 0o755); err != nil {

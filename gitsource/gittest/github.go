@@ -29,7 +29,7 @@ type GitHub struct {
 	Asked any
 }
 
-// NewGitHub returns a GitHub with one app, with a new key.
+// NewGitHub returns a fake GitHub with one app, which has a new key.
 func NewGitHub(t testing.TB) *GitHub {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -39,7 +39,7 @@ func NewGitHub(t testing.TB) *GitHub {
 	return &GitHub{Key: key}
 }
 
-// App returns the only app.
+// App returns the app. base is the URL of the server.
 func (g *GitHub) App(base string) remote.GitHubApp {
 	return remote.GitHubApp{ID: "12", InstallationID: "34", BaseURL: base + "/api/v3",
 		PrivateKey: pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(g.Key)})}
@@ -76,7 +76,7 @@ func (g *GitHub) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		Secret, g.Given.Add(1))
 }
 
-// believes checks an app's claims as GitHub does.
+// believes validates an app's claims as GitHub does.
 func (g *GitHub) believes(claim string) error {
 	var claims jwt.RegisteredClaims
 	_, err := jwt.ParseWithClaims(claim, &claims, func(*jwt.Token) (any, error) { return g.Key.Public(), nil },

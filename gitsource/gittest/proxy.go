@@ -12,17 +12,17 @@ import (
 	"testing"
 )
 
-// Proxy is an HTTP proxy that connects every host to one address.
+// Proxy is an HTTP proxy that connects to the same address for every requested host.
 type Proxy struct {
 	*httptest.Server
 	Asked atomic.Int32
-	// Password is the password that it requires. Status is the status with which it refuses requests.
+	// Password is the password that the proxy requires. If Status is not zero, the proxy rejects requests with it.
 	Password string
 	Status   int
 	to       string
 }
 
-// NewProxy starts a proxy that connects to the address to.
+// NewProxy starts a proxy that connects to the given address, regardless of the requested host.
 func NewProxy(t testing.TB, to string) *Proxy {
 	t.Helper()
 	p := &Proxy{to: to}
@@ -59,7 +59,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	pipe(here, there, buffered.Reader)
 }
 
-// pipe joins two connections until one of them ends.
+// pipe copies data between two connections until one of them ends.
 func pipe(here, there net.Conn, buffered *bufio.Reader) {
 	done := make(chan struct{}, 2)
 	go func() { _, _ = io.Copy(there, buffered); done <- struct{}{} }()
@@ -67,7 +67,8 @@ func pipe(here, there net.Conn, buffered *bufio.Reader) {
 	<-done
 }
 
-// NewSOCKS starts a SOCKS 5 proxy that requires a password and connects every host to the address to.
+// NewSOCKS starts a SOCKS 5 proxy that requires a password and connects to the given address, regardless of the
+// requested host.
 func NewSOCKS(t testing.TB, to string) (address string) {
 	t.Helper()
 	l := Listen(t)

@@ -1,5 +1,5 @@
-// Package gittest creates git repositories and servers, and the transports to reach them: ssh, TLS, proxies, GitHub. It
-// is only for tests.
+// Package gittest creates git repositories and servers for tests, and the transports to reach them: ssh, TLS, proxies
+// and GitHub Apps.
 package gittest
 
 import (
@@ -22,7 +22,7 @@ type Repository struct {
 	Dir string
 }
 
-// NewRepository creates a repository without commits, with git init and these arguments.
+// NewRepository creates a repository without commits. args are additional arguments for git init.
 func NewRepository(t testing.TB, args ...string) *Repository {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -50,7 +50,7 @@ func (r *Repository) Git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// MkTree stores a tree and returns its hash.
+// MkTree stores a tree with the given entries, and returns its hash.
 func (r *Repository) MkTree(lines string) string {
 	r.T.Helper()
 	cmd := exec.CommandContext(r.T.Context(), "git", "mktree")
@@ -74,7 +74,8 @@ func (r *Repository) Write(name, content string) {
 	}
 }
 
-// Declare writes the cluster of that name, commits it as the only cluster in the tree, and returns the commit.
+// Declare replaces cluster.yaml with the declaration of the named cluster, commits the worktree, and returns the
+// commit.
 func (r *Repository) Declare(name string) string {
 	r.T.Helper()
 	r.Write("cluster.yaml", ClusterNamed(name))
@@ -111,7 +112,8 @@ func (r *Repository) Serve() string {
 	return server.URL + "/.git"
 }
 
-// Revisions returns a repository with a revision of every kind. The cluster in each is named after the revision.
+// Revisions returns a repository with a revision of every kind. The cluster in each revision is named after the
+// revision.
 func Revisions(t *testing.T) (r *Repository, commits map[string]string) {
 	t.Helper()
 	r = NewRepository(t)

@@ -18,8 +18,8 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-// Program finds a program in PATH, in /usr/sbin, or in the directory of the test tools. In CI, every program must be
-// installed.
+// Program finds a program in PATH, in /usr/sbin, or in the directory of the test tools. If the program is missing, the
+// test is skipped, or fails in CI.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	for _, dir := range []string{"", "/usr/sbin/", os.Getenv("QUORATE_TOOLS") + "/"} {
@@ -34,7 +34,8 @@ func Program(t testing.TB, name string) string {
 	return ""
 }
 
-// SSHServer is OpenSSH's sshd in front of git's own server. The test starts a process for each connection.
+// SSHServer serves a repository with OpenSSH's sshd and git's own server. It starts an sshd process for each
+// connection.
 type SSHServer struct {
 	T        testing.TB
 	Listener net.Listener
@@ -59,8 +60,8 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// SSHKeys creates keys with ssh-keygen: the keys host and person, and keys with the given names. The suffix of a name
-// is the kind of its key; the default is ed25519. The host accepts keys with names that begin with person.
+// SSHKeys creates keys with ssh-keygen: the keys host and person, and keys with the given names. The suffix of a name,
+// after an underscore, is the key type. The default is ed25519. The server accepts keys whose names begin with person.
 func SSHKeys(t testing.TB, names ...string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -72,7 +73,7 @@ func SSHKeys(t testing.TB, names ...string) (dir string) {
 		}
 		args := []string{"-q", "-t", kind, "-N", "", "-C", name, "-f", filepath.Join(dir, name)}
 		if kind == "rsa" {
-			args = append(args, "-b", "2048") // larger keys take long to generate
+			args = append(args, "-b", "2048") // larger keys take too long to generate
 		}
 		Keygen(t, args...)
 		if strings.HasPrefix(name, "person") {
@@ -118,7 +119,7 @@ func (r *Repository) ServeSSH(keys string, settings ...string) *SSHServer {
 	t.Helper()
 	sshd := Program(t, "sshd")
 	if os.Getuid() == 0 {
-		// Sshd requires this directory, and the unit that creates it does not run here.
+		// sshd requires this directory. The systemd unit that usually creates it does not run here.
 		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +212,7 @@ func Whoami(t testing.TB) string {
 	return me.Username
 }
 
-// KnownHosts returns known_hosts lines for a server at that address.
+// KnownHosts returns known_hosts lines with the named keys for the server at address.
 func KnownHosts(t testing.TB, keys, address string, names ...string) string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(address)
@@ -228,7 +229,7 @@ func KnownHosts(t testing.TB, keys, address string, names ...string) string {
 	return lines.String()
 }
 
-// SSHAuth uses one key, and trusts the given known_hosts lines.
+// SSHAuth returns credentials with one key and a known_hosts file with the given lines.
 func SSHAuth(t testing.TB, keys, identity, lines string) remote.Auth {
 	t.Helper()
 	return remote.Auth{

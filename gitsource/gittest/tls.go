@@ -21,7 +21,7 @@ import (
 // Day is the lifetime of most certificates.
 const Day = 24 * time.Hour
 
-// Quiet discards logs: server messages about test clients are not useful.
+// Quiet discards logs, because server messages about test clients are not useful.
 var Quiet = log.New(io.Discard, "", 0)
 
 // Authority is a CA that issues TLS certificates for servers and clients.
@@ -65,7 +65,7 @@ func (a *Authority) make(template *x509.Certificate) (*x509.Certificate, *ecdsa.
 	return certificate, key
 }
 
-// Pair issues a certificate for names that expires after a duration.
+// Pair issues a certificate that is valid for names and expires after the given duration.
 func (a *Authority) Pair(holds time.Duration, names ...string) (certificate, key []byte) {
 	a.t.Helper()
 	template := &x509.Certificate{
@@ -89,7 +89,7 @@ func (a *Authority) Pair(holds time.Duration, names ...string) (certificate, key
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// PEM returns the CA's own certificate.
+// PEM returns the CA's own certificate in PEM format.
 func (a *Authority) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
 }
@@ -100,7 +100,8 @@ func (a *Authority) pool() *x509.CertPool {
 	return pool
 }
 
-// Serve serves over TLS with a certificate for names that expires after a duration. It may request client certificates.
+// Serve starts a TLS server. Its certificate is valid for names and expires after the given duration. people specifies
+// whether clients must present a certificate.
 func (a *Authority) Serve(
 	handler http.Handler, people tls.ClientAuthType, holds time.Duration, names ...string,
 ) *httptest.Server {

@@ -30,8 +30,8 @@ type Commit struct {
 	Committed int64
 }
 
-// Open returns the files of a commit, and the commit. hash names the commit, or a tag of it. The error matches
-// plumbing.ErrObjectNotFound if the store lacks the object.
+// Open returns the files of a commit, and the commit. hash is the hash of the commit, or of a tag of it. The error
+// matches plumbing.ErrObjectNotFound if the store lacks the object.
 func Open(store storer.EncodedObjectStorer, hash plumbing.Hash) (Tree, Commit, error) {
 	commit, err := peel(store, hash)
 	if err != nil {
@@ -78,19 +78,19 @@ func newTree(store storer.EncodedObjectStorer, root plumbing.Hash) Tree {
 	return Tree{root: entry{objects: shared, path: ".", name: ".", hash: root, mode: filemode.Dir}}
 }
 
-// objects caches the trees that were read, because paths are looked up part by part.
+// objects caches the trees that were read, because each lookup of a path reads all of its directories.
 type objects struct {
 	store storer.EncodedObjectStorer
 	mu    sync.Mutex
 	trees map[plumbing.Hash][]gitobject.TreeEntry
-	// shown counts the entries returned so far, repeats included: directories that repeatedly contain the same
-	// subdirectory never end.
+	// shown counts the entries returned so far, including repeats: nested directories that repeat the same subdirectory
+	// would be practically endless.
 	shown, maxShown int
-	// missing reports the first object that the store turned out to lack.
+	// missing is an error that names the first requested object that the store lacks.
 	missing error
 }
 
-// maxShown is far above the number of entries in any path that declares clusters.
+// maxShown is the maximum number of entries to return, far more than any path that declares clusters contains.
 const maxShown = 100_000
 
 // Open opens a file or a directory.
@@ -124,10 +124,10 @@ func (g Tree) Stat(name string) (fs.FileInfo, error) {
 	return found, nil
 }
 
-// Lstat is the same as Stat: links are not followed.
+// Lstat is the same as Stat, because links are not followed.
 func (g Tree) Lstat(name string) (fs.FileInfo, error) { return g.Stat(name) }
 
-// ReadLink always fails: links are not followed.
+// ReadLink always returns an error, because links are not followed.
 func (g Tree) ReadLink(name string) (string, error) {
 	return "", &fs.PathError{Op: "readlink", Path: name, Err: errors.ErrUnsupported}
 }
@@ -159,7 +159,7 @@ func (g Tree) find(name string) (entry, error) {
 type entry struct {
 	objects *objects
 	path    string
-	// name is as stored in git. Entries whose names cannot be part of a path are listed, but cannot be opened.
+	// name is the name as stored in git. Entries whose names cannot be part of a path are listed, but cannot be opened.
 	name string
 	hash plumbing.Hash
 	mode filemode.FileMode
@@ -186,8 +186,8 @@ func (e entry) Mode() fs.FileMode {
 	}
 }
 
-// Size returns the size of the content. It is 0 if unknown, and the maximum if the content was left out because of its
-// size.
+// Size returns the size of the content. It returns 0 if the size is unknown, and math.MaxInt64 if the content was left
+// out because it is too large.
 func (e entry) Size() int64 {
 	if e.IsDir() {
 		return 0
@@ -220,7 +220,7 @@ func (e entry) content() ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// maxTreeBytes is the maximum size of one directory: a hundred thousand entries.
+// maxTreeBytes is the maximum size of one directory, enough for about a hundred thousand entries.
 const maxTreeBytes = 4 << 20
 
 func (e entry) child(t gitobject.TreeEntry) entry {
@@ -230,7 +230,7 @@ func (e entry) child(t gitobject.TreeEntry) entry {
 // below returns the path of an entry of a directory, even if its name is unusual.
 func (e entry) below(name string) string { return strings.TrimPrefix(e.path+"/"+name, "./") }
 
-// list returns the entries of a directory, by name.
+// list returns the entries of a directory, sorted by name.
 func (e entry) list() ([]gitobject.TreeEntry, error) {
 	e.objects.mu.Lock()
 	defer e.objects.mu.Unlock()
@@ -254,8 +254,8 @@ func (e entry) list() ([]gitobject.TreeEntry, error) {
 	return tree.Entries, nil
 }
 
-// Missing returns an error that names the first requested file or directory that the store lacks, or nil. If it is not
-// nil, the files that were read do not match the commit.
+// Missing returns an error that names the first requested file or directory that the store lacks, or nil. If the error
+// is not nil, the files that were read do not match the commit.
 func (g Tree) Missing() error {
 	g.root.objects.mu.Lock()
 	defer g.root.objects.mu.Unlock()

@@ -33,7 +33,8 @@ func line(mode, name string, hash plumbing.Hash) string {
 	return mode + " " + name + "\x00" + string(hash[:])
 }
 
-// TestMalformedTreesAreRejected checks that a tree that git would not write is rejected with its path.
+// TestMalformedTreesAreRejected checks that a tree that git would not write is rejected with an error that contains its
+// path.
 func TestMalformedTreesAreRejected(t *testing.T) {
 	store := memory.NewStorage()
 	blob := put(t, store, plumbing.BlobObject, "x")
@@ -81,8 +82,8 @@ func TestSubmodulesAndLinksAreNotFiles(t *testing.T) {
 	}
 }
 
-// TestDeepTreesAreBounded checks directories that are nested deeper than any stack, or that contain the same directory
-// many times.
+// TestDeepTreesAreBounded checks that deeply nested directories can be read, and that the number of listed entries is
+// limited if every directory contains the same subdirectory twice.
 func TestDeepTreesAreBounded(t *testing.T) {
 	store := memory.NewStorage()
 	hash := put(t, store, plumbing.TreeObject, line("100644", "file", put(t, store, plumbing.BlobObject, "x")))
@@ -126,7 +127,7 @@ func TestFilteredFileCountsAsTooLarge(t *testing.T) {
 	}
 }
 
-// TestImplausibleCommitTimesAreIgnored checks that a commit's time is used if it is plausible.
+// TestImplausibleCommitTimesAreIgnored checks that a commit's time is used only if it is plausible.
 func TestImplausibleCommitTimesAreIgnored(t *testing.T) {
 	store := memory.NewStorage()
 	tree := put(t, store, plumbing.TreeObject, "").String()
@@ -166,7 +167,7 @@ func TestTagsResolveToCommits(t *testing.T) {
 	}
 }
 
-// FuzzTree checks that every tree is either a valid directory or an error.
+// FuzzTree checks that reading any tree returns either a valid directory or an error.
 func FuzzTree(f *testing.F) {
 	hash := plumbing.Hash{1}
 	f.Add([]byte(line("100644", "a.yaml", hash) + line("40000", "b", hash)))

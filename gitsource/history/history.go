@@ -11,8 +11,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
-// ErrCutOff is matched by errors that report that the history ends too early to decide: the repository is a shallow
-// clone, or not everything was fetched.
+// ErrCutOff is matched by errors that report that the history ends too early to determine the ancestry: the repository
+// is a shallow clone, or not all commits were fetched.
 var ErrCutOff = errors.New("the history is incomplete")
 
 // ErrGone is matched by errors that report that the newer commit does not exist.
@@ -62,7 +62,7 @@ func Descends(
 	return false, nil
 }
 
-// unread returns why a commit could not be read.
+// unread returns an error for a commit that could not be read.
 func unread(hash plumbing.Hash, newer bool, err error) error {
 	if newer && errors.Is(err, plumbing.ErrObjectNotFound) {
 		err = ErrGone

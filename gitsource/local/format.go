@@ -15,13 +15,13 @@ import (
 // maxConfigBytes is the maximum size of a repository's config.
 const maxConfigBytes = 4 << 20
 
-// harmless are extensions that do not change how objects and references are read.
+// harmless lists extensions that do not change how objects and references are read.
 var harmless = []string{
 	"noop", "noop-v1", "partialclone", "preciousobjects", "relativeworktrees", "worktreeconfig",
 }
 
-// format is the storage format specified in a repository's config, and its worktree. Git reads the format from no other
-// file.
+// format is the storage format specified in a repository's config, and its worktree. Git does not read the format from
+// any other file.
 type format struct {
 	version    string
 	worktree   string
@@ -89,7 +89,7 @@ func readFormat(name string) (format, error) {
 	return f, nil
 }
 
-// unquoted returns a path that git has written in double quotes, as it does for unusual bytes.
+// unquoted returns the path in a line that git has quoted, as it does for paths with unusual bytes.
 func unquoted(line string) (string, bool) {
 	if !strings.HasPrefix(line, `"`) {
 		return "", false

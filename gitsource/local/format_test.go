@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// configs are config files as git and users write them.
+// configs holds config files as git and users write them.
 var configs = map[string]string{
 	"git clone":     "[core]\n\trepositoryformatversion = 1\n\tfilemode = true\n[remote \"origin\"]\n\turl = https://x/y.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n[extensions]\n\tpartialClone = origin\n",
 	"CRLF":          "[core]\r\n\trepositoryformatversion = 1\r\n[extensions]\r\n\tworktreeConfig = true\r\n",
@@ -56,7 +56,7 @@ func TestFormatMatchesGit(t *testing.T) {
 	}
 }
 
-// TestLargeConfigIsReadInTime checks that the largest config is read in well under a second.
+// TestLargeConfigIsReadInTime checks that the largest config is read within five seconds.
 func TestLargeConfigIsReadInTime(t *testing.T) {
 	for _, part := range []string{"[branch \"x\"]\n", "[a]\nx=" + strings.Repeat("y", 1000) + "\n", "[extensions]\nx\n"} {
 		file := filepath.Join(t.TempDir(), "config")

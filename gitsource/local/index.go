@@ -11,11 +11,12 @@ import (
 )
 
 const (
-	// maxIndexBytes is the maximum size of an index, and of all names in it, which is enough for about a million files.
-	// Names that are not ASCII count as nonASCIICost times as large, because comparing them takes that much longer.
+	// maxIndexBytes is the maximum size of an index, and of all names in it together. It is enough for about a million
+	// files. Names that are not ASCII count as nonASCIICost times as large, because comparing them takes that much
+	// longer.
 	maxIndexBytes = 256 << 20
 	nonASCIICost  = 32
-	// maxNameBytes is the maximum length of a name in an index, as Linux limits paths.
+	// maxNameBytes is the maximum length of a name in an index, the same as the limit on Linux paths.
 	maxNameBytes = 4096
 	// hashBytes is the size of the SHA-1 hash at the end of an index.
 	hashBytes = 20
@@ -74,7 +75,7 @@ func (i *indexReader) read(each func(name []byte)) error {
 	return i.extensions()
 }
 
-// entry reads an entry up to its end, and sets the name.
+// entry reads one entry and sets the name.
 func (i *indexReader) entry() error {
 	var fixed [64]byte // times, mode, owner, size, hash and flags
 	size := 62
@@ -82,14 +83,14 @@ func (i *indexReader) entry() error {
 		return err
 	}
 	flags := binary.BigEndian.Uint16(fixed[60:])
-	if flags&0x4000 != 0 { // more flags
+	if flags&0x4000 != 0 { // two more bytes of flags
 		size += 2
 		if _, err := io.ReadFull(i, fixed[62:]); err != nil {
 			return err
 		}
 	}
 	kept := 0
-	if i.version == 4 { // the entry has only the part that differs from the end of the last name
+	if i.version == 4 { // the entry contains only the rest of the name, after the prefix shared with the last name
 		strip, err := i.variableInt()
 		if err != nil {
 			return err
@@ -113,11 +114,11 @@ func (i *indexReader) entry() error {
 	if i.version == 4 {
 		return nil
 	}
-	// The entry is filled up to a multiple of eight bytes. One byte after the name has been read.
+	// The entry is padded to a multiple of eight bytes. The first byte after the name has already been read.
 	return i.skip(int64(7 - (size+len(i.name))%8))
 }
 
-// variableInt reads a number of at most maxNameBytes, seven bits per byte.
+// variableInt reads a number that is at most maxNameBytes, encoded with seven bits per byte.
 func (i *indexReader) variableInt() (int, error) {
 	for n := 0; ; n++ {
 		b, err := i.ReadByte()
@@ -140,7 +141,8 @@ func (i *indexReader) skip(size int64) error {
 }
 
 // extensions skips the extensions. An extension whose name begins with a lowercase letter can change the list of
-// entries: a split index has most of them in another file. In a sparse index, entries may be directories.
+// entries, and is rejected. In a split index, for example, most entries are in another file. The extension of a sparse
+// index, sdir, is accepted: it only means that entries may be directories.
 func (i *indexReader) extensions() error {
 	for {
 		header, err := i.Peek(8 + hashBytes)

@@ -52,7 +52,7 @@ func TestIndexIsReadLikeGit(t *testing.T) {
 	}
 }
 
-// TestSplitIndexIsRefused checks that an index that has entries in another file is not taken as complete.
+// TestSplitIndexIsRefused checks that an index with entries in another file is rejected.
 func TestSplitIndexIsRefused(t *testing.T) {
 	r := repositoryIn(t, "main")
 	r.Git("update-index", "--split-index")
@@ -62,7 +62,7 @@ func TestSplitIndexIsRefused(t *testing.T) {
 	}
 }
 
-// indexOf returns an index of version 4. Each name adds to the one before.
+// indexOf returns an index of version 4. Each name is appended to the previous name.
 func indexOf(names ...string) string {
 	var b bytes.Buffer
 	b.WriteString("DIRC")
@@ -78,7 +78,8 @@ func indexOf(names ...string) string {
 	return b.String()
 }
 
-// TestIndexNeedsLittleMemory reads indexes whose names are far larger than the index.
+// TestIndexNeedsLittleMemory checks that reading an index takes little memory even if its names are far larger than the
+// index itself.
 func TestIndexNeedsLittleMemory(t *testing.T) {
 	short := slices.Repeat([]string{"b"}, 2000)
 	for want, names := range map[string][]string{
@@ -102,7 +103,7 @@ func TestIndexNeedsLittleMemory(t *testing.T) {
 	}
 }
 
-// TestIndexWithTooManyNamesIsRefused has a small index whose names would take minutes to compare.
+// TestIndexWithTooManyNamesIsRefused checks that a small index is rejected if comparing its names would take minutes.
 func TestIndexWithTooManyNamesIsRefused(t *testing.T) {
 	names := append([]string{strings.Repeat("a\u0300", 1300)}, make([]string, 10000)...)
 	file := filepath.Join(t.TempDir(), "index")
@@ -112,7 +113,8 @@ func TestIndexWithTooManyNamesIsRefused(t *testing.T) {
 	}
 }
 
-// TestMalformedIndexIsRefused cuts an index off at every byte, and checks other invalid content.
+// TestMalformedIndexIsRefused checks that an index that is truncated anywhere, or has other invalid content, is
+// rejected.
 func TestMalformedIndexIsRefused(t *testing.T) {
 	valid := indexOf("a", "b", "c")
 	invalid := []string{

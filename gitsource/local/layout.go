@@ -1,5 +1,5 @@
 // Package local reads git repositories on this machine in place, in every layout that git uses: bare, with worktrees,
-// and with objects borrowed from other repositories. It runs no programs and writes nothing.
+// and with objects borrowed from other repositories. It does not run programs or write files.
 package local
 
 import (
@@ -18,9 +18,9 @@ import (
 var ErrNotRepository = errors.New("not a git repository")
 
 const (
-	// maxLineBytes is the maximum size of the files that only hold a path.
+	// maxLineBytes is the maximum size of files that contain only a path.
 	maxLineBytes = 4 << 10
-	// maxAlternatesBytes is the maximum size of one objects/info/alternates.
+	// maxAlternatesBytes is the maximum size of an objects/info/alternates file.
 	maxAlternatesBytes = 64 << 10
 	// maxObjectDirs is the maximum number of object directories of one repository.
 	maxObjectDirs = 100
@@ -28,21 +28,22 @@ const (
 
 // Layout lists the directories of a repository.
 type Layout struct {
-	// Dir is the git directory, and Common the git directory that it shares with the other worktrees. They are the same
-	// unless the repository is a linked worktree.
+	// Dir is the git directory, and Common is the git directory that all worktrees share. They are the same unless the
+	// repository is a linked worktree.
 	Dir, Common string
-	// Objects are the directories of objects: its own, then the directories of the repositories that it borrows from.
+	// Objects lists the object directories: the repository's own, and then the directories of the repositories that it
+	// borrows from.
 	Objects []string
-	// Around are the files of the repository around it that Find read, if any.
+	// Around lists the files that Find read from the enclosing repository, if any.
 	Around []string
-	// Unread lists why objects are not borrowed as objects/info/alternates specifies.
+	// Unread lists the reasons why objects are not borrowed as objects/info/alternates specifies.
 	Unread []string
 }
 
-// Find returns the layout of the repository at location, which is a git directory or the directory that holds .git.
-// Write access to location, for example by a commit or an archive, is not enough to name another git directory: that
-// directory must name location in turn. Only the objects of other repositories can be borrowed. Around may be set even
-// if an error is returned.
+// Find returns the layout of the repository at location, which is a git directory or the directory that contains .git.
+// Files in location, which may come from a commit or an archive, cannot redirect Find to a different git directory,
+// unless that directory names location in turn. Only objects can be borrowed from other repositories. Around may be set
+// even if an error is returned.
 func Find(location string) (Layout, error) {
 	location, err := filepath.Abs(location)
 	if err == nil {
@@ -98,7 +99,7 @@ func (l Layout) Paths() []string {
 	return slices.Concat([]string{l.Dir, l.Common}, l.Objects, l.Around)
 }
 
-// gitDir returns the git directory at location. A .git that is a file or a link names it.
+// gitDir returns the git directory at location. If .git is a file or a symlink, it names the git directory.
 func gitDir(location string) (string, error) {
 	dot := filepath.Join(location, ".git")
 	info, err := os.Lstat(dot)
@@ -120,8 +121,8 @@ func gitDir(location string) (string, error) {
 	return resolved(from(location, named)), nil
 }
 
-// commonDir returns the git directory that dir shares with the other worktrees. It is dir unless dir is that of a
-// linked worktree, which git keeps below the common one.
+// commonDir returns the git directory that dir shares with the other worktrees. It returns dir itself unless dir is the
+// git directory of a linked worktree, which git keeps below the shared directory.
 func commonDir(dir string) (string, error) {
 	file := filepath.Join(dir, "commondir")
 	named, err := readLine(file)
@@ -136,8 +137,8 @@ func commonDir(dir string) (string, error) {
 	return common, nil
 }
 
-// refuseTracked returns an error if a git directory may be part of a commit of the repository around it: then an author
-// of commits could name other repositories in it. It also returns the files that it reads.
+// refuseTracked returns an error if a git directory may be part of a commit of the enclosing repository: the author of
+// the commit could use it to name other repositories. refuseTracked also returns the files that it reads.
 func refuseTracked(dir string) (read []string, err error) {
 	worktree := enclosing(dir)
 	if worktree == "" {
@@ -169,7 +170,7 @@ func enclosing(dir string) string {
 	return ""
 }
 
-// names reports whether the git directory is that of the worktree at location.
+// names reports whether the git directory belongs to the worktree at location.
 func (l Layout) names(location string) (bool, error) {
 	if l.Common != l.Dir {
 		named, err := readLine(filepath.Join(l.Dir, "gitdir"))
@@ -186,14 +187,14 @@ func (l Layout) names(location string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// git clone --separate-git-dir does not set core.worktree, and so its directory could be that of any worktree.
+	// git clone --separate-git-dir does not set core.worktree, so its git directory could belong to any worktree.
 	worktree := cmp.Or(own.worktree, f.worktree)
 	return worktree != "" && resolved(from(l.Dir, worktree)) == location, nil
 }
 
-// isLinked reports whether named, the .git of a linked worktree as its git directory specifies it, is the .git at
-// location. If the repository was moved or mounted elsewhere together with a worktree inside, git-sync's for example,
-// named has the old place of both.
+// isLinked reports whether named, the path that the git directory of a linked worktree specifies, is the .git at
+// location. named contains an old path if the repository was moved or mounted elsewhere together with a worktree inside
+// it, as for git-sync.
 func (l Layout) isLinked(named, location string) bool {
 	dot := from(l.Dir, named)
 	if filepath.Base(dot) == ".git" && resolved(filepath.Dir(dot)) == location {
@@ -218,7 +219,7 @@ func resolved(path string) string {
 	return path
 }
 
-// isGitDir reports whether dir has the files that git requires of a git directory.
+// isGitDir reports whether dir has the files that git requires in a git directory.
 func isGitDir(dir string) bool {
 	return isRegular(filepath.Join(dir, "HEAD")) && isDir(filepath.Join(dir, "objects")) &&
 		isDir(filepath.Join(dir, "refs"))
@@ -234,7 +235,7 @@ func isDir(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// objectDir returns the directory of objects at path, with links resolved. It must belong to a git directory.
+// objectDir returns the object directory at path, with links resolved. The directory must belong to a git directory.
 func objectDir(path string) (string, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -307,7 +308,7 @@ func readFile(name string, most int64) (string, error) {
 		return "", err
 	}
 	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, most+1)) // it may have grown
+	content, err := io.ReadAll(io.LimitReader(file, most+1)) // the file may have grown
 	if err == nil && int64(len(content)) > most {
 		err = tooLarge(name, most)
 	}
@@ -321,8 +322,8 @@ func tooLarge(name string, most int64) error {
 	return fmt.Errorf("%s is larger than %d KiB", name, most>>10)
 }
 
-// openRegular opens a regular file of at most that size. It does not follow links, or wait for the other end of
-// a pipe.
+// openRegular opens a regular file. It returns an error if the size exceeds most. It does not follow links, or wait for
+// the other end of a pipe.
 func openRegular(name string, most int64) (*os.File, error) {
 	named, err := os.Lstat(name)
 	if err != nil {

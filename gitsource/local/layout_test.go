@@ -51,8 +51,8 @@ func fakeBare(more map[string]string) map[string]string {
 	return files
 }
 
-// TestFindRefusesForeignGitDirs creates directories from files that can be committed, or be in an archive. None of
-// them makes Find return a git directory of another repository.
+// TestFindRefusesForeignGitDirs checks that files from a commit or an archive cannot make Find return the git directory
+// of another repository.
 func TestFindRefusesForeignGitDirs(t *testing.T) {
 	victim := repositoryIn(t, "victim")
 	linked := filepath.Join(filepath.Dir(victim.Dir), "linked")
@@ -64,7 +64,7 @@ func TestFindRefusesForeignGitDirs(t *testing.T) {
 	victim.Git("clone", "--quiet", "--separate-git-dir", detached, victim.Dir, filepath.Join(filepath.Dir(victim.Dir), "its"))
 	dot := filepath.Join(victim.Dir, ".git")
 	for name, c := range map[string]struct {
-		committed bool // below a directory that is a repository
+		committed bool // whether the files are in a repository's worktree
 		files     map[string]string
 		want      string
 	}{
@@ -95,7 +95,7 @@ func TestFindRefusesForeignGitDirs(t *testing.T) {
 			if c.committed {
 				(&gittest.Repository{T: t, Dir: clone}).Git("add", ".")
 			}
-			link := filepath.Join(t.TempDir(), "link") // hides the parent directories
+			link := filepath.Join(t.TempDir(), "link") // the link's path does not contain the parent directories
 			if err := os.Symlink(dir, link); err != nil {
 				t.Fatal(err)
 			}
@@ -134,8 +134,8 @@ func TestFindRefusesForeignGitDirs(t *testing.T) {
 	})
 }
 
-// TestFindRealLayouts checks the git directory, and the one shared between worktrees, of layouts that git and common
-// tools create.
+// TestFindRealLayouts checks that Find returns the git directory and the shared git directory of layouts that git and
+// common tools create.
 func TestFindRealLayouts(t *testing.T) {
 	for name, create := range map[string]func(r *gittest.Repository, root string) (location, dir, common string){
 		"repository": func(r *gittest.Repository, _ string) (string, string, string) {

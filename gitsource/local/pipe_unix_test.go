@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// inTime fails the test if f does not return soon.
+// inTime returns the result of f, or fails the test if f takes too long.
 func inTime(t *testing.T, f func() error) error {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -24,7 +24,7 @@ func inTime(t *testing.T, f func() error) error {
 	}
 }
 
-// TestFindDoesNotWaitForPipes has a named pipe in place of each file that Find reads.
+// TestFindDoesNotWaitForPipes checks that Find does not block if a file that it reads is replaced with a named pipe.
 func TestFindDoesNotWaitForPipes(t *testing.T) {
 	for _, pipe := range []string{".git", ".git/index", "configs/commondir", "configs/objects/info/alternates"} {
 		t.Run(pipe, func(t *testing.T) {
@@ -42,7 +42,8 @@ func TestFindDoesNotWaitForPipes(t *testing.T) {
 	}
 }
 
-// TestReferencesDoNotWaitForPipes has a named pipe in place of files that list references.
+// TestReferencesDoNotWaitForPipes checks that References does not block if a file that lists references is a named
+// pipe.
 func TestReferencesDoNotWaitForPipes(t *testing.T) {
 	for _, pipe := range []string{"packed-refs", "refs/pipe"} {
 		t.Run(pipe, func(t *testing.T) {

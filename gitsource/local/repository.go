@@ -30,7 +30,7 @@ type Repository struct {
 
 var _ storer.EncodedObjectStorer = (*Repository)(nil)
 
-// Open returns the repository with that layout, or an error if it is not supported.
+// Open opens the repository with the given layout. It returns an error if the storage format is not supported.
 func Open(l Layout) (*Repository, error) {
 	if err := l.checkFormat(); err != nil {
 		return nil, err
@@ -49,7 +49,8 @@ func Open(l Layout) (*Repository, error) {
 	return r, nil
 }
 
-// regularFiles is a git directory in which only regular files can be opened: a named pipe would block the reader.
+// regularFiles is a git directory in which only regular files can be opened, because a named pipe would block the
+// reader.
 type regularFiles struct{ billy.Filesystem }
 
 // Open opens a regular file, or a link to one.
@@ -64,8 +65,8 @@ func (r regularFiles) Open(name string) (billy.File, error) {
 	return r.Filesystem.Open(name)
 }
 
-// validReferences is a git directory without the files below refs that are not references. Git ignores them too: they
-// are its own lock files, or left by file managers.
+// validReferences is a git directory that hides files below refs that are not references. Git also ignores these files:
+// they are its own lock files, or were left by file managers.
 type validReferences struct{ billy.Filesystem }
 
 // ReadDir lists a directory.
@@ -91,7 +92,7 @@ func (r *Repository) References() (refs.List, error) {
 	if err != nil {
 		return refs.List{}, err
 	}
-	_ = read.ForEach(func(r *plumbing.Reference) error { return all.SetReference(r) }) // neither fails
+	_ = read.ForEach(func(r *plumbing.Reference) error { return all.SetReference(r) }) // neither call fails
 	for name := range all {
 		// A reference that cannot be resolved names a branch without commits, or itself.
 		if resolved, err := storer.ResolveReference(all, name); err == nil {
@@ -109,10 +110,10 @@ func (r *Repository) References() (refs.List, error) {
 	return list, nil
 }
 
-// Shallow returns the commits whose parents a shallow clone leaves out.
+// Shallow returns the commits whose parents are missing because the repository is a shallow clone.
 func (r *Repository) Shallow() ([]plumbing.Hash, error) { return r.storage.Shallow() }
 
-// with returns the object directory that has the object.
+// with returns the object directory that contains the object.
 func (r *Repository) with(hash plumbing.Hash) (*filesystem.ObjectStorage, error) {
 	for _, objects := range r.objects {
 		if err := objects.HasEncodedObject(hash); !errors.Is(err, plumbing.ErrObjectNotFound) {
@@ -146,8 +147,8 @@ func (r *Repository) HasEncodedObject(hash plumbing.Hash) error {
 	return err
 }
 
-// WhyIncomplete returns why the repository may lack objects, and what to do about it. It is empty if no reason is
-// known.
+// WhyIncomplete returns why the repository may lack objects, and what to do about it. It returns "" if the reason is
+// unknown.
 func (r *Repository) WhyIncomplete() string {
 	switch {
 	case r.isPartial():

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// isTracked reports whether the index of the repository with that worktree lists a directory in it, or files in the
-// directory: then they may come from a commit. It also returns the name of the index, which may not exist. An index that
-// cannot be read is an error.
+// isTracked reports whether the index of the repository at worktree lists the directory dir or files in it. Listed
+// files may come from a commit. isTracked also returns the name of the index, which may not exist. It returns an error
+// if the index cannot be read.
 func isTracked(worktree, dir string) (tracked bool, name string, err error) {
 	relative, err := filepath.Rel(worktree, dir)
 	if err != nil {
@@ -25,7 +25,7 @@ func isTracked(worktree, dir string) (tracked bool, name string, err error) {
 	name = filepath.Join(git, "index")
 	own := folded(filepath.ToSlash(relative))
 	err = readIndex(name, func(entry []byte) {
-		// A sparse index lists whole directories, with a slash at the end.
+		// A sparse index lists whole directories, with a trailing slash.
 		listed := folded(string(entry))
 		around := strings.HasSuffix(listed, "/") && strings.HasPrefix(own+"/", listed)
 		tracked = tracked || strings.HasPrefix(listed, own+"/") || listed == own || around
@@ -39,5 +39,5 @@ func isTracked(worktree, dir string) (tracked bool, name string, err error) {
 	return tracked, name, nil
 }
 
-// folded returns the same text for names that are the same on file systems that ignore case or normalize Unicode.
+// folded returns the same text for names that are equal on file systems that ignore case or normalize Unicode.
 func folded(name string) string { return strings.ToLower(norm.NFC.String(name)) }

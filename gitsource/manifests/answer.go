@@ -63,7 +63,7 @@ func (a Answer) Check(l Limits) error {
 	return nil
 }
 
-// entries are the entries of one directory.
+// entries lists the entries of one directory.
 type entries []entry
 
 // ListBytes returns the maximum size of one directory listing, given the limit on one file.
@@ -78,8 +78,8 @@ func (all entries) bytes() int64 {
 	return sum
 }
 
-// UnmarshalJSON limits memory use to that of an honest listing: without the check, entries without names could take ten
-// times the memory of their text.
+// UnmarshalJSON limits memory use to that of an honest listing. Without this check, entries without names could take
+// ten times as much memory as their text.
 func (all *entries) UnmarshalJSON(text []byte) error {
 	least := len(`{"Name":"x","Type":0},`)
 	d := json.NewDecoder(bytes.NewReader(text))

@@ -15,9 +15,9 @@ import (
 
 const fleet = 1000
 
-// BenchmarkFleet reads a fleet of a thousand clusters: as plain files, and as overlays of one base. Each is compared
-// with its lower bound: decoding without checks, and kustomize in this process. The peaks cover the whole run so far:
-// run a single benchmark to see its own.
+// BenchmarkFleet reads a fleet of a thousand clusters: as plain files, and as overlays of one base. The baselines are
+// decoding without checks, and kustomize in this process. The memory peaks include all benchmarks run so far. To see
+// the peak of one benchmark, run only that benchmark.
 func BenchmarkFleet(b *testing.B) {
 	plain, overlays := fleetOf(fleet)
 	for name, tree := range map[string]fstest.MapFS{"plain": plain, "overlays": overlays} {

@@ -22,12 +22,13 @@ import (
 
 const bareEnv = "QUORATE_TEST_BARE_KUSTOMIZE"
 
-// danger is a source that harms a process that renders it with unmodified kustomize, even if loading is restricted.
+// danger is a source that harms a process that renders it with unmodified kustomize, even with kustomize's loading
+// restrictions.
 type danger struct {
 	files map[string]string
 	// harm is part of the process's last output.
 	harm string
-	// want is part of the one problem that Read returns.
+	// want is part of the only problem that Read returns.
 	want string
 }
 
@@ -76,8 +77,8 @@ const billionLaughs = `  a: &a [x,x,x,x,x,x,x,x,x,x]
   h: [*g,*g,*g,*g,*g,*g,*g,*g,*g,*g]
 `
 
-// TestKustomizeDangersAreBlocked compares what unmodified kustomize does with a source, and what Read does. Unmodified
-// kustomize runs in a child of this test, with little memory.
+// TestKustomizeDangersAreBlocked checks that each source harms unmodified kustomize, and that Read only reports a
+// problem. Unmodified kustomize runs in a child of this test, with little memory.
 func TestKustomizeDangersAreBlocked(t *testing.T) {
 	if dir := os.Getenv(bareEnv); dir != "" {
 		renderBare(dir)
@@ -132,8 +133,8 @@ func sayBare(t *testing.T, files map[string]string) string {
 	return fmt.Sprintf("%s%v", out, err)
 }
 
-// renderBare renders from disk, with kustomize's own loading restrictions. Memory and stack are limited to protect the
-// machine.
+// renderBare renders a directory on disk, with kustomize's own loading restrictions. Memory and stack are limited to
+// protect the machine.
 func renderBare(dir string) {
 	debug.SetMaxStack(16 << 20)
 	const memory = 128 << 20

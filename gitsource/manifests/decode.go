@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// declaration is an object that claims to be a cluster. It becomes a cluster or a list of problems.
+// declaration is an object that is declared as a cluster. Decoding it yields either a cluster or a list of problems.
 type declaration struct {
 	object
 	// name is partly empty if the object does not set both name and namespace.
@@ -53,8 +53,8 @@ func (f *files) declare(o object) (declarations []*declaration, problems []Probl
 	return []*declaration{d}, nil
 }
 
-// room returns how many problems to report for the next object. It is smaller if other objects have many problems, but
-// at least one.
+// room returns how many problems to report for the next object. The number is smaller if many problems have been found
+// already, but it is at least one.
 func (f *files) room() int { return max(1, min(maxProblems, allProblems-f.told)) }
 
 // release frees the decoded object. Only the line of the name is still needed.
@@ -63,8 +63,8 @@ func (d *declaration) release() {
 	d.node, d.value = nil, nil
 }
 
-// shorten truncates the problems to the room left and marks the truncation. If the room is the full maxProblems,
-// presentable truncates them after sorting.
+// shorten truncates the problems to d.room and marks the truncation. If d.room is maxProblems, presentable truncates
+// them after sorting.
 func (d *declaration) shorten() {
 	if d.room < maxProblems && len(d.problems) > d.room {
 		d.problems = d.problems[:d.room]
@@ -72,7 +72,7 @@ func (d *declaration) shorten() {
 	}
 }
 
-// settle checks all declarations together. A cluster with a problem is returned only in the problems.
+// settle checks all declarations together. It returns the clusters without problems, and all problems.
 func settle(declarations []*declaration) (clusters []wireCluster, problems []Problem) {
 	checkNames(declarations)
 	slices.SortStableFunc(declarations, func(a, b *declaration) int {
@@ -105,7 +105,7 @@ func (o Options) declare(from object, room int) *declaration {
 	return d
 }
 
-// decode validates an object and turns it into a cluster.
+// decode validates an object and converts it to a cluster.
 func (d *declaration) decode(o Options) {
 	applied, ok := d.checkMetadata(o.Namespace)
 	if !ok {
@@ -159,7 +159,7 @@ func (d *declaration) finish(applied, defaulted map[string]any) {
 	d.told.Warnings = schema.Warnings(cluster.Spec)
 }
 
-// problem records a problem of the field at path, unless there are already more problems than will be reported.
+// problem records a problem with the field at path, unless there are already more problems than will be reported.
 func (d *declaration) problem(path, format string, args ...any) {
 	if len(d.problems) > d.room {
 		return
@@ -171,8 +171,8 @@ func (d *declaration) problem(path, format string, args ...any) {
 	d.problems = append(d.problems, p)
 }
 
-// invalid records an error of the API server's validation in readable words. Rules on the whole object name no field;
-// the only metadata field that they can concern is the name.
+// invalid records an API server validation error in readable form. Rules for the whole object do not name a field; the
+// only metadata field that they can concern is the name.
 func (d *declaration) invalid(err *field.Error) {
 	detail := strings.TrimPrefix(err.Detail, err.Field+" in body ")
 	if strings.HasPrefix(detail, quantityWanted) {
@@ -205,8 +205,8 @@ func (d *declaration) checkFields(value map[string]any) {
 	}
 }
 
-// nameUndecoded takes the problems of an object that could not be decoded. If the object has a name, the problems name
-// the cluster.
+// nameUndecoded sets the problems of an object that could not be decoded. If the object is an EtcdCluster with a name,
+// the problems name the cluster.
 func (d *declaration) nameUndecoded(namespace string) {
 	d.problems = d.object.problems[:min(len(d.object.problems), d.room+1)]
 	if d.node == nil || textAt(d.node, "kind") != v1alpha1.Kind || textAt(d.node, "metadata", "name") == "" {

@@ -4,7 +4,7 @@ import (
 	"bytes"
 )
 
-// checkText checks a text before it is parsed: it finds directives, which the parser cannot handle in large numbers,
+// checkText checks content before it is parsed. It finds directives, which the parser cannot handle in large numbers,
 // and documents with too many nodes. It returns the part before the problem, which can be parsed.
 func (f *files) checkText(content []byte) (before []byte, wrong *finding) {
 	if i := directiveIn(content); i >= 0 {
@@ -38,7 +38,7 @@ func directiveIn(content []byte) int {
 // lineBreaks are the line breaks of YAML 1.1, which the parser recognizes.
 var lineBreaks = [][]byte{[]byte("\n"), []byte("\r"), []byte("\u0085"), []byte("\u2028"), []byte("\u2029")}
 
-// startsLine reports whether a line starts after before. A byte order mark may precede the first line.
+// startsLine reports whether before is empty or ends with a line break. A byte order mark may precede the first line.
 func startsLine(before []byte) bool {
 	if len(before) == 0 || string(before) == "\ufeff" {
 		return true

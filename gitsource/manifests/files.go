@@ -18,13 +18,14 @@ type files struct {
 	tree    tree
 	options Options
 	limits  Limits
-	// rendering is called with the kustomization that is being rendered.
+	// rendering is called with the name of each kustomization before it is rendered.
 	rendering func(root string)
-	// kinds caches the types of names.
+	// kinds caches the file types of names.
 	kinds map[string]known
 
 	count, nodes, documents, objects int
-	// size is the number of bytes read, declared the number of bytes declared, and told the number of problems found.
+	// size is the number of bytes read, declared is the number of bytes declared, and told is the number of problems
+	// found.
 	size, declared int64
 	told           int
 	exceeded       error
@@ -83,8 +84,8 @@ func (f *files) list(dir string) ([]entry, error) {
 	return entries, nil
 }
 
-// checkDirectory returns an error if dir cannot be read as a directory. No part of its path may be a symbolic link or a
-// submodule: they are not followed.
+// checkDirectory returns an error if dir cannot be read as a directory. It also returns an error if a part of the path
+// is a symbolic link or a submodule, because these are not followed.
 func (f *files) checkDirectory(dir string) error {
 	here := "."
 	for part := range strings.SplitSeq(dir, "/") {

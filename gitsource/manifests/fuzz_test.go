@@ -17,7 +17,7 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// seeds adds the files of the golden archives.
+// seeds calls add for every file in the golden archives.
 func seeds(f *testing.F, add func(name string, content []byte)) {
 	f.Helper()
 	archives, err := filepath.Glob("../../testdata/gitsource/*.txtar")
@@ -70,8 +70,8 @@ func readHere(ctx context.Context, tree fstest.MapFS, o Options) (read Declarati
 }
 
 // FuzzDecode checks, for any file content, that decoding does not panic, and that it returns only valid clusters and
-// problems with a position. The result is deterministic. Ignoring other kinds never ignores a cluster, and clusters are
-// declared only in allowed namespaces.
+// problems with a position. It also checks that the result is deterministic, that ignoring other kinds never ignores a
+// cluster, and that clusters are declared only in allowed namespaces.
 func FuzzDecode(f *testing.F) {
 	seeds(f, func(name string, content []byte) {
 		if isManifest(name) {
@@ -109,7 +109,7 @@ func FuzzRender(f *testing.F) {
 		tree := fstest.MapFS{"kustomization.yaml": {Data: kustomization}, "a.yaml": {Data: resource}}
 		for _, p := range readFuzzed(t, tree, Options{}).Problems {
 			if bytes.Contains([]byte(p.Message), []byte("panicked")) {
-				t.Log(p) // in kustomize itself; it is reported as a problem
+				t.Log(p) // a panic in kustomize itself is reported as a problem
 			}
 		}
 	})

@@ -17,9 +17,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what is, instead of comparing it with what was wanted")
 
-// TestGolden reads each archive in testdata/gitsource as a source. Its last file, "want", is the expected result. Its
-// comment describes the case; lines such as "path: DIR", "namespace: NAME", "allow: NAME NAME", "ignore: other kinds"
-// and "allow-image-repository: PATTERN;PATTERN" are options.
+// TestGolden reads each archive in testdata/gitsource as a source. The last file, "want", contains the expected result.
+// The comment of the archive describes the case. Lines such as "path: DIR", "namespace: NAME", "allow: NAME NAME",
+// "ignore: other kinds" and "allow-image-repository: PATTERN;PATTERN" are options.
 func TestGolden(t *testing.T) {
 	archives, err := filepath.Glob("../../testdata/gitsource/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -86,7 +86,7 @@ func optionsIn(t *testing.T, comment string) (o Options) {
 	return o
 }
 
-// show formats the result of Read for reading.
+// show formats the result of Read as text.
 func show(desired Declarations, err error) string {
 	var b strings.Builder
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// growing are sources that grow with n in ways that could slow down a parser or the checks on its nodes.
+// growing holds sources that grow with n in ways that could slow down the parser or the checks on its nodes.
 var growing = map[string]struct {
 	n     int
 	files func(n int) map[string]string
@@ -74,8 +74,8 @@ func numberedFiles(n int) map[string]string {
 	return files
 }
 
-// TestTimeGrowsWithSize checks that a source four times as large takes about four times as long, and never very long.
-// The test measures processor time, including the child's, relative to an ordinary source in the same run.
+// TestTimeGrowsWithSize checks that the time to read a source grows about linearly with its size, and is limited. The
+// test measures processor time, including the child's, relative to an ordinary source in the same run.
 func TestTimeGrowsWithSize(t *testing.T) {
 	ordinary := min(timeOf(t, plain(clusters)(1)), timeOf(t, plain(clusters)(1)))
 	most := 100*ordinary + time.Second

@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// wrongKind returns why an object is not an EtcdCluster, or "" if it is one.
+// wrongKind returns why an object is not an EtcdCluster, or "" if it is an EtcdCluster.
 func wrongKind(value map[string]any) string {
 	apiVersion, _ := value["apiVersion"].(string)
 	kind, _ := value["kind"].(string)
@@ -42,7 +42,7 @@ func missing(apiVersion string) string {
 const encrypted = "is encrypted with SOPS, which is not supported; " +
 	"an EtcdCluster contains no secrets: commit it unencrypted"
 
-// isEncrypted reports whether SOPS wrote the object: SOPS leaves its metadata in it.
+// isEncrypted reports whether the object was encrypted with SOPS, which adds its own metadata.
 func isEncrypted(value map[string]any) bool {
 	sops, ok := value["sops"].(map[string]any)
 	return ok && sops["mac"] != nil
@@ -59,7 +59,8 @@ func groupOf(apiVersion string) string {
 	return group
 }
 
-// isOfOtherKind reports whether an object certainly neither is nor contains an EtcdCluster, even if it has problems.
+// isOfOtherKind reports whether an object is certainly not an EtcdCluster and does not contain an EtcdCluster. The
+// object may have problems.
 func (o object) isOfOtherKind() bool {
 	if len(o.problems) > 0 {
 		return o.node != nil && isOther(onlyText(o.node, "apiVersion"), onlyText(o.node, "kind")) &&
@@ -70,7 +71,8 @@ func (o object) isOfOtherKind() bool {
 	return isOther(apiVersion, kind) && !(isList(o.value) && holdsCluster(o.value["items"]))
 }
 
-// isOther does not only compare kinds: an object that may be meant as an EtcdCluster is never ignored.
+// isOther reports whether an object is certainly not meant as an EtcdCluster. It does not only compare kinds, because
+// an object that may be meant as an EtcdCluster must never be ignored.
 func isOther(apiVersion, kind string) bool {
 	return apiVersion != "" && kind != "" && !strings.HasPrefix(kind, "ENC[") &&
 		!strings.EqualFold(kind, v1alpha1.Kind) && !strings.EqualFold(groupOf(apiVersion), v1alpha1.GroupVersion.Group)
@@ -90,7 +92,7 @@ func holdsCluster(items any) bool {
 	return false
 }
 
-// onlyText returns the text of a key that occurs exactly once in a mapping.
+// onlyText returns the text of a key that occurs exactly once in a mapping, or "".
 func onlyText(n *yaml.Node, key string) string {
 	if n.Kind != yaml.MappingNode {
 		return ""

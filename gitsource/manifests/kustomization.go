@@ -13,7 +13,7 @@ import (
 	kustomize "sigs.k8s.io/kustomize/api/types"
 )
 
-// check returns the problems for which kustomize must not read a file.
+// check returns the problems with a file. Kustomize must not read a file with problems.
 func (k *kustomizeFS) check(name string, content []byte) []Problem {
 	isYAML := isManifest(name) || isKustomizationName(path.Base(name))
 	if problems := textProblem(name, content); isYAML && len(problems) > 0 {
@@ -35,7 +35,7 @@ func (k *kustomizeFS) check(name string, content []byte) []Problem {
 	return k.checkKustomization(name, content)
 }
 
-// checkInline checks text values that may be YAML themselves, because kustomize decodes inline patches.
+// checkInline checks text values that may themselves be YAML, because kustomize decodes inline patches.
 func (k *kustomizeFS) checkInline(name string, document *yaml.Node) (problems []Problem) {
 	walkNodes(document, func(n *yaml.Node) {
 		if n.Kind != yaml.ScalarNode || !strings.Contains(n.Value, "&") || !strings.Contains(n.Value, "*") {
@@ -54,8 +54,8 @@ func (k *kustomizeFS) checkInline(name string, document *yaml.Node) (problems []
 	return problems
 }
 
-// checkKustomization parses a kustomization as kustomize does, and reports anything that would leave the source, run a
-// program, or affect later renderings.
+// checkKustomization parses a kustomization as kustomize does, and reports anything that would access data outside the
+// source, run a program, or affect later renderings.
 func (k *kustomizeFS) checkKustomization(name string, content []byte) []Problem {
 	var kustomization kustomize.Kustomization
 	if err := kustomization.Unmarshal(content); err != nil {
@@ -84,8 +84,8 @@ func (k *kustomizeFS) checkKustomization(name string, content []byte) []Problem 
 	return problems
 }
 
-// restOf returns the kustomization in dir, reduced to its readable resources. It has no resources unless it is a single
-// document with aliases that expand within the limits.
+// restOf returns the kustomization in dir, reduced to its readable resources. The result has no resources unless
+// content is a single document with aliases that expand within the limits.
 func (k *kustomizeFS) restOf(dir string, content []byte) []byte {
 	var kustomization kustomize.Kustomization
 	rest := []string{}
@@ -103,7 +103,7 @@ func (k *kustomizeFS) restOf(dir string, content []byte) []byte {
 	return encoded
 }
 
-// isOneDocument reports whether a text is a single YAML document with aliases that expand within the limits.
+// isOneDocument reports whether content is a single YAML document with aliases that expand within the limits.
 func (k *kustomizeFS) isOneDocument(content []byte) bool {
 	documents := 0
 	for document, err := range k.files.documentsIn(content) {
@@ -117,7 +117,7 @@ func (k *kustomizeFS) isOneDocument(content []byte) bool {
 
 func unsupportedFields(k kustomize.Kustomization) (fields []string) {
 	given := map[string]bool{
-		"crds":         len(k.Crds) > 0, // their references may form a cycle, and kustomize would follow it forever
+		"crds":         len(k.Crds) > 0, // their references may form a cycle, which kustomize would follow forever
 		"openapi":      len(k.OpenAPI) > 0,
 		"helmCharts":   len(k.HelmCharts) > 0,
 		"helmGlobals":  k.HelmGlobals != nil,
@@ -133,7 +133,7 @@ func unsupportedFields(k kustomize.Kustomization) (fields []string) {
 	return fields
 }
 
-// referencesOf returns the files and directories that a kustomization names, by field.
+// referencesOf returns the files and directories that a kustomization refers to, by field.
 func referencesOf(k kustomize.Kustomization) map[string][]string {
 	references := map[string][]string{
 		"resources":      k.Resources,
@@ -182,8 +182,8 @@ func addSources(add func(field, reference string), field string, sources kustomi
 	}
 }
 
-// refuseReference returns why a reference is not a file or directory of the source. Anything that kustomize might treat
-// as a URL or repository is refused, even if a file of that name exists.
+// refuseReference returns why a reference is not a file or directory in the source, or "". It refuses anything that
+// kustomize might treat as a URL or repository, even if a file with that name exists.
 func (k *kustomizeFS) refuseReference(dir, reference string) string {
 	lower := strings.ToLower(reference)
 	switch {

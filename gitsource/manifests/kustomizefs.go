@@ -12,12 +12,12 @@ import (
 )
 
 // kustomizeFS presents the files of a source to kustomize, below repositoryRoot. Kustomize reads only through Look, so
-// hostile files are stopped there.
+// hostile files are rejected there.
 type kustomizeFS struct {
 	files *files
 	// root is the kustomization that is being rendered.
 	root string
-	// problems are those of the requested files. If there are any, rendering fails.
+	// problems lists the problems with the requested files. If it is not empty, rendering fails.
 	problems []Problem
 }
 
@@ -40,8 +40,8 @@ func (k *kustomizeFS) Look(name string) (renderer.Entry, error) {
 }
 
 // read returns the content of a file. For a file that kustomize must not read, it returns content that lets kustomize
-// continue, so that the problems of all files are found: nothing, or the kustomization reduced to its readable
-// resources.
+// continue, so that the problems with all files are found: either no content, or the kustomization reduced to its
+// readable resources.
 func (k *kustomizeFS) read(inner string) []byte {
 	content, problems := k.readChecked(inner)
 	if len(problems) == 0 && inner == k.root {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Limits limit what is read. A zero field means its value in DefaultLimits.
+// Limits limit what is read. Zero fields default to DefaultLimits.
 type Limits struct {
 	// FileBytes limits one file, one document with its aliases expanded, and one rendered object. TotalBytes limits
 	// everything that is read, and everything that is rendered. Files limits the number of files read.
@@ -14,15 +14,16 @@ type Limits struct {
 	Files                 int
 	// Depth limits the depth of directories below the path.
 	Depth int
-	// Kustomizations limits how many kustomizations one rendering reads. Each counts as often as it is used as a base.
+	// Kustomizations limits the number of kustomizations that one rendering reads. A kustomization counts each time it
+	// is used as a base.
 	Kustomizations int
-	// DocumentNodes limits the nodes of one YAML document with its aliases expanded, and TotalNodes those of all
-	// documents. A node takes a few hundred bytes.
+	// DocumentNodes limits the nodes of one YAML document with its aliases expanded, and TotalNodes limits the nodes of
+	// all documents. A node takes a few hundred bytes.
 	DocumentNodes, TotalNodes int
-	// Nesting limits the depth of one YAML document, and Keys the keys of one mapping: kustomize compares each key with
-	// all others.
+	// Nesting limits the depth of one YAML document, and Keys limits the keys of one mapping, because kustomize
+	// compares each key with all others.
 	Nesting, Keys int
-	// Documents limits the documents in all files, and Objects the resulting objects.
+	// Documents limits the documents in all files, and Objects limits the resulting objects.
 	Documents, Objects int
 	// RenderMemory, in bytes, and RenderCPU limit the process that parses the files, in addition to the program itself.
 	RenderMemory int64
@@ -54,18 +55,18 @@ func (l Limits) orDefault() Limits {
 	}
 }
 
-// over returns a message about an exceeded limit of one file, naming the flag that raises the limit.
+// over returns a message about an exceeded limit on one file. The message names the flag that raises the limit.
 func over(flag, format string, args ...any) string {
 	return fmt.Sprintf(format, args...) + "; to allow more, raise --" + flag
 }
 
-// exceed records that a limit on the whole source is exceeded: nothing is then known about the declarations.
+// exceed records that a limit on the whole source is exceeded. The declarations are then unknown.
 func (f *files) exceed(flag, format string, args ...any) error {
 	f.exceeded = fmt.Errorf(format+"; name a smaller path, or raise the limit with --%s", append(args, flag)...)
 	return f.exceeded
 }
 
-// mebibytes formats a number of bytes for reading.
+// mebibytes formats a number of bytes for display.
 func mebibytes(bytes int64) string {
 	if bytes%(1<<20) == 0 {
 		return fmt.Sprintf("%d MiB", bytes>>20)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestLimits checks that each limit is enforced, reported, and named with the flag that raises it.
+// TestLimits checks that each limit is enforced, and that the error or problem names the flag that raises the limit.
 func TestLimits(t *testing.T) {
 	plain := map[string]string{"a.yaml": clusterNamed("a"), "b.yaml": clusterNamed("b"), "deep/c.yaml": clusterNamed("c")}
 	kustomized := map[string]string{"kustomization.yaml": "resources: [a.yaml, b.yaml]\n", "a.yaml": clusterNamed("a"), "b.yaml": clusterNamed("b")}
@@ -65,7 +65,8 @@ func treeOf(files map[string]string) fstest.MapFS {
 	return tree
 }
 
-// TestLargestFilesParseInTime checks the largest possible files that are slow to parse or to check.
+// TestLargestFilesParseInTime checks that files of the maximum size that are slow to parse or to check are read in
+// time.
 func TestLargestFilesParseInTime(t *testing.T) {
 	const most = 2 << 20
 	cluster := clusterNamed("a") + "  unknown:\n"

@@ -17,14 +17,14 @@ func (o object) lineOf(path string) int {
 	return line
 }
 
-// checkedLater are the fields of spec below which problems may be found only when the objects of a cluster are built.
+// checkedLater lists the fields of spec in which some problems are found only when the objects of a cluster are built.
 var checkedLater = []string{"version", "etcd", "backup", "restore", "networkPolicy"}
 
 // mostPaths is the maximum total length, in bytes, of the paths kept for the lines of a cluster.
 const mostPaths = 32 << 10
 
-// lines returns the lines of the fields that are checked later, by path. It is incomplete if there are very many fields
-// or if aliases are used.
+// lines returns the lines of the fields that are checked later, by path. The result is incomplete if there are very
+// many fields or if aliases are used.
 func (o object) lines() map[string]int {
 	lines, room := map[string]int{}, mostPaths
 	if o.node == nil {
@@ -57,8 +57,8 @@ func note(lines map[string]int, room int, path string, value *yaml.Node, line in
 	return room
 }
 
-// LineOf returns the line of the field at a path such as spec.backup.recipients[0]. If that is unknown, it returns the
-// line of the nearest known parent or of the object.
+// LineOf returns the line of the field at a path such as spec.backup.recipients[0]. If the line is unknown, it returns
+// the line of the nearest known parent or of the object.
 func (d Declared) LineOf(path string) int {
 	for path != "" {
 		if line, known := d.Lines[path]; known {
@@ -69,8 +69,8 @@ func (d Declared) LineOf(path string) int {
 	return d.Line
 }
 
-// writtenAt returns the value at a path as written in the file. It is empty if the value is not a scalar or has no
-// place in a file.
+// writtenAt returns the value at a path as written in the file. It returns "" if the value is not a scalar or does not
+// come from a file.
 func (o object) writtenAt(path string) string {
 	if o.node == nil {
 		return ""

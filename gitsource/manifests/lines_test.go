@@ -43,8 +43,8 @@ spec:
 	}
 }
 
-// TestKeptLinesAreBounded checks that not all lines are kept if there are very many fields: they would take more space
-// than the cluster.
+// TestKeptLinesAreBounded checks that not all lines are kept if there are very many fields, because the lines would
+// take more space than the cluster.
 func TestKeptLinesAreBounded(t *testing.T) {
 	var options strings.Builder
 	for n := range 10_000 {

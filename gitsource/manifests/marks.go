@@ -5,10 +5,10 @@ import (
 )
 
 // crowded finds the first document with more than most marks. It returns the offsets of the document and of the first
-// excess mark, or -1. Marks are the characters that begin values: a document has at least as many nodes as marks. They
-// are counted before parsing, because a parsed node takes a hundred times as much memory. Marks inside text are skipped
-// if the start of the text shows that it is text. Marks that are skipped by mistake cost only memory of the child,
-// which has its own limit.
+// excess mark, or -1 for both. Marks are the characters that begin values. A document has at least as many nodes as
+// marks. Marks are counted before parsing, because a parsed node takes a hundred times as much memory. Marks inside
+// text are skipped if the start of the text shows that it is text. If marks are skipped by mistake, parsing only takes
+// more memory in the child, which has its own limit.
 func crowded(content []byte, most int) (start, mark int) {
 	count := 0
 	for i := 0; i < len(content); i++ {
@@ -32,7 +32,7 @@ func crowded(content []byte, most int) (start, mark int) {
 	return -1, -1
 }
 
-// isBoundary reports whether a line that ends a document starts here.
+// isBoundary reports whether content starts with a line that separates documents.
 func isBoundary(content []byte) bool {
 	return (bytes.HasPrefix(content, []byte("---")) || bytes.HasPrefix(content, []byte("..."))) && isBlankAt(content, 3)
 }
@@ -43,12 +43,12 @@ func endsKey(content []byte, i int) bool {
 		i > 0 && bytes.IndexByte([]byte("\"']}"), content[i-1]) >= 0
 }
 
-// isBlankAt reports whether i is at a space, a tab, a line break or outside the content.
+// isBlankAt reports whether the byte at i is a space, a tab or a line break, or i is outside the content.
 func isBlankAt(content []byte, i int) bool {
 	return i < 0 || i >= len(content) || bytes.IndexByte([]byte(" \t\r\n"), content[i]) >= 0
 }
 
-// lineLength returns the length of the line that starts here, without its line break.
+// lineLength returns the length of the first line of content, without its line break.
 func lineLength(content []byte) int {
 	if i := bytes.IndexByte(content, '\n'); i >= 0 {
 		return i
@@ -56,7 +56,7 @@ func lineLength(content []byte) int {
 	return len(content)
 }
 
-// quotedLength returns the length of the quoted text that starts here.
+// quotedLength returns the length of the quoted text at the start of content.
 func quotedLength(content []byte) int {
 	for i := 1; i < len(content); i++ {
 		switch {
@@ -69,8 +69,8 @@ func quotedLength(content []byte) int {
 	return len(content)
 }
 
-// blockLength returns the length of the block of text with its header at i: the lines that are indented more than the
-// header's line. It returns 1 if there is no header at i.
+// blockLength returns the length of the block of text whose header is at i. The block consists of the lines that are
+// indented more than the header's line. It returns 1 if there is no header at i.
 func blockLength(content []byte, i int) int {
 	end := i + lineLength(content[i:])
 	header, _, _ := bytes.Cut(content[i+1:end], []byte(" #"))

@@ -8,7 +8,7 @@ import (
 )
 
 // TestMarksNeverExceedNodes checks that there are never more marks than nodes, so that nothing within the limits is
-// rejected. In ordinary documents, there are rarely fewer than half as many.
+// rejected. Ordinary documents rarely have fewer than half as many marks as nodes.
 func TestMarksNeverExceedNodes(t *testing.T) {
 	for name, content := range map[string]string{
 		"cluster":         clusterNamed("a"),
@@ -41,7 +41,7 @@ func TestMarksNeverExceedNodes(t *testing.T) {
 	}
 }
 
-// TestDocumentsBeforeTooLargeOneAreRead checks that the documents before the one that has too many nodes are read.
+// TestDocumentsBeforeTooLargeOneAreRead checks that documents before a document with too many nodes are read.
 func TestDocumentsBeforeTooLargeOneAreRead(t *testing.T) {
 	content := clusterNamed("a") + "---\n" + strings.Repeat("x", 7) + ": [" + strings.Repeat("a,", 200_000) + "]\n---\n" + clusterNamed("b")
 	read, err := Read(t.Context(), treeOf(map[string]string{"a.yaml": content}), Options{})

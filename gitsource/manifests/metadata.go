@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// inGit are the metadata fields that users set; the API server sets the others.
+// inGit lists the metadata fields that users set. The API server sets the other fields.
 var inGit = []string{"name", "namespace", "labels", "annotations"}
 
-// checkMetadata sets the cluster's name and returns the object to apply, with its namespace. ok is false if there is no
-// usable name.
+// checkMetadata sets the cluster's name and returns the object to apply, with its namespace. ok is false if the object
+// does not have a usable name.
 func (d *declaration) checkMetadata(namespace string) (applied map[string]any, ok bool) {
 	applied = runtime.DeepCopyJSON(d.value)
 	metadata, _ := applied["metadata"].(map[string]any)
@@ -37,7 +37,7 @@ func (d *declaration) checkMetadata(namespace string) (applied map[string]any, o
 	return applied, true
 }
 
-// checkTexts reports values that are not text in the map of that key, and removes them from metadata.
+// checkTexts reports values that are not text in the map metadata[key], and removes these values.
 func (d *declaration) checkTexts(path string, metadata map[string]any, key string) {
 	texts, isMap := metadata[key].(map[string]any)
 	if metadata[key] != nil && !isMap {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// checkNames rejects clusters that are declared twice, and clusters named like an object of another cluster in the
-// namespace. Declarations with other problems count too.
+// checkNames rejects clusters that are declared twice, and clusters with the name of an object of another cluster in
+// the same namespace. Declarations with other problems are included in the check.
 func checkNames(declarations []*declaration) {
 	declared := map[types.NamespacedName][]*declaration{}
 	for _, d := range declarations {
@@ -32,8 +32,8 @@ func checkNames(declarations []*declaration) {
 	}
 }
 
-// checkTwice rejects all declarations of a cluster that is declared more than once, because it is unknown which one is
-// intended.
+// checkTwice rejects all declarations of a cluster that is declared more than once, because the intended declaration is
+// unknown.
 func checkTwice(same []*declaration) {
 	if len(same) < 2 {
 		return
@@ -57,15 +57,15 @@ func (d *declaration) place() string {
 	return d.file
 }
 
-// derivedName splits names that may belong to an object of a cluster: its Services, its ConfigMap and its Secrets, its
-// CronJobs, the Jobs that restore and recover it, its pods and its volume claims. The kind is ignored: names that
-// differ only by kind confuse users and DNS.
+// derivedName matches names that an object of a cluster may have: Services, the ConfigMap, Secrets, CronJobs, the Jobs
+// that restore and recover the cluster, pods and volume claims. The kind is ignored, because names that differ only by
+// kind confuse users and DNS.
 var derivedName = regexp.MustCompile(
 	`^(.+)-(?:client|members|ca|peer-tls|server-tls|client-tls|quorate-tls|backup|drill|restore|recovery|[0-9]+)$`)
 
 var claimName = regexp.MustCompile(`^data-(.+)-[0-9]+$`)
 
-// ownersOf returns the clusters that would have an object of that name.
+// ownersOf returns the clusters that would have an object with that name.
 func ownersOf(name types.NamespacedName) []types.NamespacedName {
 	var owners []types.NamespacedName
 	for _, form := range []*regexp.Regexp{derivedName, claimName} {

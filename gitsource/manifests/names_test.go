@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 )
 
-// TestClusterNameMustNotMatchObjectName checks that a cluster must not have the name of an object of the cluster a.
+// TestClusterNameMustNotMatchObjectName checks that a cluster cannot have the name of an object of the cluster a.
 func TestClusterNameMustNotMatchObjectName(t *testing.T) {
 	names := []string{"a-0", "a-8", "a-10", "data-a-0", "data-a-12"}
 	for _, v := range reflect.ValueOf(objects.NamesOf("a")).Fields() {

@@ -10,8 +10,8 @@ func (o Options) allows(namespace string) bool {
 	return len(o.AllowNamespaces) == 0 || slices.Contains(o.AllowNamespaces, namespace)
 }
 
-// refuseNamespace reports only that the declaration is not allowed. The problem does not name the cluster: a source
-// that may not declare a cluster must not be able to block it.
+// refuseNamespace reports only that the declaration is not allowed. The problem does not name the cluster, because a
+// source that may not declare a cluster must not be able to block it.
 func (d *declaration) refuseNamespace(allowed []string) *declaration {
 	refused := &declaration{object: d.object, room: 1}
 	refused.problem("metadata.namespace",

@@ -6,8 +6,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// valueOfNode returns the Go value of a node. The structure of the node has been checked. The library's decoder would
-// compare each key of a mapping with all others.
+// valueOfNode returns the Go value of a node. The caller must have checked the structure of the node. The library's
+// decoder is not used, because it would compare each key of a mapping with all others.
 func valueOfNode(n *yaml.Node) (any, error) {
 	switch n.Kind {
 	case yaml.AliasNode:

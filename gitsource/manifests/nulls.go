@@ -1,6 +1,7 @@
 package manifests
 
-// withoutNulls removes null fields in place. In server-side apply, null has a different meaning than a missing field.
+// withoutNulls removes null fields in place. In server-side apply, a null field has a different meaning than a missing
+// field.
 func withoutNulls(value map[string]any) map[string]any {
 	for key, v := range value {
 		switch v := v.(type) {

@@ -23,7 +23,7 @@ type origins struct {
 	parsed    map[string][]place
 }
 
-// toObject converts a rendered object, adding its place in the source.
+// toObject converts a rendered object and adds its position in the source.
 func (o *origins) toObject(r renderer.Object) object {
 	rendered := object{file: o.root}
 	var err error
@@ -61,11 +61,11 @@ type place struct {
 	line       int
 }
 
-// maxPlaces is the maximum number of objects in a file for which lineOf searches.
+// maxPlaces is the maximum number of objects in a file that lineOf searches.
 const maxPlaces = 1000
 
 // lineOf finds an object in its file by kind and name. Kustomize may have added a prefix or suffix to the name. It
-// returns 0 if there is no match, or no unambiguous one.
+// returns 0 if there is no match, or if the match is ambiguous.
 func (o *origins) lineOf(file, kind, name string) int {
 	places := o.placesIn(file)
 	if len(places) > maxPlaces {

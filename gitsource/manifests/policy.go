@@ -8,11 +8,11 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// checkPolicy adds the policy's objections to the object. Fields that cannot be decoded, and backups without a store,
-// have been reported already.
+// checkPolicy reports settings that the policy does not allow. It skips fields that cannot be decoded, and backups
+// without a store, because they have already been reported.
 func (d *declaration) checkPolicy(p policy.Policy, defaulted map[string]any) {
 	if schema.CheckQuantities(defaulted) != nil {
-		return // reported already; decoding them takes minutes
+		return // already reported; decoding invalid quantities can take minutes
 	}
 	declared, _ := defaulted["spec"].(map[string]any)
 	var spec v1alpha1.EtcdClusterSpec

@@ -32,19 +32,20 @@ func (p Problem) String() string {
 }
 
 const (
-	// maxMessage is the maximum number of bytes of a message: parts of it come from the source.
+	// maxMessage is the maximum length of a message in bytes. Parts of a message come from the source.
 	maxMessage = 1000
 	// maxProblems is the maximum number of problems reported for one cluster, and for everything that is not a cluster.
 	maxProblems = 100
-	// allProblems is the maximum number reported for all clusters, in addition to one for each.
+	// allProblems is the maximum number of problems reported for all clusters together, in addition to one for each
+	// cluster.
 	allProblems = 1000
 )
 
-// andMore is appended to the last reported problem if there are more.
+// andMore is appended to the last reported problem if more problems are left out.
 const andMore = " (and there is more)"
 
 // presentable sorts problems, removes duplicates, and makes their text safe to print, because parts of it come from the
-// source. Every cluster with problems is kept.
+// source. At least one problem of every cluster is kept.
 func presentable(problems []Problem) []Problem {
 	for i, p := range problems {
 		problems[i].File, problems[i].Message, problems[i].Cluster = printable.Text(p.File),
@@ -75,7 +76,7 @@ func firstOfEach(problems []Problem) []Problem {
 
 var variable = regexp.MustCompile(`\$\{[A-Za-z_]`)
 
-// hinted adds that variables are not substituted, if a message contains one.
+// hinted adds a hint that variables are not substituted if the message contains a variable.
 func hinted(message string) string {
 	if !variable.MatchString(message) {
 		return message
@@ -84,7 +85,7 @@ func hinted(message string) string {
 		"in a kustomization"
 }
 
-// shortened cuts a long text in the middle, because the cause is at its start or its end.
+// shortened removes the middle of a long text, because the cause is at its start or its end.
 func shortened(s string) string {
 	if len(s) <= maxMessage {
 		return s

@@ -18,8 +18,8 @@ const childName = "quorate-render"
 
 func init() { confined.Serve(childName, serve) }
 
-// message is sent by the child. It contains one of: a question, which the parent answers; the kustomization that it now
-// renders; a cluster or problem that it has read; or an error. An empty message is the last.
+// message is sent by the child. It contains a question, which the parent answers, the kustomization that the child is
+// about to render, a cluster, a problem, or an error. An empty message is the last message.
 type message struct {
 	Question
 	Rendering string       `json:",omitempty"`
@@ -30,7 +30,7 @@ type message struct {
 
 // wireCluster is a declared cluster in the form sent from one process to another.
 type wireCluster struct {
-	// Cluster and Applied are as in Declared.
+	// Cluster and Applied are the fields of Declared, as JSON.
 	Cluster, Applied json.RawMessage
 	File             string
 	Line             int
@@ -46,11 +46,11 @@ func (t wireCluster) declared() (Declared, error) {
 	return d, apijson.Unmarshal(t.Applied, &d.Applied)
 }
 
-// maxLine returns the maximum size of a message from the child. The longest message is a cluster, which is contained
-// twice.
+// maxLine returns the maximum size of a message from the child. The longest message contains a cluster twice, as
+// Cluster and as Applied.
 func maxLine(l Limits) int { return int(2*l.FileBytes) + 256<<10 }
 
-// serve runs in the child.
+// serve runs in the child. It reads the source and sends the result to the parent.
 func serve(parent *confined.Parent, work json.RawMessage) {
 	var o Options
 	if err := json.Unmarshal(work, &o); err != nil {
@@ -72,7 +72,7 @@ func serve(parent *confined.Parent, work json.RawMessage) {
 	parent.Tell(message{})
 }
 
-// asked is a tree that the parent reads on request.
+// asked is a tree whose files the parent reads on request.
 type asked struct{ parent *confined.Parent }
 
 func (t asked) ask(question Question) (a Answer, err error) {
@@ -107,14 +107,15 @@ type reading struct {
 	// tell answers questions about the source.
 	tell    func(Question) Answer
 	options Options
-	// at is the file that the child requested last, or the kustomization that it renders. doing is its activity there.
+	// at is the file that the child requested last, or the kustomization that it is rendering. doing is the child's
+	// activity: reading or rendering.
 	at, doing string
 	// missing is the part of the path that is known to be missing.
 	missing string
 	read    Declarations
 }
 
-// hear handles a message from the child and returns the reply. It reports true for the last message.
+// hear handles a message from the child and returns the reply. It returns true for the last message.
 func (r *reading) hear(line []byte) (any, bool, error) {
 	if err := r.ctx.Err(); err != nil {
 		return nil, false, err

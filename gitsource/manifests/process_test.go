@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCompromisedReaderKeepsToAllowedNamespaces checks that a process that is compromised by the source that it reads
-// can still only declare clusters in allowed namespaces, each as a single cluster.
+// TestCompromisedReaderKeepsToAllowedNamespaces checks that a child that was compromised by its source can declare
+// clusters only in allowed namespaces. The object to apply must be the declared cluster.
 func TestCompromisedReaderKeepsToAllowedNamespaces(t *testing.T) {
 	object := func(namespace, name string) string {
 		return fmt.Sprintf(`{"apiVersion":"etcd.quorate.dev/v1alpha1","kind":"EtcdCluster","metadata":{"name":%q,"namespace":%q},"spec":{"version":"3.6.5"}}`, name, namespace)
@@ -36,7 +36,7 @@ func TestCompromisedReaderKeepsToAllowedNamespaces(t *testing.T) {
 }
 
 // TestOnlySourceDecidesMissingPath checks that only the source's answers determine whether a path is missing, not the
-// process that reads it.
+// child that parses the files.
 func TestOnlySourceDecidesMissingPath(t *testing.T) {
 	there := map[string]bool{"clusters": true, "clusters/base": true}
 	for _, test := range []struct {
@@ -75,8 +75,8 @@ func encoded(t *testing.T, m message) []byte {
 	return line
 }
 
-// TestProblemsBlockOnlyAllowedNamespaces checks that problems reported by the process can block only clusters in
-// namespaces that are allowed.
+// TestProblemsBlockOnlyAllowedNamespaces checks that problems reported by the child can block only clusters in allowed
+// namespaces.
 func TestProblemsBlockOnlyAllowedNamespaces(t *testing.T) {
 	for cluster, believed := range map[string]bool{"": true, "dev/a": true, "prod/a": false} {
 		said, err := json.Marshal(message{Problem: &Problem{Message: "x", Cluster: cluster}})

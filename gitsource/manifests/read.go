@@ -1,6 +1,6 @@
 // Package manifests reads the EtcdClusters declared in files: plain YAML, or a kustomization, decoded strictly.
 //
-// Problems with the content are returned as data: all Problems of all files, along with the valid clusters. The content
+// Problems with the content are returned as data: the problems of all files, along with the valid clusters. The content
 // is trusted for intent, not for safety. Files are read into memory, symbolic links are not followed, nothing is
 // executed or fetched, and sizes are limited. All parsing happens in a child process (confined).
 package manifests
@@ -24,14 +24,15 @@ import (
 type Options struct {
 	// Path is the directory to read, relative to the root. The default is the root.
 	Path string
-	// Namespace is the namespace of objects that do not set one. The default is "default".
+	// Namespace is the namespace of objects that do not set a namespace. The default is "default".
 	Namespace string
-	// AllowNamespaces lists the namespaces in which clusters may be declared. If it is empty, all are allowed.
+	// AllowNamespaces lists the namespaces in which clusters may be declared. If it is empty, all namespaces are
+	// allowed.
 	AllowNamespaces []string
 	// Policy limits what clusters may request. If AllowNamespaces is set, defaults limit everything that Policy does not
 	// limit.
 	Policy policy.Policy
-	// IgnoreOtherKinds skips objects that are not EtcdClusters. Otherwise they are problems.
+	// IgnoreOtherKinds skips objects that are not EtcdClusters. Otherwise, they are reported as problems.
 	IgnoreOtherKinds bool
 	Limits           Limits
 }
@@ -40,8 +41,8 @@ type Options struct {
 type Declarations struct {
 	// Clusters are the clusters without problems, sorted by namespace and name.
 	Clusters []Declared
-	// Problems are those of all files, sorted by file and line. If there are any, Clusters may lack declared clusters: the
-	// clusters that a Problem names and, if a Problem does not name a cluster, others.
+	// Problems lists the problems found in all files, sorted by file and line. Clusters does not contain the clusters
+	// that a Problem names. If a Problem does not name a cluster, other declared clusters may be missing too.
 	Problems []Problem
 }
 
@@ -52,10 +53,10 @@ type Declared struct {
 	// Applied is the object as written, without defaults, for server-side apply: apiVersion, kind, metadata (name,
 	// namespace, labels, annotations) and spec, in JSON types, with integers as int64.
 	Applied map[string]any
-	// File is relative to the root of the source. Line is where the object starts in it, or 0 if unknown.
+	// File is relative to the root of the source. Line is the line in File at which the object starts, or 0 if unknown.
 	File string
 	Line int
-	// Lines are the known lines of the fields that are checked later, by path.
+	// Lines holds the known lines of the fields that are checked later, by path.
 	Lines map[string]int
 	// Warnings concern valid settings that may not be intended.
 	Warnings []string
@@ -67,14 +68,14 @@ type MissingError struct{ Name string }
 func (e MissingError) Error() string { return "path " + e.Name + " does not exist" }
 
 // Read reads the declarations in the directory o.Path. If the directory contains a kustomization, it is rendered;
-// otherwise each YAML and JSON file below it is read as it is. An error means that the directory cannot be read or
-// exceeds a limit: nothing is then known about the declarations. MissingError means that it does not exist. Read
-// returns when ctx ends. The files are parsed in a child process.
+// otherwise each YAML and JSON file below it is read as is. An error means that the directory cannot be read or exceeds
+// a limit, so the declarations are unknown. A MissingError means that the directory does not exist. Read returns when
+// ctx ends. The files are parsed in a child process.
 func Read(ctx context.Context, fsys fs.FS, o Options) (Declarations, error) {
 	return ReadFrom(ctx, Answers(fsys, o.Limits), o)
 }
 
-// ReadFrom is like Read, but reads the files through tell, which is asked one question at a time.
+// ReadFrom is like Read, but reads the files through tell, which answers one question at a time.
 func ReadFrom(ctx context.Context, tell func(Question) Answer, o Options) (Declarations, error) {
 	o = o.withDefaults()
 	r := reading{ctx: ctx, tell: tell, options: o, doing: "reading", at: o.Path}
@@ -96,8 +97,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// take reads in this process. It returns the clusters without problems, sorted by namespace and name, and all problems.
-// It calls rendering with the kustomization that it renders.
+// take reads the declarations in this process. It returns the clusters without problems, sorted by namespace and name,
+// and all problems. It calls rendering with the name of a kustomization before rendering it.
 func take(ctx context.Context, t tree, o Options, rendering func(root string)) ([]wireCluster, []Problem, error) {
 	if !fs.ValidPath(o.Path) {
 		return nil, nil, fmt.Errorf("the path %q is outside of the source", o.Path)
@@ -128,8 +129,8 @@ func (f *files) readDeclarations(
 	return declarations, problems, nil
 }
 
-// walk reads the files of a directory and its subdirectories. Hidden files and directories are skipped: they configure
-// tools.
+// walk reads the files of a directory and its subdirectories. Hidden files and directories are skipped, because they
+// configure tools.
 func (f *files) walk(dir string, depth int) (declarations []*declaration, problems []Problem) {
 	entries, err := f.list(dir)
 	if err != nil {
@@ -155,7 +156,7 @@ func (f *files) walk(dir string, depth int) (declarations []*declaration, proble
 	return declarations, problems
 }
 
-// unsupportedName returns the problem of an entry whose name keeps it from being read, if it would be read.
+// unsupportedName returns a problem for an entry that would be read if its name were supported.
 func unsupportedName(dir string, e entry) []Problem {
 	if !e.matters() {
 		return nil
@@ -185,7 +186,7 @@ func (f *files) visit(name string, kind fs.FileMode, depth int) ([]*declaration,
 	return f.parse(name, content)
 }
 
-// extensions are the extensions of the files that are read.
+// extensions lists the extensions of the files to read.
 var extensions = []string{".yaml", ".yml", ".json"}
 
 func isManifest(name string) bool { return slices.Contains(extensions, path.Ext(name)) }

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// stuck is a source with a first file that cannot be read to its end until release is closed.
+// stuck is a source in which the file called name cannot be opened until release is closed. The first attempt closes
+// reached.
 type stuck struct {
 	fstest.MapFS
 	name             string
@@ -95,7 +96,7 @@ func TestReportedReferencesAreBounded(t *testing.T) {
 }
 
 // TestProblemsOfManyClustersAreBounded checks that each of very many invalid clusters is named, but that the total
-// number of problems stays readable. The report states that some are left out.
+// number of problems is limited. The report states that some problems are left out.
 func TestProblemsOfManyClustersAreBounded(t *testing.T) {
 	const clusters = 400
 	var content strings.Builder

@@ -46,7 +46,7 @@ func (f *files) render(dir string) (declarations []*declaration, problems []Prob
 	return declarations, problems, nil
 }
 
-// runKustomize renders in this process.
+// runKustomize renders the kustomization in dir in this process.
 func (f *files) runKustomize(view *kustomizeFS, dir string) (rendered []renderer.Object, err error) {
 	var size int64
 	limits := renderer.Limits{ObjectBytes: f.limits.FileBytes, Kustomizations: f.limits.Kustomizations}
@@ -83,7 +83,7 @@ func (f *files) kustomizationIn(dir string) string {
 	return dir
 }
 
-// attempts matches what kustomize reports after first trying to read a directory as a file.
+// attempts matches the text that kustomize adds to an error after first trying to read a directory as a file.
 var attempts = regexp.MustCompile(
 	`accumulating resources: accumulation err='accumulating resources from '[^']*': [^']*': `)
 

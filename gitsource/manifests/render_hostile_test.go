@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestGrowingKustomizationsHitMemoryLimit checks kustomizations that are within every limit on reading, but need
-// excessive resources to render. The problem names the cause, and the memory of this process does not grow.
+// TestGrowingKustomizationsHitMemoryLimit checks that kustomizations that are within every limit on reading, but need
+// too much memory to render, are reported with the cause. The memory of this process must not grow.
 func TestGrowingKustomizationsHitMemoryLimit(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"replacements of what they replace": {"kustomization.yaml": "resources: [a.yaml]\nreplacements:\n" + doublingReplacements(40)},

@@ -7,8 +7,8 @@ import (
 	"testing/fstest"
 )
 
-// TestMultiplyingBasesAreLimited checks kustomizations that each use the next one twice, so that a few files request
-// 2^20 clusters.
+// TestMultiplyingBasesAreLimited checks that kustomizations count every time they are used. In this test, each is used
+// twice, so that a few files request 2^20 clusters.
 func TestMultiplyingBasesAreLimited(t *testing.T) {
 	tree := fstest.MapFS{"end/kustomization.yaml": {Data: []byte("resources: [a.yaml]\n")}, "end/a.yaml": {Data: []byte(clusterNamed("a"))}}
 	const levels = 20

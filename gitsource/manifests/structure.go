@@ -9,8 +9,8 @@ import (
 )
 
 // checkStructure checks a document before it is decoded. It reports aliases that contain themselves or expand beyond
-// the limits, keys that are duplicated or not text, and values that JSON does not support. Timestamps, which JSON does
-// not support either, are kept as text exactly as written.
+// the limits, duplicate keys, keys that are not text, and values that JSON does not support. Timestamps, which JSON
+// does not support either, are kept as text exactly as written.
 func (f *files) checkStructure(file string, document *yaml.Node) []Problem {
 	if p := f.checkExpansion(document); p != nil {
 		return []Problem{{File: file, Line: p.line, Message: p.message}}

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// textProblem reports why content cannot be parsed as YAML text, such as an LFS pointer or UTF-16. It returns nil if it
-// can.
+// textProblem reports why content cannot be parsed as YAML text, such as an LFS pointer or UTF-16. It returns nil if
+// content can be parsed.
 func textProblem(file string, content []byte) []Problem {
 	switch {
 	case bytes.HasPrefix(content, []byte("version https://git-lfs.github.com/spec/")):

@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 )
 
-// stringFields returns the paths, as lists of keys, of all text fields of the definition that are not enumerations. An
-// item of a list is -, and a key of a map is x.
+// stringFields returns the paths, as lists of keys, of all text fields in the CustomResourceDefinition that are not
+// enumerations. In a path, - is an item of a list, and x is a key of a map.
 func stringFields(t *testing.T) (all [][]string) {
 	t.Helper()
 	var definition apiextensionsv1.CustomResourceDefinition
@@ -78,8 +78,8 @@ func declaring(path []string, value string) (text, reported string, line int) {
 	return b.String(), reported, strings.Count(b.String(), "\n")
 }
 
-// TestUnquotedTextIsReported checks that every text field with a value that YAML reads as another type is reported: the
-// field, the line, and what to do.
+// TestUnquotedTextIsReported checks that every text field with a value that YAML reads as a different type is reported
+// with the field, the line and the fix.
 func TestUnquotedTextIsReported(t *testing.T) {
 	tree, want := fstest.MapFS{}, map[string]string{}
 	fields := stringFields(t)

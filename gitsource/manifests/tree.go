@@ -16,7 +16,7 @@ type tree interface {
 	// list returns the entries of a directory, sorted by name.
 	list(dir string) ([]entry, error)
 	// kind returns the type of the file called name. The parents in its path must not be symbolic links. The error
-	// matches fs.ErrNotExist if it does not exist.
+	// matches fs.ErrNotExist if the file does not exist.
 	kind(name string) (fs.FileMode, error)
 	// read returns the content of a file.
 	read(name string) ([]byte, error)
@@ -26,7 +26,8 @@ type tree interface {
 type entry struct {
 	Name string
 	Type fs.FileMode
-	// Unsupported is set if the entry cannot be read because of its name. Name is then quoted, and may be cut.
+	// Unsupported is set if the entry cannot be read because of its name. In that case, Name is quoted and may be
+	// truncated.
 	Unsupported bool `json:",omitempty"`
 }
 
@@ -43,13 +44,13 @@ func entryNamed(name string, kind fs.FileMode) entry {
 	return entry{Name: strconv.Quote(name), Type: kind, Unsupported: true}
 }
 
-// matters reports whether an entry with an unsupported name would be read, or might have been meant to be.
+// matters reports whether an entry with an unsupported name would be read, or may have been meant to be read.
 func (e entry) matters() bool {
 	return !e.Type.IsRegular() ||
 		slices.ContainsFunc(extensions, func(extension string) bool { return strings.Contains(e.Name, extension) })
 }
 
-// fsTree is the tree of a file system. It reads at most the given number of bytes of a file.
+// fsTree is the tree of a file system. It returns an error for files that are larger than the given number of bytes.
 type fsTree struct {
 	fs    fs.FS
 	bytes int64

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// saidOnce drops the error that a value has the wrong type if another error lists the supported values: quoting true,
-// for example, would not make it one of them.
+// saidOnce drops the error that a value has the wrong type if another error lists the supported values. Correcting the
+// type would not be enough: for example, quoting true would not make it a supported value.
 func saidOnce(list field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(slices.Clone(list), func(err *field.Error) bool {
 		return err.Type == field.ErrorTypeTypeInvalid && slices.ContainsFunc(list, func(other *field.Error) bool {
@@ -19,10 +19,11 @@ func saidOnce(list field.ErrorList) field.ErrorList {
 	})
 }
 
-// quantityWanted is how the schema's error for an invalid quantity begins. The rest is an unreadable expression.
+// quantityWanted is the beginning of the schema's error for an invalid quantity. The rest is an unreadable regular
+// expression.
 const quantityWanted = `should match '^(\+|-)?(([0-9]+`
 
-// kindOfJSON returns the type of a value as the schema names it.
+// kindOfJSON returns the schema's name for the type of a value.
 func kindOfJSON(value any) string {
 	switch value.(type) {
 	case nil:
@@ -40,8 +41,8 @@ func kindOfJSON(value any) string {
 	}
 }
 
-// notText reports that the value of a field is not text, and how to make it text. YAML reads 3.7 as a number and true
-// as a boolean.
+// notText reports that the value of a field is not text, and how to write it as text. YAML reads 3.7 as a number and
+// true as a boolean.
 func (d *declaration) notText(path string, kind any) {
 	said := map[any]string{"integer": "a number", "number": "a number", "boolean": "a boolean", "object": "a mapping",
 		"array": "a list", "null": "null"}[kind]

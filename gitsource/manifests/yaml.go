@@ -21,14 +21,14 @@ type object struct {
 	value map[string]any
 	file  string
 	line  int
-	// node is the position of the fields in file. It is nil for a rendered object, because its fields can come from
+	// node holds the positions of the fields in file. It is nil for a rendered object, because its fields can come from
 	// several files.
 	node *yaml.Node
-	// problems are the reasons why it could not be decoded.
+	// problems lists the reasons why the object could not be decoded.
 	problems []Problem
 }
 
-// parse returns the declarations in all documents of a YAML or JSON file. Nothing after a syntax error is read.
+// parse returns the declarations in all documents of a YAML or JSON file. Documents after a syntax error are not read.
 func (f *files) parse(file string, content []byte) (declarations []*declaration, problems []Problem) {
 	if problems := textProblem(file, content); len(problems) > 0 {
 		return nil, problems

@@ -20,16 +20,16 @@ type packed struct {
 	offset int64
 	// size is the size of the content. For a delta, it is the size of the result.
 	size int64
-	// base is the object that a delta modifies. deltas is the first delta that modifies this object, and next the next
-	// delta with the same base. none means no object.
+	// base is the object that a delta modifies. deltas is the first delta that modifies this object, and next is the
+	// next delta with the same base. none means no object.
 	base, deltas, next int32
-	// depth is the length of the chain of deltas below it.
+	// depth is the number of deltas between the object and a base that is not a delta.
 	depth uint16
 }
 
 const none = -1
 
-// maxChain is the maximum length of a chain of deltas in git.
+// maxChain is git's maximum length of a delta chain.
 const maxChain = 4095
 
 // scan reads the pack once from start to end, and computes the hash of each object that is not a delta. Objects are not
@@ -79,7 +79,7 @@ func (s *Store) scanObject(scanner *packfile.Scanner) error {
 	}
 }
 
-// scanDelta only records the base of a delta.
+// scanDelta records the base and the result size of a delta. It does not compute the result.
 func (s *Store) scanDelta(scanner *packfile.Scanner, header *packfile.ObjectHeader, delta packed) error {
 	var start prefix
 	if err := inflate(scanner, &start, header.Length); err != nil {
@@ -90,7 +90,7 @@ func (s *Store) scanDelta(scanner *packfile.Scanner, header *packfile.ObjectHead
 		return err
 	}
 	if header.Length > s.limits.ObjectBytes {
-		delta.size = math.MaxInt64 // it is never read, whatever the size of the result
+		delta.size = math.MaxInt64 // such a delta is never read, regardless of its result size
 	}
 	i := s.append(delta)
 	if header.Type == plumbing.REFDeltaObject {
@@ -117,7 +117,7 @@ func (s *Store) append(object packed) int32 {
 
 func (s *Store) add(object packed) { s.name(s.append(object), object.hash) }
 
-// name records the hash of an object. Of two objects with the same content, the first is used.
+// name records the hash of an object. If two objects have the same content, the first is used.
 func (s *Store) name(i int32, hash plumbing.Hash) {
 	s.objects[i].hash = hash
 	if _, ok := s.byHash[hash]; !ok {
@@ -125,8 +125,8 @@ func (s *Store) name(i int32, hash plumbing.Hash) {
 	}
 }
 
-// resolve computes the hashes of the deltas, bases before the deltas that modify them. Objects that are too large are
-// left out.
+// resolve computes the hashes of the deltas. Bases are processed before the deltas that modify them. Objects that are
+// too large are left out.
 func (s *Store) resolve(ctx context.Context) error {
 	var stack []int32
 	for i, object := range s.objects {
@@ -159,8 +159,8 @@ func (s *Store) resolve(ctx context.Context) error {
 	return nil
 }
 
-// deltasOf returns the deltas that modify an object, named by its offset or its hash. Those named by hash are returned
-// only once.
+// deltasOf returns the deltas that modify an object, whether they refer to the object by offset or by hash. Deltas that
+// refer to it by hash are returned only once.
 func (s *Store) deltasOf(base int32) (deltas []int32) {
 	for i := s.objects[base].deltas; i != none; i = s.objects[i].next {
 		deltas = append(deltas, i)
@@ -238,7 +238,8 @@ func (s *Store) inflateAt(i int32) ([]byte, error) {
 	return content, err
 }
 
-// spend counts the bytes that are inflated or reconstructed while the pack is indexed.
+// spend counts bytes that are inflated or reconstructed while the pack is indexed. It returns an error if there are too
+// many.
 func (s *Store) spend(bytes int64) error {
 	if s.left -= bytes; bytes < 0 || s.left < 0 {
 		return fmt.Errorf("the pack is larger than %s uncompressed; "+
@@ -258,7 +259,7 @@ func inflate(scanner *packfile.Scanner, w io.Writer, length int64) error {
 	return nil
 }
 
-// buffer grows with the data written, not with the announced size.
+// buffer is a writer that grows with the data written, not with the announced size.
 type buffer []byte
 
 func (b *buffer) Write(p []byte) (int, error) {
@@ -266,7 +267,7 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// prefix keeps the beginning of the data written.
+// prefix is a writer that keeps only the beginning of the data written.
 type prefix struct {
 	bytes [2 * binary.MaxVarintLen64]byte
 	n     int
@@ -277,7 +278,7 @@ func (p *prefix) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// resultSize reads the start of a delta, which holds the sizes of its base and of its result, and returns the latter.
+// resultSize returns the size of a delta's result. The start of a delta holds the sizes of its base and its result.
 func (p *prefix) resultSize() (int64, error) {
 	_, n := binary.Uvarint(p.bytes[:p.n])
 	if n <= 0 {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Limits limit the objects of a pack. A zero field means its value in DefaultLimits.
+// Limits limit the objects of a pack. Zero fields default to DefaultLimits.
 type Limits struct {
 	// Objects limits the number of objects. Each takes a few hundred bytes of memory.
 	Objects int
@@ -45,7 +45,7 @@ func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
 }
 
-// Size formats a number of bytes for reading.
+// Size formats a number of bytes for display.
 func Size(bytes int64) string {
 	switch {
 	case bytes > 0 && bytes%(1<<20) == 0:

@@ -67,7 +67,7 @@ func (p *packer) pack() []byte {
 	return append(pack, sum[:]...)
 }
 
-// deltaOf returns a delta: the sizes of the base and the result, and the instructions.
+// deltaOf returns a delta, which consists of the sizes of the base and the result, and the instructions.
 func deltaOf(base, result int, instructions string) string {
 	return string(binary.AppendUvarint(binary.AppendUvarint(nil, uint64(base)), uint64(result))) + instructions
 }
@@ -182,7 +182,7 @@ func hostile() map[string]struct {
 		"longer than declared":  {make(func(p *packer) { p.object(plumbing.BlobObject, 10, io.LimitReader(zeros{}, 2<<20)) }), "an object does not have its declared size"},
 		"shorter than declared": {make(func(p *packer) { p.object(plumbing.BlobObject, 10, strings.NewReader("x")) }), "an object does not have its declared size"},
 		"delta bomb": {make(func(p *packer) {
-			const size = 60_000 // for each of 30 results, copied from one base
+			const size = 60_000 // the size of each of 30 results, which are copied from the previous result
 			base := p.object(plumbing.BlobObject, size, io.LimitReader(zeros{}, size))
 			for i := range 30 {
 				base = p.delta(base, deltaOf(size, size, "\xb0\x5f\xea\x01"+string(rune('a'+i))))
@@ -217,7 +217,7 @@ func TestHostilePacksAreRejected(t *testing.T) {
 	}
 }
 
-// TestEveryByteCounts checks that a pack that is cut off anywhere, or in which any bit has changed, is rejected.
+// TestEveryByteCounts checks that a pack is rejected if it is truncated anywhere, or if any bit has changed.
 func TestEveryByteCounts(t *testing.T) {
 	p := new(packer)
 	p.delta(p.delta(p.blob("a base that is long enough"), deltaOf(26, 6, "\x06abcdef")), deltaOf(6, 3, "\x90\x03"))

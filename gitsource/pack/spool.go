@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// memoryBytes is the maximum size of a pack that is kept in memory. Larger packs need a file; most repositories that
-// declare clusters do not.
+// memoryBytes is the maximum size of a pack that is kept in memory. Larger packs are stored in a file. The packs of
+// most repositories that declare clusters are smaller.
 const memoryBytes = 4 << 20
 
 // spool is a stored pack with random access.

@@ -19,7 +19,7 @@ import (
 // Options specify how a pack is read.
 type Options struct {
 	Limits Limits
-	// Dir is the directory for a pack that is too large for memory. The default is the directory for temporary files.
+	// Dir is the directory for a pack that is too large for memory. The default is os.TempDir.
 	Dir string
 	// Filtered is set if the server left out files larger than Limits.FileBytes.
 	Filtered bool
@@ -40,7 +40,7 @@ type Store struct {
 	left    int64
 	objects []packed
 	byHash  map[plumbing.Hash]int32
-	// waiting holds the first delta for each base that is named by hash and not yet known.
+	// waiting holds, for each base hash that is not yet known, the first delta that refers to it.
 	waiting map[plumbing.Hash]int32
 }
 
@@ -72,7 +72,7 @@ func Read(ctx context.Context, r io.Reader, o Options) (*Store, error) {
 	return s, nil
 }
 
-// explain replaces the errors of a pack that ends early or is not a pack.
+// explain returns the error of ctx if it has ended, an ErrMalformed error if the pack ends early, or else err.
 func explain(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -140,7 +140,7 @@ func (s *Store) missing(kind plumbing.ObjectType) error {
 	return plumbing.ErrObjectNotFound
 }
 
-// EncodedObjectSize returns the size of an object. Its errors are those of EncodedObject.
+// EncodedObjectSize returns the size of an object. For a missing object, it returns the same errors as EncodedObject.
 func (s *Store) EncodedObjectSize(hash plumbing.Hash) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,24 +13,24 @@ import (
 	"quorate.dev/quorate/internal/revision"
 )
 
-// Selector selects a revision with at most one of its fields. Without any, it selects HEAD.
+// Selector selects a revision. At most one field may be set. If none is set, it selects HEAD.
 type Selector struct {
 	Branch string
 	Tag    string
 	// SemVer is a range of versions, such as ">=1.2.0 <2". It selects the highest tag in the range. Tags that are not
 	// versions are ignored, and a leading v is not part of the version. Pre-releases, such as 1.3.0-rc.1, match only if
-	// the range names one.
+	// the range names a pre-release.
 	SemVer string
 	// Name is a full reference name, such as refs/pull/420/head.
 	Name string
-	// Commit is a hash with all 40 hexadecimal digits.
+	// Commit is a full commit hash of 40 hexadecimal digits.
 	Commit string
-	// Short is the name of a tag, a branch, or a remote branch such as origin/main. If it matches several commits, it
-	// selects none.
+	// Short is the name of a tag, a branch, or a remote branch such as origin/main. A name that matches several commits
+	// is rejected.
 	Short string
 }
 
-// Normalized returns the selector in canonical form, or why it cannot select a revision.
+// Normalized returns the selector in canonical form, or an error if it cannot select a revision.
 func (s Selector) Normalized() (Selector, error) {
 	s.Commit = strings.ToLower(s.Commit)
 	named := 0
@@ -83,7 +83,7 @@ func (s Selector) String() string {
 // List is the list of references of a repository: hashes of commits or of tag objects.
 type List struct {
 	ByName map[string]plumbing.Hash
-	// Head is the commit at HEAD, and HeadName its branch. HeadName is empty if HEAD is detached or the branch is
+	// Head is the commit at HEAD, and HeadName is its branch. HeadName is empty if HEAD is detached or the branch is
 	// unknown. Head is zero if HEAD does not name a commit.
 	Head     plumbing.Hash
 	HeadName plumbing.ReferenceName
@@ -99,8 +99,9 @@ func (e MissingError) Error() string {
 	return fmt.Sprintf("%s not found", e.Selector)
 }
 
-// Find returns the selected revision. Its Commit may be the hash of a tag object. A selected commit is not searched
-// for, because the list is not complete. A missing revision returns a MissingError.
+// Find returns the selected revision. Its Commit may be the hash of a tag object. Find does not check whether a
+// selected commit exists, because a list does not contain all commits. The error for a missing revision is a
+// MissingError.
 func (l List) Find(s Selector) (Revision, error) {
 	switch {
 	case s.Commit != "":
@@ -121,7 +122,8 @@ func (l List) Find(s Selector) (Revision, error) {
 	return revisionOf(l.HeadName, l.Head), nil
 }
 
-// Admits reports whether the selector can find a revision of that name in some repository, with any hash.
+// Admits reports whether the selector can find a revision with the name of r in some repository, regardless of the
+// hash.
 func (s Selector) Admits(r Revision) bool {
 	if s.Commit != "" {
 		return r.Name == ""
@@ -148,7 +150,7 @@ func (l List) named(name plumbing.ReferenceName, s Selector) (Revision, error) {
 	return revisionOf(name, hash), nil
 }
 
-// short finds the only reference that a short name can mean.
+// short returns the reference that a short name matches, or an error if the name is ambiguous.
 func (l List) short(s Selector) (Revision, error) {
 	var found []plumbing.ReferenceName
 	for _, kind := range []string{"refs/tags/", "refs/heads/", "refs/remotes/"} {
@@ -167,7 +169,7 @@ func (l List) short(s Selector) (Revision, error) {
 	return Revision{}, fmt.Errorf("%q is ambiguous: it may be %s or %s; write the full name", s.Short, found[0], found[1])
 }
 
-// highest finds the tag with the highest version in the range. Of several tags for one version, such as 1.2.0 and
+// highest finds the tag with the highest version in the range. If several tags have the same version, such as 1.2.0 and
 // v1.2.0, the first by name is used.
 func (l List) highest(s Selector) (Revision, error) {
 	within, err := semver.NewConstraint(s.SemVer)

@@ -8,7 +8,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// list gives each reference a hash based on its position in names.
+// list returns a List in which the hash of each reference is based on its position in names.
 func list(names ...string) List {
 	l := List{ByName: map[string]plumbing.Hash{}}
 	for i, name := range names {
@@ -49,7 +49,7 @@ func TestFind(t *testing.T) {
 		{Selector{SemVer: "1.x"}, "v1.10.0", "refs/tags/v1.10.0"},
 		{Selector{SemVer: ">=1.2 <2"}, "v1.10.0", "refs/tags/v1.10.0"},
 		{Selector{SemVer: ">=1.2, <1.3 || >=1.5, <2"}, "v1.10.0", "refs/tags/v1.10.0"},
-		{Selector{SemVer: "<=1.2.0"}, "1.2.0", "refs/tags/1.2.0"}, // of two tags for one version, the first by name
+		{Selector{SemVer: "<=1.2.0"}, "1.2.0", "refs/tags/1.2.0"}, // the first by name of two tags with this version
 		{Selector{SemVer: "1.2.0"}, "1.2.0", "refs/tags/1.2.0"},
 		{Selector{SemVer: "*"}, "v2.0.0", "refs/tags/v2.0.0"}, // build metadata does not affect the order
 		{Selector{SemVer: ">=1.3.0-rc.0 <1.4.0-0"}, "v1.3.0-rc.1", "refs/tags/v1.3.0-rc.1"},

@@ -2,7 +2,7 @@ package refs
 
 import "quorate.dev/quorate/internal/revision"
 
-// Revision identifies what was read.
+// Revision identifies the content that was read.
 type Revision struct {
 	// Name is the name of the branch or tag, or the full name of another reference. It is empty if a commit was
 	// selected by hash, or if HEAD is detached.

@@ -13,8 +13,8 @@ import (
 
 var (
 	hasScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
-	// scpForm is the form of ssh addresses that git accepts in addition to URLs: a colon before any slash and, before
-	// the colon, a host, optionally with a user and, in brackets, with a port.
+	// scpForm matches the ssh addresses that git accepts in addition to URLs. They have a colon before any slash. The
+	// host before the colon may have a user and, in brackets, a port.
 	scpForm = regexp.MustCompile(`^(?:([^@/\\:\[\]]+)@)?([^@/\\:\[\]]+|\[[^@/\\\[\]]+\]):(.*)$`)
 	// sshName restricts user and host names to safe characters.
 	sshName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)

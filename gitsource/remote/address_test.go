@@ -31,8 +31,8 @@ func TestParseAddress(t *testing.T) {
 	}
 }
 
-// FuzzParseAddress checks that no accepted location can be mistaken for an option by a program, or for a control
-// sequence by a terminal.
+// FuzzParseAddress checks that a program cannot mistake an accepted location for an option, and that a terminal cannot
+// mistake it for a control sequence.
 func FuzzParseAddress(f *testing.F) {
 	for _, seed := range []string{"git@git.example.com:x.git", "ssh://git@[::1]:22/~x", "https://x/y", "git@[x:1]:y", "[a@b]:c", "-x:y", "x::y", "ssh://%2d/x", "ssh://0\x89::/0", "ssh://[fe80::1%25eth0]/x"} {
 		f.Add(seed)

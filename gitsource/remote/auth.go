@@ -19,8 +19,9 @@ import (
 
 // Auth specifies how to authenticate to a server, and how to verify the server. It never prints its secrets.
 type Auth struct {
-	// Username and Password are used for basic authentication. Hosts that issue tokens accept them as the password,
-	// with any username; the default is "git". For ssh, Username is the remote account if the URL does not name one.
+	// Username and Password are used for basic authentication. Hosts that issue tokens accept a token as the password,
+	// with any username. The default username is "git". For ssh, Username is the remote account if the URL does not
+	// name one.
 	Username, Password string
 	// BearerToken is sent instead of a username and password.
 	BearerToken string
@@ -30,12 +31,13 @@ type Auth struct {
 	CABundle []byte
 	// CAOnly makes CABundle replace the system's authorities.
 	CAOnly bool
-	// ClientCertificate and ClientKey, in PEM, are presented to a TLS server that asks for them.
+	// ClientCertificate and ClientKey, in PEM, are presented to a TLS server that requests a client certificate.
 	ClientCertificate, ClientKey []byte
-	// Identity is a private key for ssh, in OpenSSH or PEM format. Passphrase decrypts it if it is encrypted.
+	// Identity is a private key for ssh, in OpenSSH or PEM format. Passphrase decrypts the key if it is encrypted.
 	Identity   []byte
 	Passphrase string
-	// KnownHosts is the path of a known_hosts file with the keys of ssh servers. Without it, no ssh server is trusted.
+	// KnownHosts is the path of a known_hosts file with the keys of ssh servers. Without this file, ssh servers are not
+	// trusted.
 	KnownHosts string
 	// ProxyUsername and ProxyPassword are the credentials for the proxy.
 	ProxyUsername, ProxyPassword string
@@ -70,7 +72,7 @@ func (a Auth) Given() bool {
 	return a.Username != "" || a.Password != "" || a.BearerToken != "" || a.GitHubApp.given()
 }
 
-// secrets returns the credentials that text from a server must not show.
+// secrets returns the credentials that must be hidden in text from a server.
 func (a Auth) secrets() []string {
 	secrets := []string{a.Password, a.BearerToken, a.Passphrase}
 	if a.ProxyPassword != "" {
@@ -90,7 +92,7 @@ func (a Auth) method() transport.AuthMethod {
 	}
 }
 
-// orGit returns the given user, or the user that most git hosts require.
+// orGit returns the given user, or "git", the user that most git hosts require.
 func orGit(user string) string {
 	if user == "" {
 		return "git"
@@ -98,8 +100,8 @@ func orGit(user string) string {
 	return user
 }
 
-// Check returns all problems of the credentials and the proxy, on their own and for the URL, without contacting the
-// server. The URL is empty for a local repository.
+// Check returns an error that lists all problems with the credentials and the proxy, including problems with their use
+// for the URL. It does not contact the server. The URL is empty for a local repository.
 func (r Repository) Check() error {
 	problems := append(r.Auth.problems(), r.proxyProblems()...)
 	if r.URL != "" {
@@ -127,7 +129,7 @@ func (r Repository) address() (*url.URL, error) {
 	return address, nil
 }
 
-// problems returns the problems of the credentials on their own.
+// problems returns the problems with the credentials that do not depend on the server.
 func (a Auth) problems() []string {
 	var problems []string
 	found := func(bad bool, problem string) {
@@ -153,7 +155,7 @@ func (a Auth) problems() []string {
 	return append(problems, a.keyProblems()...)
 }
 
-// keyProblems returns the problems of keys and certificates. It never repeats their content.
+// keyProblems returns the problems with keys and certificates. It never repeats their content.
 func (a Auth) keyProblems() []string {
 	var problems []string
 	if len(a.CABundle) > 0 && !x509.NewCertPool().AppendCertsFromPEM(a.CABundle) {
@@ -182,7 +184,7 @@ func (a Auth) keyProblems() []string {
 	return problems
 }
 
-// problemsFor returns the problems of valid credentials that do not fit the server.
+// problemsFor returns the reasons why valid credentials cannot be used for the server.
 func (a Auth) problemsFor(address *url.URL, proxy string) []string {
 	var problems []string
 	switch {
@@ -217,7 +219,7 @@ func (a Auth) problemsFor(address *url.URL, proxy string) []string {
 	return problems
 }
 
-// isLoopback reports whether data sent to that host stays on this machine.
+// isLoopback reports whether data sent to host stays on this machine.
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -226,7 +228,7 @@ func isLoopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// proxyProblems never repeats a URL that may contain a password.
+// proxyProblems returns the problems with the proxy. It never repeats a URL that may contain a password.
 func (r Repository) proxyProblems() []string {
 	if r.Proxy == "" {
 		return nil

@@ -12,9 +12,9 @@ import (
 	"quorate.dev/quorate/gitsource/history"
 )
 
-// Descends reports whether the commit newer descends from the commit older, or is that commit. It requests more and
-// more history until the answer is known, and only commits if the server supports that. If the ancestry cannot be
-// determined within the limits, it returns an error.
+// Descends reports whether the commit newer descends from the commit older, or is that commit. It requests increasingly
+// more history until the answer is known. If the server supports filters, it requests only commits. If the ancestry
+// cannot be determined within the limits, it returns an error.
 func (s *Session) Descends(ctx context.Context, newer, older plumbing.Hash) (bool, error) {
 	if newer == older {
 		return true, nil
@@ -30,7 +30,7 @@ func (s *Session) Descends(ctx context.Context, newer, older plumbing.Hash) (boo
 			break
 		}
 	}
-	// Git responds with this to a request for an unreachable commit, if it otherwise serves commits by hash.
+	// This is git's response to a request for an unreachable commit if the server otherwise serves commits by hash.
 	if strings.Contains(err.Error(), "not our ref "+newer.String()) {
 		err = fmt.Errorf("%w: %w", history.ErrGone, err)
 	}

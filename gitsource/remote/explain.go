@@ -50,7 +50,7 @@ func (s *Session) explain(ctx context.Context, err error) error {
 			return fmt.Errorf("%s %s", at, printable.Hide(text, secrets...))
 		}
 	}
-	// The message already contains the URL; the cause is enough.
+	// The message already contains the URL, so only the cause is needed.
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err
 	}
@@ -170,13 +170,13 @@ func explainNetwork(err error) string {
 	return ""
 }
 
-// reworded is an error with another text.
+// reworded is an error whose text has been replaced.
 type reworded struct {
 	error
 	text string
 }
 
-// Error returns the other text.
+// Error returns the replacement text.
 func (r reworded) Error() string { return r.text }
 
 // Unwrap returns the underlying error.
@@ -187,7 +187,7 @@ func hide(err error, secrets ...string) error {
 	return reworded{err, printable.Hide(err.Error(), secrets...)}
 }
 
-// safeError makes text from a server safe to print, without secrets that it repeats.
+// safeError makes an error with text from a server safe to print. It hides secrets that the text repeats.
 func safeError(err error, secrets ...string) error {
 	const most = 500
 	err = hide(err, secrets...)

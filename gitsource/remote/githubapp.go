@@ -28,7 +28,7 @@ type GitHubApp struct {
 	InstallationID string
 	// PrivateKey is the app's RSA private key in PEM.
 	PrivateKey []byte
-	// BaseURL is the URL of the API. The default is GitHub's own. For a GitHub Enterprise Server, it is
+	// BaseURL is the URL of the API. The default is the API of github.com. For a GitHub Enterprise Server, set
 	// https://HOST/api/v3.
 	BaseURL string
 }
@@ -38,7 +38,7 @@ const (
 	// claimHolds is the lifetime of the app's claim. GitHub accepts up to ten minutes. clocksDiffer is the tolerated
 	// clock difference.
 	claimHolds, clocksDiffer = 8 * time.Minute, time.Minute
-	// maxTokenBytes is the maximum size of GitHub's response, which usually has a few KiB.
+	// maxTokenBytes is the maximum size of GitHub's response, which usually is a few KiB.
 	maxTokenBytes = 1 << 20
 )
 
@@ -50,7 +50,7 @@ var (
 	isToken      = regexp.MustCompile(`^[\x21-\x7e]{1,1000}$`)
 )
 
-// String names the app without its key.
+// String describes the app without its key.
 func (g GitHubApp) String() string { return "GitHub App" }
 
 // GoString prevents %#v from printing the key.
@@ -106,8 +106,8 @@ func (g GitHubApp) baseIsSafe() bool {
 	return isPlain && staysSecret && printable.Is(u.Path)
 }
 
-// repositoryOf returns GitHub's name for the repository at the address, or "". Its owner is the owner of the
-// installation.
+// repositoryOf returns GitHub's name for the repository at the address, or "". The name does not include the owner, who
+// is the owner of the installation.
 func repositoryOf(address *url.URL) string {
 	name := strings.TrimSuffix(path.Base(address.Path), ".git")
 	if !isRepository.MatchString(name) {
@@ -116,8 +116,8 @@ func repositoryOf(address *url.URL) string {
 	return name
 }
 
-// request returns the request for a token that can only read that repository, even if the installation may access
-// others.
+// request returns the request for a token that can only read the given repository, even if the installation can access
+// other repositories.
 func (g GitHubApp) request(ctx context.Context, repository string, now time.Time) (*http.Request, error) {
 	claim, err := g.claim(now)
 	if err != nil {
@@ -140,7 +140,7 @@ func (g GitHubApp) request(ctx context.Context, repository string, now time.Time
 	return request, nil
 }
 
-// token obtains a token for that repository.
+// token obtains a token for the given repository.
 func (g GitHubApp) token(ctx context.Context, client *http.Client, repository string, now time.Time) (string, error) {
 	request, err := g.request(ctx, repository, now)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// httpClient sends requests to one server. It shares nothing with the rest of the process except the proxy settings of
-// the environment.
+// httpClient sends requests to one server. It does not share anything with the rest of the process except the proxy
+// settings in the environment.
 type httpClient struct {
 	address *url.URL
 	// own connects to the repository's server, with the client certificate. others connects to redirect targets and to
@@ -26,7 +26,7 @@ type httpClient struct {
 	own, others *http.Transport
 	// redirected is the server to which the repository's server redirected, as a URL without a path.
 	redirected string
-	// sent holds the secrets that are known before the first request, and the secrets of every request.
+	// sent holds the secrets that are known before the first request, and the secrets sent with every request.
 	sent   []string
 	limits Limits
 }
@@ -117,8 +117,8 @@ func (c *httpClient) close() {
 	c.others.CloseIdleConnections()
 }
 
-// follow records the target of a redirect. go-git decides which redirects to follow: to another server only for the
-// first request and without credentials, and never from https to http.
+// follow records the target of a redirect. go-git follows a redirect to another server only for the first request and
+// without credentials, and never follows a redirect from https to http.
 func (c *httpClient) follow(request *http.Request, _ []*http.Request) error {
 	if to := origin(request.URL); to != origin(c.address) {
 		c.redirected = to
@@ -126,7 +126,7 @@ func (c *httpClient) follow(request *http.Request, _ []*http.Request) error {
 	return nil
 }
 
-// origin returns a server as a URL without a path.
+// origin returns the URL of a server, without a path.
 func origin(u *url.URL) string {
 	port := u.Port()
 	if u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" {
@@ -141,7 +141,7 @@ func origin(u *url.URL) string {
 	return u.Scheme + "://" + host
 }
 
-// proxyAnswered prevents the words of a proxy that refuses to connect from being repeated.
+// proxyAnswered returns an error if a proxy refuses to connect. The error does not repeat the proxy's words.
 func proxyAnswered(_ context.Context, proxy *url.URL, _ *http.Request, response *http.Response) error {
 	return proxyStatus(proxy, response.StatusCode)
 }

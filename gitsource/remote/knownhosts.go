@@ -26,7 +26,7 @@ func readKnownHosts(path string) (knownHosts, error) {
 	return knownHosts{path, db}, nil
 }
 
-// Signature algorithms of hosts, in order of preference. SHA-1 and DSA are excluded.
+// Signature algorithms of host keys, in order of preference. SHA-1 and DSA are excluded.
 var (
 	plainAlgorithms = []string{
 		ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSASHA512,
@@ -38,10 +38,10 @@ var (
 	}
 )
 
-// algorithms returns the algorithms to request, so that a host presents the key that is known for it. These are the
-// algorithms of its known keys, and all certificate algorithms if an authority is known for the host, because the
-// authority's own key type says nothing about the certified key. For an unknown host, any key is requested, to show its
-// fingerprint.
+// algorithms returns the algorithms to request from a host, so that the host presents a known key. These are the
+// algorithms of its known keys. If an authority is known for the host, they include all certificate algorithms, because
+// the type of the authority's key does not determine the type of the certified key. For an unknown host, all plain
+// algorithms are requested, so that an error can show the key's fingerprint.
 func (k knownHosts) algorithms(host string) []string {
 	var wanted []string
 	for _, key := range k.db.HostKeys(host) {
@@ -66,7 +66,7 @@ func rank(algorithm string) int {
 	return slices.Index(append(slices.Clone(certificateAlgorithms), plainAlgorithms...), algorithm)
 }
 
-// check rejects unknown hosts with instructions for the user.
+// check returns an error with instructions for the user if the host is not trusted.
 func (k knownHosts) check(host string, at net.Addr, key ssh.PublicKey) error {
 	err := k.db.HostKeyCallback()(host, at, key)
 	if err == nil {

@@ -6,13 +6,13 @@ import (
 	"quorate.dev/quorate/gitsource/pack"
 )
 
-// Limits limit what a server may send. A zero field means its value in DefaultLimits.
+// Limits limit what a server may send. Zero fields default to DefaultLimits.
 type Limits struct {
-	// RefsBytes limits the list of branches and tags, which a server sends first. In memory, it takes several times
-	// that size.
+	// RefsBytes limits the list of branches and tags, which a server sends first. In memory, the list takes several
+	// times that size.
 	RefsBytes int64
-	// PackBytes limits what a server sends for one revision, compressed as it crosses the network. All but small packs
-	// are kept in a temporary file.
+	// PackBytes limits the compressed size of the pack that a server sends for one revision. Packs are kept in a
+	// temporary file unless they are small.
 	PackBytes int64
 	Pack      pack.Limits
 }

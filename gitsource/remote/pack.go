@@ -25,9 +25,9 @@ func (s *Session) Fetch(ctx context.Context, hash plumbing.Hash) (*pack.Store, e
 	return store, err
 }
 
-// request returns a request for one commit, with depth commits of its history, or all of it if depth is zero. If the
-// server does not serve the commit by hash, the request names all branches and tags with their history: the commit is
-// among them or unavailable.
+// request returns a request for one commit, with depth commits of its history, or with all of its history if depth is
+// zero. If the server does not serve the commit by hash, the request names all branches and tags with their history. If
+// they do not include the commit, it is unavailable.
 func (s *Session) request(want plumbing.Hash, depth int) *packp.UploadPackRequest {
 	request := packp.NewUploadPackRequestFromCapabilities(s.advertised.Capabilities)
 	if s.advertised.Capabilities.Supports(capability.NoProgress) {
@@ -50,7 +50,7 @@ func (s *Session) request(want plumbing.Hash, depth int) *packp.UploadPackReques
 	return request
 }
 
-// givenOut returns the hash to request in order to get want: want itself, or the hash of a tag of it.
+// givenOut returns the hash to request in order to get want: want itself, or the hash of a tag that names it.
 func (s *Session) givenOut(want plumbing.Hash) (plumbing.Hash, bool) {
 	if s.advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) ||
 		s.advertised.Head != nil && *s.advertised.Head == want {
@@ -71,7 +71,7 @@ func (s *Session) givenOut(want plumbing.Hash) (plumbing.Hash, bool) {
 	return tag, ok
 }
 
-// filter leaves out objects if the server supports filters.
+// filter makes the request leave out objects if the server supports filters.
 func (s *Session) filter(request *packp.UploadPackRequest, filter packp.Filter) {
 	if s.advertised.Capabilities.Supports(capability.Filter) {
 		_ = request.Capabilities.Set(capability.Filter)
@@ -79,8 +79,8 @@ func (s *Session) filter(request *packp.UploadPackRequest, filter packp.Filter) 
 	}
 }
 
-// fetchPack returns the requested objects, and the commits whose parents are left out. It ends when ctx ends,
-// regardless of the server.
+// fetchPack returns the requested objects, and the commits whose parents are left out. It returns when ctx ends, even
+// if the server does not respond.
 func (s *Session) fetchPack(
 	ctx context.Context, request *packp.UploadPackRequest,
 ) (*pack.Store, []plumbing.Hash, error) {
@@ -110,7 +110,7 @@ func (s *Session) fetchPack(
 	return store, response.Shallows, nil
 }
 
-// renew reconnects before every request but the first: a server answers one request per connection.
+// renew reconnects before every request except the first, because a server answers one request per connection.
 func (s *Session) renew(ctx context.Context) error {
 	if !s.used {
 		s.used = true
@@ -138,7 +138,7 @@ func refsTooLarge(bound int64) error {
 		pack.Size(bound))}
 }
 
-// bounded returns the error exceeded after left bytes.
+// bounded is a reader that returns the error exceeded once left bytes have been read.
 type bounded struct {
 	io.Reader
 	left     int64
@@ -158,7 +158,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkReferences limits the reference list, for every transport.
+// checkReferences returns an error if the reference list is too large, regardless of the transport.
 func checkReferences(advertised *packp.AdvRefs, bound int64) error {
 	const perLine = 4 + 40 + 1 + 1 // length, hash, space and line feed
 	left := bound

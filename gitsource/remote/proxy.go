@@ -73,7 +73,7 @@ func (r Repository) dialHTTP(ctx context.Context, u *url.URL, host string) (net.
 // maxHeaderBytes is the maximum size of the header of a proxy's response.
 const maxHeaderBytes = 64 << 10
 
-// oneByte returns one byte per read, so that no reader buffers more.
+// oneByte returns one byte per read, so that a buffering reader does not read more than it needs.
 type oneByte struct{ io.Reader }
 
 // Read implements io.Reader.

@@ -26,7 +26,7 @@ type Repository struct {
 	// proxy for HTTP(S).
 	Proxy  string
 	Limits Limits
-	// TempDir is the directory for large packs while they are read. The default is the directory for temporary files.
+	// TempDir is the directory for large packs while they are read. The default is os.TempDir.
 	TempDir string
 }
 
@@ -40,7 +40,7 @@ type Session struct {
 	elsewhere func() string
 	// secrets returns the credentials that the server or a proxy may repeat.
 	secrets func() []string
-	// used is set once the connection has served its one request.
+	// used is set once the connection has served its only request.
 	used bool
 }
 

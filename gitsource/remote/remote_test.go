@@ -59,7 +59,7 @@ func wantError(t *testing.T, r remote.Repository, want string) {
 	}
 }
 
-// guarded serves the repository over TLS to clients with the right credentials.
+// guarded serves the repository over TLS, only to clients with the right credentials.
 func guarded(t *testing.T, r *gittest.Repository, allowed func(*http.Request) bool) (location string, ca []byte) {
 	t.Helper()
 	git := r.Handler()
@@ -153,7 +153,7 @@ func TestRedirectDropsCredentials(t *testing.T) {
 	}
 }
 
-// TestInvalidServerResponsesAreReported checks the errors for servers that are not git servers, or that are hostile.
+// TestInvalidServerResponsesAreReported checks the errors for servers that are hostile or are not git servers.
 func TestInvalidServerResponsesAreReported(t *testing.T) {
 	advertisement := "001e# service=git-upload-pack\n0000"
 	ref := fmt.Sprintf("%s HEAD\x00ofs-delta shallow side-band-64k symref=HEAD:refs/heads/main\n", strings.Repeat("a", 40))
@@ -213,7 +213,7 @@ func packed(advertisement, answer string) http.HandlerFunc {
 	}
 }
 
-// TestSilentServerTimesOut checks that fetching waits for a server that stops responding only until the deadline.
+// TestSilentServerTimesOut checks that fetching from a server that stops responding ends at the deadline.
 func TestSilentServerTimesOut(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer server.Close()
@@ -234,7 +234,7 @@ func TestFetchIsShallow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer session.Close()
-	for name, want := range map[string]int{"main": 3, "tagged": 5} { // a commit, its tree and its file; and its tags
+	for name, want := range map[string]int{"main": 3, "tagged": 5} { // the commit, its tree and its file, and any tags
 		store, err := session.Fetch(t.Context(), plumbing.NewHash(commits[name]))
 		if err != nil {
 			t.Fatal(err)

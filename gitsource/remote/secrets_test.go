@@ -24,7 +24,7 @@ const (
 	token       = "SECRET-token/and\"more+xyz"
 )
 
-// echoes are responses that repeat the request's credentials, in the ways in which errors quote a response.
+// echoes holds responses that repeat the request's credentials in the parts that errors quote.
 var echoes = map[string]func(credentials string) string{
 	"status line":          func(c string) string { return "HTTP/1.1 " + c + "\r\n\r\n" },
 	"status code":          func(c string) string { return "HTTP/1.1 4xx " + c + "\r\n\r\n" },
@@ -85,12 +85,12 @@ func answerAll(connection net.Conn, answer func(*http.Request) string) {
 	}
 }
 
-// echo returns the responses that repeat a header.
+// echo returns a function whose responses repeat a request header.
 func echo(answer func(string) string, header string) func(*http.Request) string {
 	return func(request *http.Request) string { return answer(request.Header.Get(header)) }
 }
 
-// wantHidden requires that fetching fails, and that the error contains no secret, not even half of one.
+// wantHidden requires that fetching fails, and that the error does not contain a secret or half of a secret.
 func wantHidden(t *testing.T, r remote.Repository, secrets ...string) error {
 	t.Helper()
 	err := fetch(t.Context(), r)
@@ -112,8 +112,8 @@ func basic(user, password string) string {
 	return base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
 }
 
-// TestEchoedCredentialsAreHidden checks that errors that quote servers which repeat the credentials do not contain
-// them.
+// TestEchoedCredentialsAreHidden checks that errors that quote a server's response do not contain credentials that the
+// response repeats.
 func TestEchoedCredentialsAreHidden(t *testing.T) {
 	for name, answer := range echoes {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +129,8 @@ func TestEchoedCredentialsAreHidden(t *testing.T) {
 	}
 }
 
-// TestRedactedErrorsKeepTextAndType checks that the rest of an error is shown, and that its type is kept.
+// TestRedactedErrorsKeepTextAndType checks that hiding credentials keeps the rest of an error's text and the error's
+// type.
 func TestRedactedErrorsKeepTextAndType(t *testing.T) {
 	at := "http://" + serveEcho(t, echo(echoes["ERR"], "Authorization")) + "/x.git"
 	for _, auth := range []remote.Auth{{BearerToken: token}, {BearerToken: "den"}} {
@@ -141,8 +142,8 @@ func TestRedactedErrorsKeepTextAndType(t *testing.T) {
 	}
 }
 
-// TestCredentialsEchoedForPackAreHidden checks the same if the credentials are repeated in response to the request for
-// objects.
+// TestCredentialsEchoedForPackAreHidden checks that credentials are hidden if they are repeated in the response to the
+// request for objects.
 func TestCredentialsEchoedForPackAreHidden(t *testing.T) {
 	hash := strings.Repeat("a", 40)
 	refs := pkt(hash + " HEAD\x00ofs-delta shallow side-band-64k symref=HEAD:refs/heads/main\n")
@@ -164,7 +165,7 @@ func TestCredentialsEchoedForPackAreHidden(t *testing.T) {
 	}
 }
 
-// TestEchoedProxyCredentialsAreHidden checks the same for proxies that repeat their credentials.
+// TestEchoedProxyCredentialsAreHidden checks that the credentials for a proxy are hidden if the proxy repeats them.
 func TestEchoedProxyCredentialsAreHidden(t *testing.T) {
 	keys := gittest.SSHKeys(t)
 	ssh := gittest.SSHAuth(t, keys, "person", "git.example.com "+string(gittest.MustRead(t, keys+"/host.pub")))
@@ -182,10 +183,10 @@ func TestEchoedProxyCredentialsAreHidden(t *testing.T) {
 	}
 }
 
-// TestEchoedEnvironmentProxyIsHidden checks the same for the credentials of a proxy in the environment, which are part
-// of its URL.
+// TestEchoedEnvironmentProxyIsHidden checks that the credentials for a proxy in the environment, which are part of its
+// URL, are hidden.
 func TestEchoedEnvironmentProxyIsHidden(t *testing.T) {
-	if os.Getenv("QUORATE_TEST_ENV_PROXY") != "" { // a process reads these variables once
+	if os.Getenv("QUORATE_TEST_ENV_PROXY") != "" { // a process reads these variables only once
 		wantHidden(t, remote.Repository{URL: "https://git.example.com/x.git"}, "PROXYs3cret", basic("x", "PROXYs3cret"))
 		return
 	}
@@ -197,8 +198,8 @@ func TestEchoedEnvironmentProxyIsHidden(t *testing.T) {
 	}
 }
 
-// TestEchoedGitHubAppIsHidden checks the same if GitHub's API repeats the app's claim, or the git server repeats the
-// token that the API has issued.
+// TestEchoedGitHubAppIsHidden checks that the app's claim is hidden if GitHub's API repeats it, and that the API's
+// token is hidden if the git server repeats it.
 func TestEchoedGitHubAppIsHidden(t *testing.T) {
 	hub := gittest.NewGitHub(t)
 	for name, answer := range echoes {

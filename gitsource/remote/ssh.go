@@ -16,21 +16,21 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// sshSession runs git-upload-pack over its own connection. Unlike go-git's session, it reads neither ~/.ssh nor an
-// agent, ends with the context, and limits what it reads.
+// sshSession runs git-upload-pack over its own connection. Unlike go-git's session, it does not use ~/.ssh or an agent,
+// ends with the context, and limits what it reads.
 type sshSession struct {
 	connection net.Conn
 	client     *ssh.Client
 	command    string
-	// asked is a command that has sent its references and waits for a request.
+	// asked is a command that has sent its references and is waiting for a request.
 	asked  *sshCommand
 	limits Limits
 }
 
-// sshPort is the default port.
+// sshPort is the default port for ssh.
 const sshPort = "22"
 
-// openSSH connects and authenticates the server and the client.
+// openSSH connects to the server, verifies its host key, and authenticates the client.
 func openSSH(ctx context.Context, r Repository, address *url.URL) (*sshSession, error) {
 	host := net.JoinHostPort(strings.ToLower(address.Hostname()), orDefault(address.Port(), sshPort))
 	config, seen, err := r.Auth.sshConfig(address, host)
@@ -62,7 +62,7 @@ func orDefault(s, otherwise string) string {
 	return s
 }
 
-// closeAtEnd closes c when the context ends, so that pending reads and writes return. callOff cancels that.
+// closeAtEnd closes c when the context ends, so that pending reads and writes return. callOff prevents that.
 func closeAtEnd(ctx context.Context, c io.Closer) (callOff func()) {
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	return func() { stop() }
@@ -90,7 +90,7 @@ func (a Auth) signer() (ssh.Signer, error) {
 type handshake struct {
 	host, user string
 	known      knownHosts
-	// refused is why the host is not trusted. trusted is set if it is.
+	// refused is the reason why the host is not trusted. trusted is set if the host is trusted.
 	refused error
 	trusted bool
 }
@@ -169,7 +169,7 @@ func (s *sshSession) AdvertisedReferencesContext(ctx context.Context) (*packp.Ad
 	return references, nil
 }
 
-// UploadPack requests objects. The command that has sent its references serves one request; further requests start
+// UploadPack requests objects. The command that has sent its references serves one request. Each further request starts
 // another command.
 func (s *sshSession) UploadPack(
 	ctx context.Context, request *packp.UploadPackRequest,
@@ -201,8 +201,8 @@ func (s *sshSession) UploadPack(
 	return response, nil
 }
 
-// Close closes the connection. If a command is still waiting for a request, Close reports to it that no request will
-// follow, but does not wait for the command.
+// Close closes the connection. If a command is still waiting for a request, Close tells the command that no request
+// will follow, but does not wait for it to end.
 func (s *sshSession) Close() error {
 	if s.asked != nil {
 		timer := time.AfterFunc(time.Second, func() { s.connection.Close() })

@@ -64,8 +64,8 @@ func TestSSHKeysAndKnownHosts(t *testing.T) {
 	})
 }
 
-// TestSSHThroughProxies covers user@host:path, which has no port and a path relative to the login directory, and
-// proxies.
+// TestSSHThroughProxies covers proxies, and addresses of the form user@host:path. Such addresses do not have a port,
+// and the path is relative to the login directory.
 func TestSSHThroughProxies(t *testing.T) {
 	keys := gittest.SSHKeys(t)
 	r := gittest.NewRepository(t)
@@ -113,14 +113,15 @@ func TestSSHSessionIsReused(t *testing.T) {
 	}
 }
 
-// TestSilentSSHServerIsAbandoned checks that fetching waits for a host that stops responding at any point only until
-// the context ends.
+// TestSilentSSHServerIsAbandoned checks that fetching from a host that stops responding at any point ends when the
+// context ends.
 func TestSilentSSHServerIsAbandoned(t *testing.T) {
 	keys := gittest.SSHKeys(t)
 	r := gittest.NewRepository(t)
 	r.Declare("a")
 	server := r.ServeSSH(keys, gittest.HostKeys(keys, "host")...)
-	// The number of bytes from the host that pass: its greeting, the key exchange, or everything but the references.
+	// passes is the number of bytes from the host that are passed on. The connection stalls at the greeting, during the
+	// key exchange, or before the references.
 	for _, passes := range []int{0, 10, 1500, 2400} {
 		silent := gittest.Listen(t)
 		fell := make(chan struct{})

@@ -65,7 +65,7 @@ func (c *sshCommand) send(request *packp.UploadPackRequest) error {
 	return c.in.Close()
 }
 
-// explain explains why a command sent no references. It does not repeat the command's output.
+// explain explains why a command did not send references. It does not repeat the command's output.
 func (c *sshCommand) explain(err error) error {
 	if said, ok := errors.AsType[*pktline.ErrorLine](err); ok {
 		_, _ = c.words.Write([]byte(said.Text))
@@ -87,7 +87,8 @@ func (c *sshCommand) explain(err error) error {
 	return err
 }
 
-// sayNotFound recognizes the messages of git and git hosts for a repository that does not exist or is not visible.
+// sayNotFound reports whether the command's output is a message of git or a git host for a repository that does not
+// exist or is not visible.
 func (c *sshCommand) sayNotFound() bool {
 	text := strings.ToLower(c.words.String())
 	for _, phrase := range []string{
@@ -101,7 +102,7 @@ func (c *sshCommand) sayNotFound() bool {
 	return false
 }
 
-// sshAnswer is the response to a request. Closing it stops watching the context.
+// sshAnswer is the response to a request. Close stops watching the context.
 type sshAnswer struct {
 	io.Reader
 	command *sshCommand

@@ -28,8 +28,8 @@ func TestClientCertificateIsPresented(t *testing.T) {
 	wantFetched(t, remote.Repository{URL: server.URL + "/.git", Auth: auth})
 }
 
-// TestRedirectDropsClientCertificate checks that the certificate is presented only to the repository's server, even if
-// another server asks for it.
+// TestRedirectDropsClientCertificate checks that the client certificate is presented only to the repository's server,
+// even if another server requests it.
 func TestRedirectDropsClientCertificate(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
@@ -63,8 +63,7 @@ func TestOldTLSIsRefused(t *testing.T) {
 	}
 }
 
-// TestPlainHTTPCredentialsOnlyToLocalhost checks that credentials are sent without encryption only to the machine
-// itself.
+// TestPlainHTTPCredentialsOnlyToLocalhost checks that credentials are sent without encryption only to this machine.
 func TestPlainHTTPCredentialsOnlyToLocalhost(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")
@@ -134,9 +133,10 @@ func TestSourceProxyIsUsed(t *testing.T) {
 	wantFetched(t, o)
 }
 
-// TestCAOnly checks that the system's authorities are trusted in addition to the given ones, unless CAOnly is set.
+// TestCAOnly checks that the system's authorities are trusted in addition to the given authorities, unless CAOnly is
+// set.
 func TestCAOnly(t *testing.T) {
-	if location := os.Getenv("QUORATE_TEST_CA_ONLY"); location != "" { // a process loads the system's authorities once
+	if location := os.Getenv("QUORATE_TEST_CA_ONLY"); location != "" { // each process loads the authorities only once
 		for _, bundle := range []string{"other", "own"} {
 			for _, only := range []bool{false, true} {
 				err := fetch(t.Context(), remote.Repository{URL: location, Auth: remote.Auth{CAOnly: only, CABundle: gittest.MustRead(t, bundle)}})

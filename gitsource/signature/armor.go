@@ -27,7 +27,7 @@ var (
 
 func begin(kind string) string { return "-----BEGIN " + kind + "-----" }
 
-// isBegin reports whether a signature starts here, by the lines that git searches for in a tag.
+// isBegin reports whether text starts with one of the lines that, for git, begin a signature in a tag.
 func isBegin(text []byte) bool {
 	for _, kind := range []string{string(formatPGP), "PGP MESSAGE", string(formatX509), string(formatSSH)} {
 		if bytes.HasPrefix(text, []byte(begin(kind))) {
@@ -38,7 +38,7 @@ func isBegin(text []byte) bool {
 }
 
 // formatOf returns the format of a single armored signature, which must be the whole text. Armor parsers skip
-// surrounding text, so it is rejected here. Empty lines may follow; GitHub writes one.
+// surrounding text, so it is rejected here. Empty lines may follow, because GitHub adds an empty line.
 func formatOf(text []byte) (format, error) {
 	lines := strings.Split(strings.TrimRight(string(text), " \n"), "\n")
 	found := format("")
@@ -65,6 +65,6 @@ func formatOf(text []byte) (format, error) {
 	return found, nil
 }
 
-// isChecksum reports whether line is the checksum before the end of a PGP armor: = and four characters. A parser reads
-// nothing after it.
+// isChecksum reports whether line is the checksum before the end of a PGP armor: = and four characters. A parser
+// ignores everything after the checksum.
 func isChecksum(line string) bool { return len(line) == 5 && line[0] == '=' }

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// makeCases creates every case that the real tools can create. Cases that they refuse to create are in hostile_test.go.
+// makeCases creates every case that the real tools can create. Cases that these tools refuse to create are in
+// hostile_test.go.
 func (w *workshop) makeCases() {
 	w.makeKeys()
 	unsigned := w.commit("")
@@ -108,8 +109,8 @@ func (w *workshop) badCommits(unsigned []byte) {
 	w.certificate()
 }
 
-// revoked signs with subkeys and then revokes one primary key and one subkey. The reason is "superseded", because
-// signatures of a compromised key were never valid.
+// revoked signs with subkeys and then revokes one primary key and one subkey. The reason is "superseded", because all
+// signatures of a compromised key are invalid, including earlier signatures.
 func (w *workshop) revoked() {
 	const revokedAt, superseded = "20260501T000000", "2\n\ny\n"
 	primary, subkey := w.commit("revoked"), w.commit("subrevoked")
@@ -140,7 +141,7 @@ func (w *workshop) sshSign(namespace string, content []byte) string {
 	return w.read(file + ".sig")
 }
 
-// certificate signs with the certificate of a key.
+// certificate creates a case in which the commit is signed with an SSH certificate.
 func (w *workshop) certificate() {
 	w.sshKey("certified", "-t", "ed25519")
 	w.run("", "ssh-keygen", "-q", "-s", w.private("ed25519"), "-I", "x", "-n", address("certified"), "-V", "20260101:20300101", w.private("certified")+".pub")

@@ -22,9 +22,9 @@ func verifyCase(keys Keys, name string, object []byte, now time.Time) (Signer, e
 	return keys.Commit(object, now)
 }
 
-// meaning returns everything that matters in a signed object: what was signed, and the signature without its armor and
-// without the unsigned parts of a PGP signature, which must be ignored. Two objects with the same meaning have the same
-// signature.
+// meaning returns everything that matters in a signed object: the signed content, and the signature without its armor
+// and without the unsigned parts of a PGP signature, which must be ignored. Two objects with the same meaning have the
+// same signature.
 func meaning(t testing.TB, name string, object []byte) string {
 	t.Helper()
 	parsed, err := parseCommit(object)
@@ -52,8 +52,8 @@ func meaning(t testing.TB, name string, object []byte) string {
 	return said
 }
 
-// TestEveryBit checks that verification fails if any bit of a signed object is flipped, except for armor bytes without
-// meaning.
+// TestEveryBit checks that verification fails if any bit of a signed object is flipped, except for bits of the armor
+// that have no effect.
 func TestEveryBit(t *testing.T) {
 	for _, name := range signedCases {
 		t.Run(name, func(t *testing.T) {
@@ -85,8 +85,8 @@ func TestEveryBit(t *testing.T) {
 	}
 }
 
-// FuzzVerify checks, for any object, that nothing panics, that only signed content verifies, and that an object that is
-// not ambiguous is read the same way by the library that reads its files.
+// FuzzVerify checks, for any object, that nothing panics, that only signed content verifies, and that go-git, which
+// reads the files, reads an unambiguous object in the same way.
 func FuzzVerify(f *testing.F) {
 	for _, archive := range readCases(f) {
 		f.Add([]byte(fileIn(archive, "object")))
@@ -109,7 +109,7 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// checkReadAlike compares with go-git: the object's tree must be the one that go-git reads.
+// checkReadAlike checks that go-git reads the same tree from a commit, and the same name and target from a tag.
 func checkReadAlike(t *testing.T, raw []byte) {
 	t.Helper()
 	stored := &plumbing.MemoryObject{}

@@ -22,9 +22,9 @@ var (
 const archivesDir = "../../testdata/signature"
 
 // TestGolden verifies each archive in testdata/signature except keys.txtar. An archive holds an object as git stores
-// it; its last file, "want", is the expected result. Its comment describes the case; lines "keys: FILES", "now: TIME"
-// and "tag: NAME" specify what it is verified with. The objects were created by TestRealToolsMatchGolden with the
-// flags -remake -rewrite.
+// it. The last file, "want", contains the expected result. The comment of the archive describes the case. Its lines
+// "keys: FILES", "now: TIME" and "tag: NAME" specify how the object is verified. The objects were created by
+// TestRealToolsMatchGolden with the flags -remake and -rewrite.
 func TestGolden(t *testing.T) {
 	keys := readArchive(t, filepath.Join(archivesDir, "keys.txtar"))
 	for name, archive := range readCases(t) {
@@ -70,8 +70,8 @@ func TestRealToolsMatchGolden(t *testing.T) {
 	}
 }
 
-// compareWithGit compares with git only what depends on the bytes. Who may sign, and until when, is configured
-// differently in git.
+// compareWithGit checks only whether git agrees on results that depend on the bytes. Trusted signers and the validity
+// periods of keys are configured differently in git.
 func (w *workshop) compareWithGit(name string, archive *txtar.Archive, got string) {
 	w.t.Helper()
 	kind, _, _ := strings.Cut(name, "_")
@@ -84,7 +84,7 @@ func (w *workshop) compareWithGit(name string, archive *txtar.Archive, got strin
 	}
 }
 
-// named replaces the fingerprints of keys with the names of their files, because recreated keys have other
+// named replaces the fingerprints of keys with the names of their files, because recreated keys have different
 // fingerprints.
 func named(t *testing.T, keys *txtar.Archive, text string) string {
 	t.Helper()
@@ -99,7 +99,7 @@ func named(t *testing.T, keys *txtar.Archive, text string) string {
 func fingerprintsIn(t *testing.T, file txtar.File) (all []string) {
 	t.Helper()
 	if slices.Contains([]string{"weak.asc", "encrypting.asc", "rsaweak.sshpub"}, file.Name) || filepath.Ext(file.Name) == ".allowed_signers" {
-		return nil // these are rejected, or list a key again
+		return nil // these files are rejected, or list a key again
 	}
 	var keys Keys
 	if err := keys.parse(file.Name, file.Data); err != nil {
@@ -145,7 +145,7 @@ func settings(t *testing.T, keys, archive *txtar.Archive) (trusted Keys, now tim
 	return trusted, now, tag
 }
 
-// keysIn reads some of the keys of an archive.
+// keysIn reads the named key files in an archive.
 func keysIn(t testing.TB, archive *txtar.Archive, names ...string) (keys Keys) {
 	t.Helper()
 	for _, name := range names {

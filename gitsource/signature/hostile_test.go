@@ -39,7 +39,8 @@ func replacing(old, with string) func(string) string {
 
 const x509 = "-----BEGIN SIGNED MESSAGE-----\n MIIBAA==\n -----END SIGNED MESSAGE-----"
 
-// TestTamperedCommitsAreRefused checks commits that git does not create: each is a signed commit with one change.
+// TestTamperedCommitsAreRefused checks that commits that git does not create are rejected. Each is a signed commit with
+// one change.
 func TestTamperedCommitsAreRefused(t *testing.T) {
 	const tree = "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n"
 	other := strings.Replace(tree, "4b82", "4b83", 1)
@@ -104,14 +105,14 @@ func TestTamperedCommitsAreRefused(t *testing.T) {
 	}
 }
 
-// twice repeats the signature after itself, as another header.
+// twice repeats the signature of a commit. as is the text between the two signatures.
 func twice(commit, as string) string {
 	before, after, _ := strings.Cut(commit, "gpgsig ")
 	signature, message, _ := strings.Cut(after, "\n\n")
 	return before + "gpgsig " + signature + as + signature + "\n\n" + message
 }
 
-// signedWith replaces the signature.
+// signedWith replaces the signature of a commit.
 func signedWith(commit, signature string) string {
 	before, after, _ := strings.Cut(commit, "gpgsig ")
 	_, message, _ := strings.Cut(after, "\n\n")
@@ -213,8 +214,8 @@ func TestVerificationFailsWithoutKeys(t *testing.T) {
 	}
 }
 
-// securityKey signs as a hardware key does, including the hash of its application, its flags and a counter. It needs no
-// hardware.
+// securityKey signs as a hardware key does, including the hash of its application, its flags and a counter. It does not
+// need hardware.
 type securityKey struct {
 	private ed25519.PrivateKey
 	touched bool
@@ -328,8 +329,8 @@ func writeKeys(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// TestReadMountedSecret reads keys from a Secret as it is mounted: as links into a directory that is replaced on
-// updates.
+// TestReadMountedSecret reads keys from a Secret as the kubelet mounts it: the files are symlinks into a directory that
+// is replaced on updates.
 func TestReadMountedSecret(t *testing.T) {
 	archive := readArchive(t, filepath.Join(archivesDir, "keys.txtar"))
 	dir := t.TempDir()

@@ -8,11 +8,11 @@ import (
 	"slices"
 )
 
-// maxBytes is the maximum size of a commit or tag: far above the size of an honest one, even a merge of many signed
+// maxBytes is the maximum size of a commit or tag, far above the size of an honest commit, even a merge of many signed
 // tags.
 const maxBytes = 1 << 20
 
-// signed is the exact content that was signed, and its armored signature, or an empty one.
+// signed is the exact content that was signed, and its armored signature, which may be empty.
 type signed struct{ payload, signature []byte }
 
 type tagObject struct {
@@ -86,7 +86,7 @@ func (h header) hash(raw []byte) (string, error) {
 	return value, err
 }
 
-// commitHeaders are the headers that every commit has, in order. There may be any number of parents.
+// commitHeaders lists the headers that every commit has, in order. There may be any number of parents.
 var commitHeaders = []string{"tree", "parent", "author", "committer"}
 
 // parseCommit splits a commit into payload and signature, as git does: everything except the header gpgsig was signed.
@@ -119,7 +119,7 @@ func parseCommit(raw []byte) (signed, error) {
 	return signed{payload: raw}, nil
 }
 
-// checkCommitHeaders checks the headers that every commit has, and returns the others.
+// checkCommitHeaders checks the headers that every commit has, and returns the other headers.
 func checkCommitHeaders(raw []byte, headers []header) (extra []header, err error) {
 	next := func(name string) bool {
 		if len(headers) == 0 || headers[0].name != name || err != nil {
@@ -176,7 +176,7 @@ func parseTag(raw []byte) (tagObject, error) {
 }
 
 // startOfSignature returns the start of the first line that begins a signature, or the end of raw. Git uses the last
-// such line and treats everything before it as content; here, a second signature is rejected later.
+// such line and treats everything before it as content; Quorate later rejects a second signature instead.
 func startOfSignature(raw []byte, body int) int {
 	for at := body; at < len(raw); {
 		if isBegin(raw[at:]) {

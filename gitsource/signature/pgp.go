@@ -16,11 +16,11 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 )
 
-// strongHashes are the hashes allowed in PGP signatures: not MD5, SHA-1 or RIPEMD-160.
+// strongHashes lists the hashes that are allowed in PGP signatures. MD5, SHA-1 and RIPEMD-160 are not allowed.
 var strongHashes = []crypto.Hash{crypto.SHA256, crypto.SHA384, crypto.SHA512, crypto.SHA224, crypto.SHA3_256,
 	crypto.SHA3_512}
 
-// verifyPGP returns the signer if one of the keys made the signature and is valid at now.
+// verifyPGP returns the signer if one of the keys created the signature and is valid at now.
 func (k Keys) verifyPGP(object signed, now time.Time) (Signer, error) {
 	signature, body, err := readPGP(object.signature)
 	if err != nil {
@@ -95,8 +95,8 @@ func checkPGP(signature *packet.Signature, now time.Time) error {
 	return nil
 }
 
-// checkPGPKey adds checks that the library omits: a revocation counts whatever its date, and a key cannot sign before
-// it exists.
+// checkPGPKey adds checks that the library omits: a revocation applies regardless of its date, and a key cannot sign
+// before it is created.
 func checkPGPKey(signature *packet.Signature, entity *openpgp.Entity, now time.Time) error {
 	signer := pgpSigner(entity)
 	if len(entity.Revocations) > 0 {
@@ -139,7 +139,8 @@ func pgpSigner(entity *openpgp.Entity) Signer {
 	return Signer{Fingerprint: pgpFingerprint(entity.PrimaryKey), Identity: identityOf(entity)}
 }
 
-// identityOf returns the user ID that is marked as primary. If none or several are, it returns the first by name.
+// identityOf returns the user ID that is marked as primary. If several user IDs or none are marked, it returns the
+// first by name.
 func identityOf(entity *openpgp.Entity) string {
 	names := slices.Sorted(maps.Keys(entity.Identities))
 	for _, name := range names {

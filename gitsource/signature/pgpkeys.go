@@ -111,7 +111,8 @@ func checkStrength(key *packet.PublicKey) error {
 	return nil
 }
 
-// joinPGP adds keys and rejects duplicates, because one copy of a key may include a revocation and the other not.
+// joinPGP adds keys and rejects duplicates, because one copy of a key may include a revocation that the other copy
+// lacks.
 func joinPGP(all, more openpgp.EntityList) (openpgp.EntityList, error) {
 	for _, entity := range more {
 		same := func(other *openpgp.Entity) bool {

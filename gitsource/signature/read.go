@@ -12,13 +12,13 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// maxKeysBytes is the maximum size of a key file: that of a Secret.
+// maxKeysBytes is the maximum size of a key file, the same as the size limit of a Secret.
 const maxKeysBytes = 1 << 20
 
 // ReadKeys reads the public keys in a file, or in all files of a directory, such as a mounted Secret. The name of a
 // file determines its format: *.asc for armored PGP keys, *.sshpub or *.pub for SSH keys, and allowed_signers or
-// *.allowed_signers for ssh-keygen's format of that name. A file in an unknown format is an error, because it was put
-// there to be used. The error lists all problems.
+// *.allowed_signers for ssh-keygen's format of that name. A file in an unknown format is an error, because its keys
+// would be ignored without notice. The error lists all problems.
 func ReadKeys(path string) (Keys, error) {
 	files, err := filesIn(path)
 	if err != nil {
@@ -102,7 +102,7 @@ func (k *Keys) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// parse adds the keys in a file of that name.
+// parse adds the keys in a file called name.
 func (k *Keys) parse(name string, content []byte) error {
 	k.files = append(k.files, keyFile{name, content})
 	switch extension := filepath.Ext(name); {

@@ -20,7 +20,7 @@ type workshop struct {
 	repo, keys string
 	gnupg      string
 	cases      []testCase
-	// commits counts the commits, so that no two are alike.
+	// commits counts the commits, so that all commits differ.
 	commits int
 }
 
@@ -61,7 +61,7 @@ func newWorkshop(t *testing.T) *workshop {
 // run runs a program in the repository with the given input, and returns its output.
 func (w *workshop) run(input, name string, args ...string) string {
 	w.t.Helper()
-	cmd := exec.Command(tool(w.t, name), args...) // not with the test's context: it also runs during cleanup
+	cmd := exec.Command(tool(w.t, name), args...) // without the test's context, because it also runs during cleanup
 	cmd.Dir, cmd.Stdin = w.repo, strings.NewReader(input)
 	cmd.Env = w.environment()
 	var stderr bytes.Buffer
@@ -86,7 +86,7 @@ func (w *workshop) git(args ...string) string {
 	return strings.TrimSpace(w.run("", "git", args...))
 }
 
-// gpg runs gpg at a fake time such as 20260101T000000, at which its clock stands still.
+// gpg runs gpg with its clock stopped at a fake time, such as 20260101T000000.
 func (w *workshop) gpg(when, input string, args ...string) string {
 	w.t.Helper()
 	return w.run(input, "gpg", append([]string{"--batch", "--quiet", "--no-tty", "--passphrase", "", "--pinentry-mode", "loopback", "--faked-system-time", when + "!"}, args...)...)
@@ -95,7 +95,7 @@ func (w *workshop) gpg(when, input string, args ...string) string {
 const (
 	madeAt   = "20260101T000000"
 	signedAt = "20260301T000000"
-	// testNow is the time of verification, unless a case sets another.
+	// testNow is the time of verification, unless a case sets a different time.
 	testNow = "2026-06-01T00:00:00Z"
 )
 

@@ -17,10 +17,10 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// Mode specifies what must be signed in a revision. If it is empty, nothing must be.
+// Mode specifies what must be signed in a revision. If it is empty, signatures are not required.
 type Mode string
 
-// The modes.
+// Modes that require a signature.
 const (
 	Commit       Mode = "commit"
 	Tag          Mode = "tag"
@@ -42,11 +42,11 @@ func (m Mode) OfTag() bool { return m == Tag || m == TagAndCommit }
 // OfCommit reports whether the commit must be signed.
 func (m Mode) OfCommit() bool { return m == Commit || m == TagAndCommit }
 
-// Keys are the public keys of the trusted signers. The zero value has no keys and verifies nothing.
+// Keys are the public keys of the trusted signers. The zero value has no keys and rejects every signature.
 type Keys struct {
 	pgp openpgp.EntityList
 	ssh []sshKey
-	// files are the files from which the keys were read.
+	// files holds the files from which the keys were read.
 	files []keyFile
 }
 
@@ -67,8 +67,8 @@ func (k Keys) String() string {
 
 // Signer is a trusted signer.
 type Signer struct {
-	// Fingerprint is the fingerprint of the key, as gpg and ssh-keygen write it: for PGP, that of the primary key, in
-	// hexadecimal digits; for SSH, SHA256:….
+	// Fingerprint is the fingerprint of the key, as gpg and ssh-keygen write it: for PGP, the fingerprint of the
+	// primary key, in hexadecimal digits; for SSH, SHA256:….
 	Fingerprint string
 	// Identity is the signer's name in the list of keys: a user ID of the PGP key, the principals of an allowed signer,
 	// or the comment of an SSH key. It may be empty.
@@ -85,7 +85,7 @@ func (s Signer) String() string {
 
 var errUnsigned = errors.New("it is not signed")
 
-// Commit returns the signer of a commit, given as git stores it, without its type and length. The error is why the
+// Commit returns the signer of a commit, given as git stores it, without its type and length. The error reports why the
 // commit is not trusted.
 func (k Keys) Commit(raw []byte, now time.Time) (Signer, error) {
 	object, err := parseCommit(raw)
@@ -96,8 +96,8 @@ func (k Keys) Commit(raw []byte, now time.Time) (Signer, error) {
 }
 
 // Tag returns the signer of a tag object, given as git stores it. The name in the object must equal name, without
-// refs/tags/: a tag that was signed under one name must not be republished under another. The error is why the tag is
-// not trusted.
+// refs/tags/: a tag that was signed under one name must not be republished under another name. The error reports why
+// the tag is not trusted.
 func (k Keys) Tag(raw []byte, name string, now time.Time) (Signer, error) {
 	object, err := parseTag(raw)
 	if err != nil {
@@ -130,7 +130,7 @@ func (k Keys) verify(object signed, now time.Time) (Signer, error) {
 	return k.verifyPGP(object, now)
 }
 
-// unreadable reports that a signature cannot be parsed, with only a safe part of the cause.
+// unreadable returns an error for a signature that cannot be parsed. The error contains only a safe part of the cause.
 func unreadable(err error) error {
 	const most = 200
 	return fmt.Errorf("its signature cannot be read: %s", printable.Text(fmt.Sprintf("%.*s", most, err)))

@@ -15,17 +15,17 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// gitNamespace is the namespace of git signatures. Signatures of files, mails or logins have other namespaces and are
+// gitNamespace is the namespace of git signatures. Signatures of files, emails or logins have other namespaces and are
 // not valid in git.
 const gitNamespace = "git"
 
-// sshTypes are the allowed key types. DSA is too weak, and certificates would require checking their authority.
+// sshTypes lists the allowed key types. DSA is too weak, and certificates would require checking their authority.
 var sshTypes = []string{
 	ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSA,
 	ssh.KeyAlgoSKED25519, ssh.KeyAlgoSKECDSA256,
 }
 
-// sshKey is one line of a list of keys. Zero times mean no limit, and no namespaces means all.
+// sshKey is one line of a list of keys. A zero time is not a limit. If namespaces is empty, all namespaces are allowed.
 type sshKey struct {
 	key         ssh.PublicKey
 	identity    string
@@ -59,7 +59,7 @@ func matchesGit(pattern string) bool {
 
 func quoted(list []string) string { return fmt.Sprintf("%q", list) }
 
-// verifySSH returns the signer if one of the keys made the signature and is valid at now.
+// verifySSH returns the signer if one of the keys created the signature and is valid at now.
 func (k Keys) verifySSH(object signed, now time.Time) (Signer, error) {
 	block, rest := pem.Decode(object.signature)
 	if block == nil || len(bytes.TrimSpace(rest)) > 0 {
@@ -88,7 +88,7 @@ func (k Keys) verifySSH(object signed, now time.Time) (Signer, error) {
 	return k.whoseSSH(signature.PublicKey, now)
 }
 
-// whoseSSH looks up the signer of a key.
+// whoseSSH returns the signer to which a key belongs.
 func (k Keys) whoseSSH(public ssh.PublicKey, now time.Time) (Signer, error) {
 	err := fmt.Errorf("it is signed with the SSH key %s, which is not one of the trusted keys",
 		ssh.FingerprintSHA256(public))

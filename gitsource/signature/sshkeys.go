@@ -70,7 +70,7 @@ func eachLine(content []byte, parse func(line string) (sshKey, error)) (keys []s
 	return keys, nil
 }
 
-// cutPrincipals splits off the first field, which may be quoted.
+// cutPrincipals splits off the first field of a line, which may be quoted.
 func cutPrincipals(line string) (principals, rest string, err error) {
 	if inQuotes, ok := strings.CutPrefix(line, `"`); ok {
 		principals, rest, ok = strings.Cut(inQuotes, `"`)

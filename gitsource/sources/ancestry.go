@@ -16,16 +16,16 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// ancestryPatience is the total time that passes wait for the history of one source. A longer check continues in the
-// background and does not delay the clusters of other sources.
+// ancestryPatience is the maximum total time for which passes wait for the history of one source. A longer check
+// continues in the background and does not delay the clusters of other sources.
 const ancestryPatience = time.Second
 
-// mostAsked bounds the revisions remembered per source. They come from status, and anyone who may write a status could
-// name new ones forever.
+// mostAsked is the maximum number of revisions remembered per source. Revisions come from statuses, and anyone who may
+// write a status could name new revisions indefinitely.
 const mostAsked = 4096
 
-// ancestry determines which revisions are ancestors of the one that was read. It checks each revision once, one after
-// the other, and the total time is bounded by the fetch timeout; in a loop, each check has that time.
+// ancestry determines which revisions are ancestors of the revision that was read. It checks each revision once, one
+// after the other. The fetch timeout applies to all checks together or, in a loop, to each check.
 type ancestry struct {
 	source Source
 	slots  *Slots
@@ -35,11 +35,11 @@ type ancestry struct {
 
 	mu    sync.Mutex
 	asked map[string]*question
-	// unanswered records when the questions to an earlier ancestry, which could not answer all of them, were first
-	// asked.
+	// unanswered contains the times at which the questions to an earlier ancestry were first asked. The earlier
+	// ancestry could not answer all of its questions.
 	unanswered map[string]time.Time
-	// since is when the first question was asked, and confirmed when the source was last found to still be at the
-	// revision.
+	// since is when the first question was asked. confirmed is the start time of the last read that found the source
+	// at the same revision.
 	since, confirmed time.Time
 	// asking is held while a question is being answered.
 	asking sync.Mutex
@@ -62,7 +62,7 @@ func newAncestry(s Source, slots *Slots, read refs.Revision) *ancestry {
 	return &ancestry{source: s, slots: slots, read: read, asked: map[string]*question{}}
 }
 
-// failed reports whether a question has failed, so that it is worth asking again.
+// failed reports whether any question has failed and should be asked again.
 func (d *ancestry) failed() bool {
 	if d == nil {
 		return false
@@ -81,7 +81,7 @@ func (d *ancestry) failed() bool {
 	return false
 }
 
-// descendsFrom implements reconcile.State.Follows. The error matches reconcile.ErrReading while the answer takes longer
+// descendsFrom implements reconcile.State.Follows. The error matches reconcile.ErrReading if the answer takes longer
 // than passes wait.
 func (d *ancestry) descendsFrom(ctx context.Context, text string) (bool, error) {
 	older, _ := revision.Parse(text)
@@ -107,7 +107,7 @@ func (d *ancestry) descendsFrom(ctx context.Context, text string) (bool, error) 
 	return q.follows, q.err
 }
 
-// confirm records that the read that started at the time began found the source at the same revision.
+// confirm records that a read found the source at the same revision. began is when the read started.
 func (d *ancestry) confirm(began time.Time) {
 	if d == nil {
 		return
@@ -117,7 +117,8 @@ func (d *ancestry) confirm(began time.Time) {
 	d.confirmed = began
 }
 
-// takeOver takes over the questions of an earlier ancestry, with the times at which they were first asked.
+// takeOver records when the questions of an earlier ancestry were first asked, and when its revision was last
+// confirmed.
 func (d *ancestry) takeOver(from *ancestry) {
 	if d == nil {
 		return

@@ -8,8 +8,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestRememberedRevisionsAreBounded checks that the number of remembered revisions is bounded, however many revisions
-// statuses name, and that no history is read beyond the bound.
+// TestRememberedRevisionsAreBounded checks that the number of remembered revisions is limited, regardless of how many
+// revisions statuses name, and that no history is read beyond the limit.
 func TestRememberedRevisionsAreBounded(t *testing.T) {
 	d := &ancestry{asked: map[string]*question{}, loops: true}
 	for n := range mostAsked {

@@ -10,9 +10,9 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// tellNews receives results until ctx is done, and calls tell immediately when there is news. While any source has
-// never been read, it calls tell at growing intervals instead, so that a slow source costs a few extra passes instead
-// of one per source. It calls tell at least once.
+// tellNews receives results until ctx is done, and calls tell immediately after a result with news. While any source
+// has never been read, it calls tell only at growing intervals. A slow source then costs a few extra passes instead of
+// one per source. tellNews calls tell at least once.
 func tellNews(ctx context.Context, results <-chan func() (news bool), reading func() bool, tell func()) {
 	pause, news, due := headStart, true, false
 	next := time.NewTimer(pause)
@@ -39,7 +39,7 @@ func tellNews(ctx context.Context, results <-chan func() (news bool), reading fu
 	}
 }
 
-// follow reads the source repeatedly, with a pause in between, until ctx is done.
+// follow reads the source repeatedly, with a pause between reads, until ctx is done.
 func (s result) follow(
 	ctx context.Context, reader *gitsource.Reader, pause time.Duration, took func(result),
 ) {
@@ -51,15 +51,15 @@ func (s result) follow(
 		took(read)
 		select {
 		case <-ctx.Done():
-		case <-time.After(pause + rand.N(pause/10+1)): // jitter, so that sources do not stay in step
+		case <-time.After(pause + rand.N(pause/10+1)): // jitter, so that sources are read at different times
 		}
 	}
 }
 
 func (s result) reading() bool { return errors.Is(s.err, reconcile.ErrReading) }
 
-// take stores the new result, and reports whether it differs from the previous one. Known ancestry of a revision is
-// kept.
+// take stores the new result, and reports whether it differs from the previous result. If the revision is unchanged,
+// take keeps its known ancestry.
 func (s *result) take(read result) (news bool) {
 	switch {
 	case s.err == nil && read.err == nil && read.desired.Revision.Commit != "" &&

@@ -16,14 +16,15 @@ import (
 )
 
 // TestFollow checks that each source is read repeatedly and independently: the declarations of one source are known
-// while another source hangs. An error, and its end, are each reported once. An unchanged source is not reported.
+// while another source hangs. The start and the end of an error are each reported once. An unchanged source is not
+// reported.
 func TestFollow(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
 	}
 	repository := gittest.NewRepository(t)
 	first := repository.Declare("a")
-	hangs, err := net.Listen("tcp", "127.0.0.1:0") // it accepts connections and does not answer
+	hangs, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections but does not respond
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,8 +125,8 @@ func TestUnchangedSourceUpdatesReadTime(t *testing.T) {
 	}
 }
 
-// TestLateHistoryReadGetsFullTimeout checks that history that a loop first needs hours after a revision was read has
-// the same timeout as at first.
+// TestLateHistoryReadGetsFullTimeout checks that a history read gets the full timeout even if the loop first needs it
+// hours after it read the revision.
 func TestLateHistoryReadGetsFullTimeout(t *testing.T) {
 	repository := gittest.NewRepository(t)
 	before := repository.Declare("a")
@@ -140,8 +141,8 @@ func TestLateHistoryReadGetsFullTimeout(t *testing.T) {
 }
 
 // TestFailedHistoryReadWaitsForNextFetch checks that a revision whose history could not be read is not used until the
-// source is read again, because another process may have read a newer revision. From then on, the ancestry is in doubt,
-// however often it is checked again.
+// source is read again. Another process may have read a newer revision. After that, the ancestry remains unknown,
+// regardless of how often it is checked again.
 func TestFailedHistoryReadWaitsForNextFetch(t *testing.T) {
 	q := &question{asked: time.Now(), done: make(chan struct{}), err: fmt.Errorf("no route")}
 	close(q.done)

@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// join combines the declarations of several sources. A cluster that two sources declare is included twice: which
-// declaration counts depends on the live state.
+// join combines the declarations of several sources. A cluster that two sources declare is included twice, because the
+// live state determines which declaration counts.
 func join(all []result) reconcile.Desired {
 	var desired reconcile.Desired
 	for _, s := range all {
@@ -37,7 +37,7 @@ func join(all []result) reconcile.Desired {
 	return desired
 }
 
-// place returns the source with the revision that was read, or with the error.
+// place returns the source with the revision that was read, or with the error from reading it.
 func (s result) place() reconcile.SourceState {
 	p := reconcile.SourceState{Name: s.name, Label: s.label, Unread: s.err,
 		Namespaces: reconcile.Namespaces(s.source.AllowNamespaces)}
@@ -57,8 +57,8 @@ func (s result) place() reconcile.SourceState {
 	return p
 }
 
-// revision returns the revision for status and reports. It is escaped because it contains a branch name, which is
-// untrusted.
+// revision returns the revision for status and reports. It escapes the revision, because the revision contains a
+// branch name, which is untrusted.
 func (s result) revision() string { return printable.Line(s.desired.Revision.String()) }
 
 func problemsOf(desired gitsource.Desired, name, label string) []report.Problem {

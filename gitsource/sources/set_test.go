@@ -35,7 +35,7 @@ func declares(t *testing.T) string {
 }
 
 // TestWaitingForTurnDoesNotUseFetchTimeout checks that waiting for a turn does not use up a source's own timeout. The
-// fake clock does not advance while anything runs.
+// fake clock does not advance while any goroutine runs.
 func TestWaitingForTurnDoesNotUseFetchTimeout(t *testing.T) {
 	dir := declares(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestWaitingForTurnDoesNotUseFetchTimeout(t *testing.T) {
 }
 
 // TestReadingLeavesTimeForClusters checks that half of the run's time is left for the clusters, including clusters
-// whose sources could not be read, whatever a git server does.
+// whose sources could not be read, regardless of how a git server behaves.
 func TestReadingLeavesTimeForClusters(t *testing.T) {
 	dir := declares(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -77,7 +77,8 @@ func TestReadingLeavesTimeForClusters(t *testing.T) {
 	})
 }
 
-// Declarations that an unresponsive source cannot affect are known long before that source times out.
+// TestSlowSourceDoesNotDelayOthers checks that declarations that an unresponsive source cannot affect are known long
+// before that source times out.
 func TestSlowSourceDoesNotDelayOthers(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -107,8 +108,8 @@ func TestSlowSourceDoesNotDelayOthers(t *testing.T) {
 	}
 }
 
-// TestHangingSourcesDoNotDelayResponsiveOne checks that a responsive source is read soon, however many other sources
-// are unresponsive.
+// TestHangingSourcesDoNotDelayResponsiveOne checks that a responsive source is read promptly, regardless of how many
+// other sources are unresponsive.
 func TestHangingSourcesDoNotDelayResponsiveOne(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

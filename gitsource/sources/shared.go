@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/gitsource"
 )
 
-// Shared holds sources that are read only once, however often they are requested. A nil value reads them each
-// time.
+// Shared holds sources that are read only once, even if they are requested several times. A nil Shared reads a source
+// on every request.
 type Shared struct {
 	mu  sync.Mutex
 	all map[string]*sharedFetch
@@ -21,8 +21,8 @@ type sharedFetch struct {
 	err     error
 }
 
-// Once reads the source of that name unless it has already been read. Concurrent callers wait for the result. The
-// caller owns the returned value.
+// Once reads the named source unless it has already been read. Concurrent callers wait for the result. The caller owns
+// the returned value.
 func (r *Shared) Once(name string, read func() (gitsource.Desired, error)) (gitsource.Desired, error) {
 	if r == nil {
 		return read()
@@ -33,7 +33,7 @@ func (r *Shared) Once(name string, read func() (gitsource.Desired, error)) (gits
 	}
 	one := r.all[name]
 	if one == nil {
-		one = &sharedFetch{err: errors.New("reading it was interrupted")} // unless read returns
+		one = &sharedFetch{err: errors.New("reading it was interrupted")} // replaced when read returns
 		r.all[name] = one
 	}
 	r.mu.Unlock()

@@ -27,8 +27,8 @@ func TestSourceKeyDistinguishesPathAndBranch(t *testing.T) {
 	}
 }
 
-// TestSharedSourceIsReadOnce: a source is read once, however often it is requested, and a read that panics returns an
-// error.
+// TestSharedSourceIsReadOnce checks that a source is read once even if it is requested several times, and that an error
+// is returned after a read has panicked.
 func TestSharedSourceIsReadOnce(t *testing.T) {
 	var times atomic.Int32
 	shared := &Shared{}
@@ -49,7 +49,7 @@ func TestSharedSourceIsReadOnce(t *testing.T) {
 	}
 	declared := manifests.Declared{Applied: map[string]any{"spec": map[string]any{"replicas": int64(3)}}, Warnings: []string{"w"}}
 	declared.Cluster.Labels = map[string]string{"a": "b"}
-	for range 2 { // callers may change what they receive
+	for range 2 { // callers may change the returned value
 		got, err := shared.Once("c", func() (gitsource.Desired, error) {
 			return gitsource.Desired{Declarations: manifests.Declarations{Clusters: []manifests.Declared{declared}}}, nil
 		})

@@ -11,19 +11,20 @@ import (
 	"quorate.dev/quorate/gitsource"
 )
 
-// Slots limits how many sources are read at the same time, because each uses memory. While a source waits for its
-// turn, its own timeout does not run. A nil value means no limit.
+// Slots limits the number of sources that are read at the same time, because each uses memory. The timeout of a source
+// does not run while the source is waiting for its turn. A nil Slots has no limit.
 type Slots struct {
 	taken chan struct{}
-	// First is the length of a source's first turn while others wait; each later turn is twice as long. Responsive
-	// sources are therefore read soon, however many others hang, and a slow source eventually gets enough time.
+	// First is the length of a source's first turn while other sources are waiting. Each later turn is twice as long as
+	// the previous one. Responsive sources are therefore read soon even if many others hang, and a slow source
+	// eventually gets enough time.
 	First time.Duration
-	// waiting is the number of sources that wait for a turn.
+	// waiting is the number of sources that are waiting for a turn.
 	waiting atomic.Int32
 }
 
-// firstTimeSlice is long enough for most responsive servers, and short enough for sources that wait behind an
-// unresponsive one.
+// firstTimeSlice is long enough for most responsive servers, and short enough for sources that are waiting behind an
+// unresponsive server.
 const firstTimeSlice = 5 * time.Second
 
 // NewSlots returns slots for reading n sources at the same time.
@@ -32,8 +33,8 @@ func NewSlots(n int) *Slots {
 }
 
 // WithReadTime limits the time for reading several sources to half of the run's remaining time, so that stalled sources
-// do not use up the time for the others. Sources that have not been read by then count as unreadable: their clusters
-// are kept as last applied, which takes time too.
+// do not use up the time for other sources. Sources that have not been read by then count as unreadable. Their clusters
+// are kept as last applied, which also takes time.
 func WithReadTime(ctx context.Context, sources int) (context.Context, context.CancelFunc) {
 	end, bounded := ctx.Deadline()
 	if !bounded || sources < 2 {
@@ -45,8 +46,8 @@ func WithReadTime(ctx context.Context, sources int) (context.Context, context.Ca
 			"the rest is for the clusters", half.Round(time.Millisecond)))
 }
 
-// Read reads the source at location when it is its turn. If its turn ends early because others wait, it starts again at
-// its next turn.
+// Read waits for a turn and reads the source at location. If the turn is cut short because other sources are waiting,
+// the read starts again at the next turn.
 func (t *Slots) Read(ctx context.Context, location string, read func(context.Context) error) error {
 	if t == nil {
 		return read(ctx)
@@ -66,7 +67,8 @@ func (t *Slots) Read(ctx context.Context, location string, read func(context.Con
 
 var errTurnOver = errors.New("its time is over, and other sources are waiting")
 
-// timeSlice runs one turn of a source, which ends after length if others wait. over reports that it was cut short.
+// timeSlice runs one turn of a source. The turn ends after length if other sources are waiting. over is true if the
+// turn was cut short.
 func (t *Slots) timeSlice(
 	ctx context.Context, length time.Duration, read func(context.Context) error,
 ) (over bool, err error) {
@@ -89,7 +91,7 @@ func (t *Slots) timeSlice(
 	return err != nil && errors.Is(context.Cause(turn), errTurnOver), err
 }
 
-// Take waits for a turn to read the source at location. The caller must call end. The error matches
+// Take waits for a turn to read the source at location. The caller must call end to end the turn. The error matches
 // gitsource.ErrSource.
 func (t *Slots) Take(ctx context.Context, location string) (end func(), err error) {
 	if t == nil {

@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/gitsource"
 )
 
-// The end of a run also ends waiting.
+// TestCanceledRunStopsWaitingForTurn checks that the end of a run also ends the wait for a turn.
 func TestCanceledRunStopsWaitingForTurn(t *testing.T) {
 	full := NewSlots(1)
 	full.taken <- struct{}{}
@@ -25,8 +25,8 @@ func TestCanceledRunStopsWaitingForTurn(t *testing.T) {
 	}
 }
 
-// A read that is cut short starts again at the source's next turn, which is twice as long. If no other source waits, a
-// turn lasts as long as necessary.
+// TestInterruptedReadRestartsAtNextTurn checks that a read that is cut short starts again at the source's next turn,
+// which is twice as long. If no other source is waiting, a turn lasts as long as necessary.
 func TestInterruptedReadRestartsAtNextTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, began := NewSlots(1), time.Now()

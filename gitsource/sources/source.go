@@ -30,10 +30,10 @@ type Source struct {
 	CAOnly bool
 	// Proxy is the URL of the proxy for the repository; empty means the proxy in the environment.
 	Proxy string
-	// Verify specifies what must be signed, and VerifyKeys the path of the public keys of the allowed signers.
+	// Verify specifies what must be signed, and VerifyKeys is the path of the public keys of the allowed signers.
 	Verify     string
 	VerifyKeys string
-	// Namespace is the namespace of declarations without one.
+	// Namespace is the namespace of declarations that do not set a namespace.
 	Namespace string
 	// AllowNamespaces limits the namespaces of the declared clusters; empty means all.
 	AllowNamespaces []string
@@ -42,7 +42,7 @@ type Source struct {
 	IgnoreOtherKinds bool
 	// CacheDir is the directory for caching the last read; empty means none.
 	CacheDir string
-	// AllowNonFastForward accepts a revision that does not descend from the last applied one.
+	// AllowNonFastForward accepts a revision that does not descend from the last applied revision.
 	AllowNonFastForward bool
 	// Timeout is the maximum time for reading the source.
 	Timeout  time.Duration
@@ -60,7 +60,8 @@ func (s Source) String() string {
 	return s.Location + ",path=" + s.Path
 }
 
-// identity returns the name of the source in the status of its clusters, independent of the working directory.
+// identity returns the name of the source in the status of its clusters. The name does not depend on the working
+// directory.
 func (s Source) identity() string {
 	if !remote.IsAddress(s.Location) {
 		if path, err := filepath.Abs(s.Location); err == nil {

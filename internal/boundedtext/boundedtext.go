@@ -1,13 +1,12 @@
-// Package boundedtext keeps the beginning or the end of a program's output, however long it is.
+// Package boundedtext keeps a bounded part of a program's output: its beginning or its end.
 package boundedtext
 
 import "sync"
 
-// size is the number of bytes that are kept.
+// size is the maximum number of bytes kept.
 const size = 4 << 10
 
-// Head keeps the beginning of what is written to it. The zero value is ready for use, and it is safe for concurrent
-// use.
+// Head keeps the beginning of the text written to it. The zero value is ready to use. Head is safe for concurrent use.
 type Head struct {
 	mu   sync.Mutex
 	text []byte
@@ -21,14 +20,14 @@ func (h *Head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns the beginning.
+// String returns the beginning of the text.
 func (h *Head) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return string(h.text)
 }
 
-// Tail keeps the end of what is written to it. The zero value is ready for use, and it is safe for concurrent use.
+// Tail keeps the end of the text written to it. The zero value is ready to use. Tail is safe for concurrent use.
 type Tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -43,7 +42,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns the end.
+// String returns the end of the text.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestExcerptsIgnoreWriteBoundaries: the beginning and the end do not depend on how the text is split into writes.
+// TestExcerptsIgnoreWriteBoundaries checks that Head and Tail do not depend on how the text is split into writes.
 func TestExcerptsIgnoreWriteBoundaries(t *testing.T) {
 	chance := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

@@ -18,8 +18,8 @@ type Version struct {
 	Pre string
 }
 
-// unreadable is a text that is not a version. Its message is only built when needed, because many callers parse
-// versions that may be missing, and ignore the error.
+// unreadable is the error for text that is not a version. Its message is built only when needed, because many callers
+// parse versions that may be missing and ignore the error.
 type unreadable struct{ text, form string }
 
 func (u unreadable) Error() string {
@@ -42,8 +42,8 @@ func Parse(text string) (Version, error) {
 // preReleases are etcd's own pre-release suffixes.
 var preReleases = []string{"-alpha", "-beta", "-rc", "-pre"}
 
-// ParseRunning parses the version that a program reports. A suffix added by a vendor, as in 3.6.16+acme.1 or
-// 3.6.16-k3s1, is dropped, which leaves the release that it was built from.
+// ParseRunning parses the version that a program reports. A vendor suffix, as in 3.6.16+acme.1 or 3.6.16-k3s1, is
+// dropped, which leaves the release that the vendor's build is based on.
 func ParseRunning(text string) (Version, error) {
 	full := "v" + text
 	build := semver.Build(full)
@@ -75,7 +75,7 @@ func numbers(text string) (v Version, ok bool) {
 	return v, true
 }
 
-// Must parses a text that is known to be a version, and panics if it is not.
+// Must parses text that is known to be a version. It panics if text is not a version.
 func Must(text string) Version {
 	v, err := Parse(text)
 	if err != nil {
@@ -105,7 +105,7 @@ func (v Version) MajorMinor() MajorMinor { return MajorMinor{v.Major, v.Minor} }
 // MajorMinor is a minor version, such as 3.6. The zero value means no version.
 type MajorMinor struct{ Major, Minor int }
 
-// ParseMajorMinor parses a minor version, or the minor version of a version.
+// ParseMajorMinor parses a minor version, such as 3.6, or the minor version of a full version, such as 3.6.16.
 func ParseMajorMinor(text string) (MajorMinor, error) {
 	full := "v" + text
 	if short := semver.MajorMinor(full); short == "" || short != full && semver.Canonical(full) != full {
@@ -129,7 +129,8 @@ func (m MajorMinor) Compare(o MajorMinor) int {
 // Next returns the minor version that is the given number of steps newer.
 func (m MajorMinor) Next(steps int) MajorMinor { return MajorMinor{m.Major, m.Minor + steps} }
 
-// Steps returns by how many minor versions m is newer than o; the number is large if the major versions differ.
+// Steps returns the number of minor versions by which m is newer than o. It is negative if m is older, and 100 or -100
+// if the major versions differ.
 func (m MajorMinor) Steps(o MajorMinor) int {
 	if m.Major != o.Major {
 		return 100 * cmp.Compare(m.Major, o.Major)

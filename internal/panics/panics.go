@@ -1,4 +1,4 @@
-// Package panics converts panics into errors, so that a defect only affects one cluster.
+// Package panics converts panics into errors, so that a defect affects only one cluster.
 package panics
 
 import (
@@ -39,7 +39,7 @@ func caught(value any) *Error {
 	return &Error{Value: value, Stack: string(debug.Stack())}
 }
 
-// Group is a group of goroutines that can be waited for. The zero value is ready for use.
+// Group is a group of goroutines. The zero value is ready to use.
 type Group struct {
 	all   sync.WaitGroup
 	first atomic.Pointer[Error]
@@ -57,8 +57,8 @@ func (g *Group) Go(f func()) {
 	})
 }
 
-// Wait waits for all goroutines. If one has panicked, Wait panics with the *Error of the first panic: its caller can
-// recover, which is impossible for a panic in another goroutine.
+// Wait waits for all goroutines. If one has panicked, Wait panics with the *Error of the first panic. The caller of
+// Wait can recover from that panic, but not from a panic in another goroutine.
 func (g *Group) Wait() {
 	g.all.Wait()
 	if first := g.first.Load(); first != nil {

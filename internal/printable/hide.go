@@ -7,11 +7,13 @@ import (
 	"strings"
 )
 
-// shortestSecret is the minimum length of a secret that is hidden, in bytes. Hiding shorter ones would blank out text.
+// shortestSecret is the minimum length, in bytes, of a secret that is hidden. Hiding shorter secrets would blank out
+// ordinary text.
 const shortestSecret = 4
 
-// Hide replaces secrets in a text that may quote a response, such as an error. It finds them in upper or lower case,
-// quoted as Go does, and percent-encoded. It must come before truncation, which may leave a part of a secret.
+// Hide replaces secrets in text that may quote a response, such as an error. It finds secrets in upper or lower case,
+// in Go's quoted form, and percent-encoded. Call Hide before truncating the text, because truncation may leave part of
+// a secret.
 func Hide(text string, secrets ...string) string {
 	inside := make([]bool, len(text)) // secrets may overlap
 	lower := lowerASCII(text)
@@ -55,7 +57,8 @@ func mark(marked []bool, text, s string) {
 	}
 }
 
-// lowerASCII returns a text of the same length, even if s is not UTF-8.
+// lowerASCII converts the ASCII letters in s to lower case. The result has the same length as s, even if s is not
+// UTF-8.
 func lowerASCII(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -66,8 +69,8 @@ func lowerASCII(s string) string {
 	return string(b)
 }
 
-// Credentials returns what to hide of a user with a password, in the forms in which they are sent. A user without a
-// password is a token.
+// Credentials returns the secrets in user, in the forms in which they are sent. If user has no password, its name is a
+// token.
 func Credentials(user *url.Userinfo) []string {
 	if user == nil {
 		return nil

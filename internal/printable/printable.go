@@ -12,20 +12,20 @@ import (
 	"unicode/utf8"
 )
 
-// Is reports whether all of s can be shown as it is.
+// Is reports whether s can be shown unchanged.
 func Is(s string) bool { return !strings.ContainsFunc(s, isInvisible) }
 
-// IsFileName rejects names that git can store but no honest repository contains: names that are paths, and names that
-// would garble a report.
+// IsFileName reports whether name is a safe file name. It rejects names that git can store but that legitimate
+// repositories do not contain: names that are paths, and names that would garble a report.
 func IsFileName(name string) bool {
 	return fs.ValidPath(name) && name != "." && path.Base(name) == name && IsPath(name)
 }
 
-// IsPath reports whether a path can be shown as it is and has the same meaning everywhere, so it must not contain
-// backslashes.
+// IsPath reports whether a path can be shown unchanged and has the same meaning on every platform. It returns false
+// for a path with a backslash, whose meaning depends on the platform.
 func IsPath(name string) bool { return Is(name) && !strings.Contains(name, `\`) }
 
-// Text escapes, as Go does, characters that a terminal would interpret or not show.
+// Text escapes characters that a terminal would interpret or not show. It uses Go's escape sequences.
 func Text(s string) string {
 	if Is(s) {
 		return s
@@ -47,9 +47,9 @@ func isInvisible(r rune) bool { return r == unicode.ReplacementChar || !unicode.
 // Longest is the maximum length of a Line, in bytes.
 const Longest = 8 << 10
 
-// Line converts any text to one line that a terminal shows as it is and a CI system treats as plain text: control and
-// invisible characters are escaped as Go does, commands such as ##vso[…] and ::error:: are broken up, and a long text
-// is cut in the middle. Line is idempotent.
+// Line converts s to a single line that a terminal shows unchanged and a CI system treats as plain text. It escapes
+// control and invisible characters as Go does, breaks up commands such as ##vso[…] and ::error::, and cuts long text
+// in the middle. Line is idempotent.
 func Line(s string) string {
 	s = Text(strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -57,7 +57,7 @@ func Line(s string) string {
 		}
 		return r
 	}, s))
-	for strings.Contains(s, "##") { // ### contains two
+	for strings.Contains(s, "##") { // ### contains ## twice
 		s = strings.ReplaceAll(s, "##", "# #")
 	}
 	if start := strings.TrimLeft(s, " "); strings.HasPrefix(start, "::") {
@@ -71,7 +71,7 @@ func Line(s string) string {
 	return strings.ToValidUTF8(start, "") + gap + strings.ToValidUTF8(end, "")
 }
 
-// Short returns a Line that is truncated to the given number of bytes. It is idempotent.
+// Short is like Line, but truncates the result to the given number of bytes. It is idempotent.
 func Short(s string, most int) string {
 	s = Line(s)
 	if len(s) <= most {

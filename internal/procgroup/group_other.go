@@ -4,7 +4,7 @@ package procgroup
 
 import "os/exec"
 
-// InGroup does not create a process group on this platform; Kill only ends the program itself.
+// InGroup does not create a process group on this platform, so Kill ends only the program itself.
 func InGroup(command *exec.Cmd) { command.Cancel = func() error { return Kill(command) } }
 
 // Kill kills a program.

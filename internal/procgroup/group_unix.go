@@ -16,5 +16,5 @@ func InGroup(command *exec.Cmd) {
 	command.Cancel = func() error { return Kill(command) }
 }
 
-// Kill kills a program that was started InGroup, and its children.
+// Kill kills a program that was prepared by InGroup, and its children.
 func Kill(command *exec.Cmd) error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }

@@ -3,5 +3,5 @@ package procgroup
 
 import "syscall"
 
-// WithParent returns the attributes that make a program end with its parent process, however that ends.
+// WithParent returns attributes that make the kernel kill a program when its parent process ends for any reason.
 func WithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

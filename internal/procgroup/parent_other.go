@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Package child starts programs that do not outlive their parent process.
+// Package procgroup starts programs that do not outlive their parent process.
 package procgroup
 
 import "syscall"

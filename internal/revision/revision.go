@@ -1,14 +1,14 @@
-// Package revision writes and parses revisions of a source, such as main@sha1:HASH, as reports and status show them.
+// Package revision formats and parses revisions of a source, such as main@sha1:HASH, as shown in reports and status.
 package revision
 
 import "strings"
 
-// Directory is the text of the revision of a directory that is not a repository.
+// Directory is the revision text for a directory that is not a repository.
 const Directory = "directory"
 
 const (
 	algorithm = "sha1:"
-	// fullLength is the number of digits of a full hash, and shortLength of a short one.
+	// fullLength is the number of digits in a full hash, and shortLength is the number in a short hash.
 	fullLength, shortLength = 40, 7
 )
 
@@ -32,15 +32,15 @@ func Parse(text string) (Revision, bool) {
 	return Revision{ref: ref, hash: hash}, true
 }
 
-// IsCommit reports whether a user may write the text for a commit: as a revision or as its hash, with or without the
+// IsCommit reports whether text is an accepted way to name a commit: a revision, or a hash with or without a
 // reference. The hash must be full.
 func IsCommit(text string) bool {
 	_, id, ok := cutRef(text)
 	return ok && IsHash(strings.TrimPrefix(id, algorithm))
 }
 
-// cutRef cuts the text after the reference, if there is one. Git allows neither white space nor a colon in the name of
-// a reference.
+// cutRef splits text into the reference, if it has one, and the rest. Git does not allow white space or colons in
+// reference names.
 func cutRef(text string) (ref, id string, ok bool) {
 	at := strings.LastIndex(text, "@")
 	if at < 0 {
@@ -53,8 +53,8 @@ func cutRef(text string) (ref, id string, ok bool) {
 // IsHash reports whether the text is the full hash of a commit.
 func IsHash(text string) bool { return len(text) == fullLength && isHex(text) }
 
-// SameCommit reports whether two texts name the same commit, whichever reference selected it, and with or without sha1:
-// (see IsCommit). Any other text is compared as it is.
+// SameCommit reports whether two texts name the same commit (see IsCommit). It ignores the reference and the prefix
+// sha1:. Any other text is compared unchanged.
 func SameCommit(a, b string) bool { return commitIn(a) == commitIn(b) }
 
 func commitIn(text string) string {
@@ -80,7 +80,8 @@ func (r Revision) String() string {
 	}
 }
 
-// Ref returns the name of the branch or tag, or the full name of another reference; empty if none is known.
+// Ref returns the name of the branch or tag, or the full name of any other reference. It returns "" if the reference
+// is unknown.
 func (r Revision) Ref() string { return r.ref }
 
 // Hash returns the hash of the commit, or "" for a directory.
@@ -89,7 +90,7 @@ func (r Revision) Hash() string { return r.hash }
 // IsFull reports whether the hash is the full hash of a commit.
 func (r Revision) IsFull() bool { return IsHash(r.hash) }
 
-// Short returns the hash shortened as git does.
+// Short returns the hash, abbreviated as git does.
 func (r Revision) Short() string { return r.hash[:min(len(r.hash), shortLength)] }
 
 func isHex(text string) bool { return text != "" && strings.Trim(text, "0123456789abcdef") == "" }

@@ -11,8 +11,8 @@ import (
 
 var errAlias = errors.New("it has a YAML alias; replace the alias with the content of its anchor")
 
-// Refuse rejects a text with an alias, and a text that may contain one and cannot be parsed. Untrusted text could
-// contain thousands of aliases of one long text, each of which has the full length once it is decoded.
+// Refuse rejects text that contains an alias, and text that may contain an alias but cannot be parsed. Untrusted text
+// could contain thousands of aliases for one long text, and decoding expands each alias to the full length.
 func Refuse(text string) error {
 	if !strings.Contains(text, "*") {
 		return nil

@@ -120,7 +120,9 @@ func revertedSeal(t *testing.T) *world {
 		if d.Rule != "Seal" {
 			t.Fatal(d)
 		}
-		w.Repeated = decide.Repeats(w.State, d, true)
+		if w.Repeated = decide.Repeats(w.State, d, true); len(w.Repeated) != 1 {
+			t.Fatalf("one Seal is recorded as %+v", w.Repeated)
+		}
 		w.Now = w.Now.Add(time.Second)
 	}
 	return w

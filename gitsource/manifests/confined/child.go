@@ -9,16 +9,15 @@ import (
 	"runtime"
 )
 
-// Serve makes every program that links the caller, including tests, able to run as its own child. If the process was
-// started as the child of that name, Serve runs the task and exits. It is called during package initialization, so that
-// a child does not start itself recursively.
+// Serve enables every program that links the caller, including tests, to run as its own child. If this process was
+// started as the child called name, Serve runs the task and exits. Call it during package initialization, so that a
+// child does not start itself recursively.
 func Serve(name string, do func(parent *Parent, task json.RawMessage)) {
 	serveAs(name, func(t task) error { return confine(t.Limits) }, do)
 }
 
-// ServeReaching is like Serve, for a child that can access files and the network as far as the task allows. prepare
-// runs before the confinement, for anything that is impossible afterwards. It receives only the task, which the parent
-// created.
+// ServeReaching is like Serve, for a child that can access the files and the network that the task allows. prepare runs
+// before confinement, and can do what is impossible afterwards. It receives only the task, which comes from the parent.
 func ServeReaching(name string, prepare func(task json.RawMessage), do func(parent *Parent, task json.RawMessage)) {
 	serveAs(name, func(t task) error {
 		prepare(t.Task)
@@ -36,8 +35,8 @@ func serveAs(name string, confine func(task) error, do func(parent *Parent, task
 // serve runs one task and returns the exit code.
 func serve(in io.Reader, out io.Writer, confine func(task) error, do func(*Parent, json.RawMessage)) int {
 	stderr := os.Stderr
-	defer runtime.KeepAlive(stderr) // it stays open for the runtime's last messages
-	os.Stdout, os.Stderr = nil, nil // libraries print warnings about deprecated fields there
+	defer runtime.KeepAlive(stderr) // keep stderr open for the runtime's last messages
+	os.Stdout, os.Stderr = nil, nil // libraries would print warnings about deprecated fields
 	log.SetOutput(io.Discard)
 	answers := json.NewDecoder(in)
 	var t task
@@ -73,7 +72,7 @@ func newParent(in *json.Decoder, out io.Writer) *Parent {
 	return p
 }
 
-// Tell sends a message that has no answer.
+// Tell sends a message without waiting for an answer.
 func (p *Parent) Tell(message any) {
 	if err := send(p.out, message); err != nil {
 		gone()

@@ -16,19 +16,19 @@ import (
 // self returns the path of the running program, which works even if its file has been replaced.
 func self() (string, error) { return "/proc/self/exe", nil }
 
-// errNoFilter is returned on machines on which sources cannot be read safely.
+// errNoFilter is returned on architectures without a seccomp filter, where sources cannot be read safely.
 var errNoFilter = fmt.Errorf(
 	"sources are only read under a seccomp filter, and this version has none for %s: run it on amd64, arm64, "+
 		"loong64, ppc64le or riscv64", runtime.GOARCH)
 
 // confine restricts this process: it can use memory and time up to the limits, and communicate over its existing pipes.
-// The layers back each other up in case one has a hole. Without the seccomp filter, nothing runs.
+// The layers overlap, in case one of them has a flaw. The child does not run without the seccomp filter.
 func confine(l Limits) error {
 	if !filters {
 		return errNoFilter
 	}
 	debug.SetMaxStack(maxStack)
-	debug.SetGCPercent(200) // at 200, 1,000 clusters take a tenth more time than at 400, and 50 MiB less
+	debug.SetGCPercent(200) // at 200, reading 1,000 clusters takes 10 % more time than at 400, but 50 MiB less memory
 	debug.SetMemoryLimit(l.Memory / 10 * 8)
 	debug.SetTraceback("none")
 	endAtSignal()
@@ -52,8 +52,8 @@ func confine(l Limits) error {
 	return nil
 }
 
-// bound sets the kernel's resource limits: l, with its memory added to the memory already used, and the number of open
-// files.
+// bound sets the kernel's resource limits to l and to the given number of open files. The memory in l is added to the
+// memory already used.
 func bound(l Limits, used, files uint64) error {
 	seconds := uint64(max(1, math.Ceil(l.CPU.Seconds())))
 	for _, limit := range []struct {
@@ -73,8 +73,8 @@ func bound(l Limits, used, files uint64) error {
 	return nil
 }
 
-// Bound makes the kernel limit this process's memory, beyond what it uses now, and its processor time, and disables
-// core dumps. Unlike a confined child, the process may use files.
+// Bound sets kernel limits on this process's processor time and on its memory, in addition to the memory already used.
+// It also disables core dumps. Unlike a confined child, the process can use files.
 func Bound(memory int64, cpu time.Duration) error {
 	used, err := dataBytes()
 	if err != nil {
@@ -103,8 +103,8 @@ func lower(resource int, soft, most uint64) error {
 
 const maxStack = 16 << 20
 
-// endAtSignal ends the process when its processor time is used up. The runtime ignores SIGXCPU, and the signal that
-// follows at the hard limit leaves no message.
+// endAtSignal ends the process when its processor time is used up. The runtime ignores SIGXCPU, and the signal sent at
+// the hard limit does not leave a message.
 func endAtSignal() {
 	overtime := make(chan os.Signal, 1)
 	signal.Notify(overtime, syscall.SIGXCPU)

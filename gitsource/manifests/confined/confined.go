@@ -1,9 +1,10 @@
-// Package confined runs part of this program in a separate process, a second run of the same binary, so that it ends
-// regardless of its input. The process has limits on memory, stack and time, and is killed at a deadline. It cannot
-// open files or sockets, start programs or reach other processes; it asks this process for what it needs. Nothing of
-// one task is left for the next.
+// Package confined runs part of this program in a separate process, a second run of the same binary, so that this part
+// ends regardless of its input. The process has limits on memory, stack and time, and is killed at a deadline. It
+// cannot open files or sockets, start programs or reach other processes; it asks this process for everything that it
+// needs. Each task runs in a new process, so nothing is left for the next task.
 //
-// A part that needs files or the network can access only the given files, and the network only if allowed: see Reach.
+// A process that needs files or the network can access only the given files, and the network only if allowed: see
+// Reach.
 package confined
 
 import (
@@ -22,7 +23,8 @@ import (
 
 // Limits are the limits of one process.
 type Limits struct {
-	// Memory, in bytes, is allowed in addition to the program itself. CPU is the processor time of the process.
+	// Memory is the number of bytes that the process may use in addition to the program itself. CPU limits its
+	// processor time.
 	Memory int64
 	CPU    time.Duration
 	// LineBytes limits one message of the child.
@@ -31,15 +33,15 @@ type Limits struct {
 	FileBytes int64
 }
 
-// Exceeded is an error that names the limit that a task exceeds, as in "takes more than 1m0s of processor time", and
-// the flag that raises it. Retrying does not help.
+// Exceeded is an error that names the limit that a task exceeds, as in "needs more than 1m0s of CPU time", and how to
+// raise it. Retrying does not help.
 type Exceeded string
 
 func (e Exceeded) Error() string { return string(e) }
 
-// Run starts the child of that name, sends it the task, and calls hear for each line from the child until hear returns
-// done. If the answer of hear is not nil, it is sent to the child. The error is an Exceeded, the error of hear or of
-// the context, or reports that the process could not be run.
+// Run starts the child called name, sends it the task, and calls hear for each line from the child until hear returns
+// done. If the answer of hear is not nil, it is sent to the child. The error is an Exceeded, an error returned by hear,
+// the cause of the context's end, or an error that reports why the process could not run.
 func Run(ctx context.Context, name string, work any, limits Limits, hear Hear) error {
 	return runChild(ctx, kind{name: name, environment: []string{}, dir: "/"}, work, limits, Reach{}, hear)
 }
@@ -61,7 +63,7 @@ type kind struct {
 	name        string
 	environment []string
 	dir         string
-	// reaching is set by RunReaching. Its limits are raised by different flags.
+	// reaching is set by RunReaching. The limits of such a child are raised by different flags.
 	reaching bool
 }
 
@@ -78,7 +80,7 @@ func runChild(ctx context.Context, k kind, work any, limits Limits, reach Reach,
 	}
 	told := p.converse(task{Limits: limits, Reach: reach, Task: encoded}, hear)
 	if !errors.Is(told, errGone) {
-		stop() // it may still be busy
+		stop() // the child may still be busy
 	}
 	ended := p.command.Wait()
 	switch {
@@ -96,7 +98,7 @@ type process struct {
 	command *exec.Cmd
 	in      io.WriteCloser
 	out     io.Reader
-	// words is the beginning of the runtime's output when the child crashed. Nothing else writes there.
+	// words is the beginning of the child's error output. Only the runtime writes there, if the child crashes.
 	words boundedtext.Head
 }
 
@@ -122,7 +124,7 @@ func start(ctx context.Context, k kind) (*process, error) {
 var errGone = errors.New("the process has ended")
 
 // converse sends the child its task and answers its questions until it is done. It returns errGone if the child ended
-// before.
+// too early.
 func (p *process) converse(t task, hear Hear) error {
 	defer p.in.Close()
 	if err := send(p.in, t); err != nil {
@@ -158,9 +160,9 @@ func (p *process) explain(ended error, limits Limits, reaching bool) error {
 	}
 	switch {
 	case strings.Contains(words, "out of memory"), strings.Contains(words, "cannot allocate memory"),
-		// A thread needs memory, too.
+		// Starting a thread also needs memory.
 		strings.Contains(words, "newosproc"), strings.Contains(words, "pthread_create failed"),
-		// If Go's runtime itself cannot allocate memory, it may crash before reporting it.
+		// If Go's runtime itself cannot allocate memory, it may crash before reporting the failure.
 		strings.Contains(words, "SIGSEGV") && peak(p.command.ProcessState) > limits.Memory/2:
 		return Exceeded(fmt.Sprintf("needs more than %d MiB of memory; %s", limits.Memory>>20, memory))
 	case p.command.ProcessState.ExitCode() == exitOvertime:

@@ -62,14 +62,14 @@ func misbehave(parent *Parent, work json.RawMessage) {
 	parent.Tell("done")
 }
 
-// takeMemory allocates memory without end.
+// takeMemory allocates memory until it fails.
 func takeMemory(all []byte) {
 	for {
 		all = append(all, bytes.Repeat([]byte("x"), len(all))...)
 	}
 }
 
-// takeTime uses only processor time.
+// takeTime uses processor time, but no additional memory.
 func takeTime(work []byte) {
 	for i := 0; ; i++ {
 		work = work[:i%2]
@@ -110,11 +110,11 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestGoRuntimeWorksConfined checks that everything that the Go runtime does by itself still works: threads, garbage
-// collection, timers, preemption, deep stacks, randomness.
+// TestGoRuntimeWorksConfined checks that the Go runtime still works in a confined process: threads, garbage collection,
+// timers, preemption, deep stacks and randomness.
 func TestGoRuntimeWorksConfined(t *testing.T) {
 	large := roomy
-	large.Memory = 1 << 30 // the race detector needs a lot
+	large.Memory = 1 << 30 // the race detector needs a lot of memory
 	if said, err := run(t.Context(), "work", large); err != nil || len(said) != 1 {
 		t.Errorf("output %q, error %v", said, err)
 	}
@@ -131,7 +131,7 @@ func workHard() {
 	var all sync.WaitGroup
 	for i := range 32 {
 		all.Go(func() {
-			runtime.LockOSThread() // each has its own thread, which ends with it
+			runtime.LockOSThread() // each goroutine has its own thread, which ends with the goroutine
 			timer := time.NewTimer(time.Duration(i) * time.Millisecond)
 			garbage := [][]byte{}
 			for n := 0; ; n++ {
@@ -177,7 +177,8 @@ func TestExceededLimitNamesItsFlag(t *testing.T) {
 	}
 }
 
-// TestRunEndsOnErrorOrTimeout checks that the process ends on an error of the caller or at the end of the context.
+// TestRunEndsOnErrorOrTimeout checks that the process ends if the caller's function returns an error, or if the context
+// ends.
 func TestRunEndsOnErrorOrTimeout(t *testing.T) {
 	enough := errors.New("enough")
 	if err := Run(t.Context(), testChild, "talk", roomy, func([]byte) (any, bool, error) { return nil, false, enough }); !errors.Is(err, enough) {
@@ -212,8 +213,7 @@ func TestChildEndsWithItsParent(t *testing.T) {
 	}
 }
 
-// TestConfinedProcessReachesNothing confines a child that tries to reach things, and checks that it cannot reach
-// anything.
+// TestConfinedProcessReachesNothing checks that a confined child cannot use files, the network or programs.
 func TestConfinedProcessReachesNothing(t *testing.T) {
 	if os.Getenv("QUORATE_TEST_CONFINED") != "" {
 		tryAll(os.Getenv("QUORATE_TEST_CONFINED"))

@@ -9,9 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withoutFiles drops the rights to open files and to use ports, if the kernel has Landlock. The filter already refuses
-// both; this covers kernels with new system calls that do the same. Signals are left to the filter, because kernels
-// before 6.15 restrict signals between the threads of a process.
+// withoutFiles drops the rights to open files and to use ports, if the kernel has Landlock. The seccomp filter already
+// refuses both, but a newer kernel may have new system calls that do the same. Landlock does not restrict signals here,
+// because kernels before 6.15 would also restrict signals between the threads of a process. The filter restricts them
+// instead.
 func withoutFiles() error {
 	all := landlock.V11
 	return landlock.Config{HandledAccessFS: all.HandledAccessFS, HandledAccessNet: all.HandledAccessNet}.BestEffort().
@@ -32,8 +33,8 @@ func closeInherited() error {
 		}
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 		if err != nil || flags&unix.FD_CLOEXEC != 0 {
-			// The directory itself, which is already closed, or a file of the runtime: inherited files are not marked
-			// close-on-exec.
+			// This is the directory itself, which is already closed, or a file opened by the Go runtime. Inherited
+			// files are not marked close-on-exec.
 			continue
 		}
 		if err := unix.Close(fd); err != nil {

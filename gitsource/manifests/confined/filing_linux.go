@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filing are the system calls that open, read and write files, allowed with any arguments. Landlock decides which
-// files. Calls that it does not govern, such as chmod and utimensat, are excluded, except those that return the size,
-// mode and times of a file, which Go requires. None of them can make the kernel send a signal, as fcntl and ioctl
-// could.
+// filing lists the system calls that open, read and write files, which are allowed with any arguments. Landlock
+// restricts which files they can use. Calls that Landlock does not restrict, such as chmod and utimensat, are excluded,
+// except for calls that return the size, mode and times of a file, which Go requires. None of the listed calls can make
+// the kernel send a signal, as fcntl and ioctl can.
 var filing = []uint32{
 	unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_FSTAT, statAt, unix.SYS_STATX, unix.SYS_LSEEK, unix.SYS_PREAD64,
 	unix.SYS_PWRITE64, unix.SYS_READV,
@@ -24,7 +24,7 @@ var filing = []uint32{
 	unix.SYS_GETGID, unix.SYS_GETEGID, unix.SYS_EPOLL_CREATE1, unix.SYS_EVENTFD2, unix.SYS_PPOLL, unix.SYS_DUP3,
 }
 
-// connecting are the system calls that connect and communicate. Accepting connections and passing open files are
+// connecting lists the system calls that connect and communicate. Accepting connections and passing open files are
 // excluded.
 var connecting = []uint32{
 	unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_SETSOCKOPT,
@@ -32,8 +32,8 @@ var connecting = []uint32{
 	unix.SYS_RECVFROM, unix.SYS_SENDMSG, unix.SYS_RECVMSG, unix.SYS_SHUTDOWN,
 }
 
-// reaching returns the filter for the process pid that reads and writes files and, if network is set, connects to
-// others.
+// reaching returns the filter for the process pid. It allows reading and writing files and, if network is set, outgoing
+// connections.
 func reaching(pid int, network bool) []bpf.Instruction {
 	calls := slices.Concat(filing, filingHere)
 	decisions := [][]bpf.Instruction{when(unix.SYS_FCNTL, oneOf(1,
@@ -50,8 +50,8 @@ func reaching(pid int, network bool) []bpf.Instruction {
 const socketType = 0xf
 
 // sockets decides which sockets may be created: TCP, UDP, and the netlink socket that returns the names of network
-// interfaces. Other families reach other processes of the machine, other netlink sockets reach other kernel subsystems,
-// and raw sockets write their own headers.
+// interfaces. Other families could reach other processes on the machine, other netlink sockets could reach other kernel
+// subsystems, and raw sockets could send arbitrary headers.
 var sockets = slices.Concat(
 	[]bpf.Instruction{argument(0), bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_NETLINK, SkipFalse: 3}},
 	[]bpf.Instruction{argument(2), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.NETLINK_ROUTE, SkipTrue: 7}, allow},

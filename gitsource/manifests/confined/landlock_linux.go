@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Landlock describes the support for Landlock on this machine, for display. Landlock is always used as far as it is
-// supported.
+// Landlock returns a description of the support for Landlock on this machine, for display. Landlock is always used to
+// the extent that it is supported.
 func Landlock() string { return describeLandlock(access.LandlockGetABIVersion()) }
 
 func describeLandlock(version int, err error) string {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMissingLandlockIsExplained checks that the reasons for missing Landlock are distinguished, because different
-// administrators must correct them.
+// TestMissingLandlockIsExplained checks that the reasons why Landlock is missing are distinguished, because different
+// administrators must fix them.
 func TestMissingLandlockIsExplained(t *testing.T) {
 	for want, c := range map[string]struct {
 		version int

@@ -64,7 +64,7 @@ var layers = map[string]func(t *testing.T) string{
 	},
 }
 
-// inner returns the output of a layer.
+// inner extracts the output of a layer from the output of the test program.
 func inner(out []byte) string {
 	_, rest, _ := strings.Cut(string(out), "{{")
 	text, _, ok := strings.Cut(rest, "}}")
@@ -74,7 +74,7 @@ func inner(out []byte) string {
 	return text
 }
 
-// inLayer runs a layer in a separate process, as user uid unless it is 0.
+// inLayer runs a layer in a separate process, as the user uid unless uid is 0.
 func inLayer(t *testing.T, layer string, uid uint32) string {
 	t.Helper()
 	program := os.Args[0]
@@ -94,7 +94,7 @@ func inLayer(t *testing.T, layer string, uid uint32) string {
 }
 
 // TestRunRefusesWithoutSeccompFilter checks that nothing runs if the kernel does not accept the filter, and that the
-// error names the remedy.
+// error names the fix.
 func TestRunRefusesWithoutSeccompFilter(t *testing.T) {
 	said := inLayer(t, "no filter", 0)
 	if !strings.HasPrefix(said, "[], ") || !strings.Contains(said, "CONFIG_SECCOMP_FILTER, and a container runtime whose own profile allows prctl(2) and seccomp(2)") {
@@ -102,7 +102,8 @@ func TestRunRefusesWithoutSeccompFilter(t *testing.T) {
 	}
 }
 
-// TestLandlockBlocksOpeningFiles checks that Landlock by itself prevents opening files, if the kernel has it.
+// TestLandlockBlocksOpeningFiles checks that Landlock by itself prevents opening files, if the kernel supports
+// Landlock.
 func TestLandlockBlocksOpeningFiles(t *testing.T) {
 	if version, err := landlock.LandlockGetABIVersion(); err != nil || version < 1 {
 		t.Skipf("the kernel has no Landlock: %v", err)
@@ -112,8 +113,8 @@ func TestLandlockBlocksOpeningFiles(t *testing.T) {
 	}
 }
 
-// TestHiddenProcessMemoryIsUnreadable checks that a hidden process can still start its children, as any user, and that
-// other processes of that user cannot read its memory.
+// TestHiddenProcessMemoryIsUnreadable checks that a hidden process can still start its children as an unprivileged
+// user, and that other processes of the same user cannot read its memory.
 func TestHiddenProcessMemoryIsUnreadable(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("running as another user requires root")
@@ -126,15 +127,15 @@ func TestHiddenProcessMemoryIsUnreadable(t *testing.T) {
 	}
 }
 
-// TestInheritedFilesAreClosed checks that files that this process inherited, rather than opened itself, do not reach
-// the child.
+// TestInheritedFilesAreClosed checks that files that this process inherited, rather than opened itself, are not passed
+// to the child.
 func TestInheritedFilesAreClosed(t *testing.T) {
 	file, err := os.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if _, err := unix.FcntlInt(file.Fd(), unix.F_SETFD, 0); err != nil { // as an unaware parent program would leave it
+	if _, err := unix.FcntlInt(file.Fd(), unix.F_SETFD, 0); err != nil { // not close-on-exec, like an inherited file
 		t.Fatal(err)
 	}
 	said, err := run(t.Context(), fmt.Sprintf("read in %d", file.Fd()), roomy)

@@ -16,13 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reach makes the attempts of code that has taken over a process. Each uses the raw system call, as such code would.
+// reach attempts what code that has taken over a process would attempt. Each attempt makes the system call directly, as
+// such code would.
 type reach struct {
 	// dir contains the files "file" and "other".
 	dir string
 	// victim is another process of the same user.
 	victim int
-	// socket was opened before.
+	// socket is a file descriptor that is already open.
 	socket int
 }
 
@@ -92,10 +93,10 @@ func executable(then func([]byte) error, protection int) error {
 	return then(page)
 }
 
-// impossible makes all attempts and returns those that did not fail with one of these errors.
+// impossible makes all attempts and returns the attempts whose result is not one of the wanted errors.
 func (r reach) impossible(want ...error) (otherwise []string) {
 	attempts := r.attempts()
-	for _, name := range slices.Sorted(maps.Keys(attempts)) { // bind comes before connect, which would bind too
+	for _, name := range slices.Sorted(maps.Keys(attempts)) { // bind comes before connect, which also binds the socket
 		if err := attempts[name](); !slices.Contains(want, err) {
 			otherwise = append(otherwise, fmt.Sprintf("%s: %v", name, err))
 		}
@@ -103,8 +104,8 @@ func (r reach) impossible(want ...error) (otherwise []string) {
 	return otherwise
 }
 
-// reachFrom makes the attempts from the child against its parent. Without the filter, most would succeed, and execve
-// would replace the process.
+// reachFrom makes the attempts from the child against its parent. Without the filter, most attempts would succeed, and
+// execve would replace the process.
 func reachFrom(dir string) string {
 	r := reach{dir: dir, victim: os.Getppid(), socket: 1}
 	otherwise := r.impossible(unix.EPERM)
@@ -140,8 +141,8 @@ func sceneFor(t *testing.T) reach {
 	return r
 }
 
-// TestChildAttemptsAreRefused checks that the filter refuses each attempt by a child started by Run, even if something
-// else would refuse it too.
+// TestChildAttemptsAreRefused checks that the filter refuses each attempt by a child started by Run, even if another
+// layer would also refuse the attempt.
 func TestChildAttemptsAreRefused(t *testing.T) {
 	r := sceneFor(t)
 	said, err := run(t.Context(), "reach in "+r.dir, roomy)
@@ -154,7 +155,7 @@ func TestChildAttemptsAreRefused(t *testing.T) {
 	}
 }
 
-// TestAttemptsFailOnlyAfterConfinement checks that a process can do everything before it is confined, and nothing
+// TestAttemptsFailOnlyAfterConfinement checks that all attempts succeed before a process is confined, and that all fail
 // afterwards, even on a thread that already existed.
 func TestAttemptsFailOnlyAfterConfinement(t *testing.T) {
 	if dir := os.Getenv("QUORATE_TEST_REACH"); dir != "" {
@@ -181,7 +182,7 @@ func reachTwice(dir string) string {
 		return err.Error()
 	}
 	defer stdin.Close()
-	victim.Args = []string{testChild} // it waits for a task
+	victim.Args = []string{testChild} // the victim waits for a task
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	if err != nil {
 		return err.Error()

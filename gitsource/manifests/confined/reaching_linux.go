@@ -10,7 +10,7 @@ import (
 	access "github.com/landlock-lsm/go-landlock/landlock/syscall"
 )
 
-// openFiles is the maximum number of open files and connections: each takes kernel memory.
+// openFiles is the maximum number of open files and connections, because each takes kernel memory.
 const openFiles = 1024
 
 // confineTo restricts this process to the access that r allows.
@@ -26,7 +26,7 @@ func confineTo(r Reach, l Limits) error {
 	if err != nil {
 		return err
 	}
-	net.DefaultResolver.PreferGo = true // a C library would load code
+	net.DefaultResolver.PreferGo = true // the resolver of a C library would load code
 	if err := closeInherited(); err != nil {
 		return err
 	}
@@ -44,7 +44,8 @@ func confineTo(r Reach, l Limits) error {
 	return nil
 }
 
-// withFiles drops the rights to all other files, and to accept connections, if the kernel has Landlock.
+// withFiles drops the rights to use files that r does not list, and to accept connections, if the kernel supports
+// Landlock.
 func withFiles(r Reach) error {
 	all := landlock.V11
 	rights := landlock.Config{HandledAccessFS: all.HandledAccessFS, HandledAccessNet: all.HandledAccessNet}

@@ -32,8 +32,8 @@ func reachOut(parent *Parent, work json.RawMessage) {
 	}
 }
 
-// TestRunReachingIsResourceLimited checks that a process started by RunReaching has the same limits as any other, and
-// reports which limit it exceeded.
+// TestRunReachingIsResourceLimited checks that a process started by RunReaching is limited like a process started by
+// Run, and that the error names the exceeded limit.
 func TestRunReachingIsResourceLimited(t *testing.T) {
 	for what, want := range map[string]string{
 		"take memory": "needs more than 96 MiB of memory",

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// computing are the system calls of a Go program that only computes and uses its existing pipes, allowed with any
-// arguments: for the scheduler, memory, clock, signals and exit. None of them names a file, an address or another
-// process. The most frequent come first.
+// computing lists the system calls of a Go program that only computes and uses its existing pipes: for the scheduler,
+// memory, clock, signals and exit. They are allowed with any arguments. None of these calls names a file, an address or
+// another process. The most frequent calls come first.
 var computing = []uint32{
 	unix.SYS_FUTEX, unix.SYS_READ, unix.SYS_WRITE, unix.SYS_MADVISE, unix.SYS_MUNMAP, unix.SYS_NANOSLEEP,
 	unix.SYS_CLOCK_NANOSLEEP,
@@ -29,12 +29,12 @@ var computing = []uint32{
 	unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
 }
 
-// argument loads the lower half of an argument of a system call. For the arguments checked here, the kernel reads only
-// that half.
+// argument loads the lower half of a system call argument. For the arguments checked here, the kernel reads only the
+// lower half.
 func argument(i uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: 16 + 8*i, Size: 4} }
 
-// filters reports that a filter exists for this architecture. System call numbers differ between architectures, and on
-// some the offsets of arguments do too.
+// filters reports that a filter exists for this architecture. System call numbers differ between architectures, and so
+// do the offsets of arguments on some architectures.
 const filters = true
 
 const (
@@ -52,12 +52,12 @@ func fail(errno unix.Errno) bpf.Instruction {
 	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 }
 
-// onlyComputing returns the filter for the process pid. Other calls fail with EPERM instead of ending the process:
-// libraries look for optional files, and a later version of Go may try a call before falling back to another.
+// onlyComputing returns the filter for the process pid. Other calls fail with EPERM instead of ending the process,
+// because libraries look for optional files, and a later version of Go may try one call before falling back to another.
 func onlyComputing(pid int) []bpf.Instruction { return computingAnd(pid, nil) }
 
-// computingAnd returns the filter for a process that computes. It also allows these calls with any arguments, and
-// whatever the decisions allow.
+// computingAnd returns the filter for a process that computes. It also allows the given calls with any arguments, and
+// everything that the decisions allow.
 func computingAnd(pid int, calls []uint32, decisions ...[]bpf.Instruction) []bpf.Instruction {
 	const (
 		newThread = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM |
@@ -83,17 +83,17 @@ func computingAnd(pid int, calls []uint32, decisions ...[]bpf.Instruction) []bpf
 		when(unix.SYS_CLONE, argument(0),
 			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: everyFlag &^ newThread, SkipTrue: 2},
 			bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: unix.CLONE_THREAD, SkipTrue: 1}, allow, refuse),
-		// Its flags are in memory, where a filter cannot read them, so only clone is left.
+		// The flags of clone3 are in memory, where a filter cannot read them. Programs have to use clone instead.
 		when(unix.SYS_CLONE3, fail(unix.ENOSYS)),
 		[]bpf.Instruction{refuse})
 }
 
-// when applies instructions to one system call. They must end with a return.
+// when applies instructions to one system call. The instructions must end with a return.
 func when(number uint32, do ...bpf.Instruction) []bpf.Instruction {
 	return append([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: uint8(len(do))}}, do...)
 }
 
-// install puts all current and future threads of the process under a filter, permanently.
+// install permanently applies a filter to all current and future threads of the process.
 func install(filter []bpf.Instruction) error {
 	raw, err := bpf.Assemble(filter)
 	if err != nil {
@@ -103,7 +103,7 @@ func install(filter []bpf.Instruction) error {
 	for i, r := range raw {
 		program[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
 	}
-	runtime.LockOSThread() // no_new_privs applies to this thread; the filter sets it on the others
+	runtime.LockOSThread() // no_new_privs applies to this thread; installing the filter sets it on the other threads
 	defer runtime.UnlockOSThread()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs with prctl(2): %w", err)

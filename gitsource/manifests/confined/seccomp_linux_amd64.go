@@ -4,11 +4,11 @@ import "golang.org/x/sys/unix"
 
 const auditArchitecture = unix.AUDIT_ARCH_X86_64
 
-// computingHere are system calls that other architectures lack: for thread-local storage, and for a C library.
+// computingHere lists system calls that other architectures lack: for thread-local storage, and for a C library.
 var computingHere = []uint32{unix.SYS_ARCH_PRCTL, unix.SYS_EPOLL_WAIT}
 
-// statAt has a different name on other architectures.
+// statAt is the fstatat system call, which has different names on other architectures.
 const statAt = unix.SYS_NEWFSTATAT
 
-// filingHere are system calls that newer architectures lack.
+// filingHere lists system calls that newer architectures lack.
 var filingHere = []uint32{unix.SYS_RENAMEAT}

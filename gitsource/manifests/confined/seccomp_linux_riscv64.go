@@ -6,8 +6,8 @@ const auditArchitecture = unix.AUDIT_ARCH_RISCV64
 
 var computingHere []uint32
 
-// statAt has a different name on other architectures.
+// statAt is the fstatat system call, which has different names on other architectures.
 const statAt = unix.SYS_NEWFSTATAT
 
-// filingHere are system calls that newer architectures lack.
+// filingHere is empty: this architecture lacks the older system calls.
 var filingHere []uint32

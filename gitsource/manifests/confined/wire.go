@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// The processes exchange JSON, one message per line. The parent sends the task and then the answers; the child sends
-// its questions and results.
+// The processes exchange JSON, one message per line. The parent sends the task, and then answers. The child sends
+// questions and results.
 
 type task struct {
 	Limits Limits

@@ -1,4 +1,4 @@
-// Package renderer runs kustomize on given files. It does not limit memory, time or stack: untrusted files must be
+// Package renderer runs kustomize on the given files. It does not limit memory, time or stack: untrusted files must be
 // rendered in a child process (confined).
 package renderer
 
@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// Files are the files that kustomize sees. Each name is requested at most once.
+// Files provides the files that kustomize sees. Each name is requested at most once.
 type Files interface {
 	// Look returns the file or directory at an absolute path. An error ends the rendering.
 	Look(name string) (Entry, error)
@@ -25,7 +25,7 @@ type Entry struct {
 	IsFile, IsDir bool
 	// Content is the content of the file.
 	Content []byte
-	// Kustomizations are the names in the directory that kustomize recognizes as a kustomization.
+	// Kustomizations lists the files in the directory that kustomize recognizes as kustomizations.
 	Kustomizations []string
 }
 
@@ -33,7 +33,7 @@ type Entry struct {
 type Limits struct {
 	// ObjectBytes limits one object, as JSON.
 	ObjectBytes int64
-	// Kustomizations limits how many kustomizations may be nested. Each counts as often as it is used.
+	// Kustomizations limits the number of kustomizations that are read. A kustomization counts each time it is used.
 	Kustomizations int
 }
 
@@ -43,7 +43,7 @@ type Object struct {
 	JSON json.RawMessage
 	// Origin is the path of the object's source file, relative to the rendered directory. It is empty if unknown.
 	Origin string
-	// Problem is why JSON is nil.
+	// Problem is the reason why JSON is nil.
 	Problem string
 }
 

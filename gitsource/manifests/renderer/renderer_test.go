@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// tree holds the files that kustomize sees, by absolute name. Looking up a file with the content broken returns an
+// tree holds the files that kustomize sees, by absolute name. Looking up a file whose content is broken returns an
 // error.
 type tree map[string]string
 
@@ -52,7 +52,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// TestInvalidKustomizationsAreRefused checks that an invalid or excessive kustomization returns a Refusal.
+// TestInvalidKustomizationsAreRefused checks that rendering an invalid or excessive kustomization returns a Refusal.
 func TestInvalidKustomizationsAreRefused(t *testing.T) {
 	small, few := roomy, roomy
 	small.ObjectBytes, few.Kustomizations = 50, 2
@@ -80,7 +80,7 @@ func TestInvalidKustomizationsAreRefused(t *testing.T) {
 	}
 }
 
-// TestErrorsEndRendering checks that rendering ends on an error of the files or of the caller.
+// TestErrorsEndRendering checks that rendering ends if Files or the caller's function returns an error.
 func TestErrorsEndRendering(t *testing.T) {
 	files := tree{"/x/kustomization.yaml": "resources: [a.yaml, b.yaml]\n", "/x/a.yaml": broken, "/x/b.yaml": configMap}
 	if objects, err := render(files, roomy); !errors.Is(err, errBroken) || len(objects) > 0 {

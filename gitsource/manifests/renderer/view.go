@@ -23,7 +23,7 @@ type view struct {
 
 var _ filesys.FileSystem = (*view)(nil)
 
-// look requests a name, unless the answer is known because it was requested before or because the kustomizations of its
+// look requests a name, unless the answer is already known: the name was requested before, or the kustomizations in its
 // directory are known.
 func (v *view) look(name string) Entry {
 	if e, ok := v.known[name]; ok {
@@ -91,7 +91,7 @@ func clean(name string) string { return path.Clean("/" + filepath.ToSlash(name))
 
 var errReadOnly = errors.New("the source is read-only")
 
-// ReadDir, Glob, Walk and Open are used by kustomize commands, not by a rendering.
+// ReadDir, Glob, Walk and Open are used by kustomize commands, but not for rendering.
 func (v *view) ReadDir(string) ([]string, error)     { return nil, errors.ErrUnsupported }
 func (v *view) Glob(string) ([]string, error)        { return nil, errors.ErrUnsupported }
 func (v *view) Walk(string, filepath.WalkFunc) error { return errors.ErrUnsupported }

@@ -8,10 +8,10 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// Mark is contained in each text, so that printing a text also prints it.
+// Mark is part of each hostile text, so that printing the text also prints Mark.
 const Mark = "harmless"
 
-// Hostile are texts by their intended effect.
+// Hostile maps intended effects to hostile texts.
 var Hostile = map[string]string{
 	"colours":                 "\x1b[31m" + Mark + "\x1b[0m",
 	"a title of the window":   "\x1b]0;owned\a" + Mark,
@@ -41,8 +41,8 @@ var Hostile = map[string]string{
 	"the end of a string":     Mark + `"} , {"x":"`,
 }
 
-// Unfit returns what in the output a terminal or a CI system would interpret or not show, or that the output is
-// missing. It returns "" if the output is safe.
+// Unfit returns the problem with printed output: text that a terminal or a CI system would interpret or not show, or a
+// missing Mark. It returns "" if the output is safe.
 func Unfit(printed string) string {
 	switch {
 	case !strings.Contains(printed, Mark):
@@ -67,7 +67,7 @@ func Unfit(printed string) string {
 	return ""
 }
 
-// Long reports whether a line of output for people is too long.
+// Long reports whether a line of human-readable output is too long.
 func Long(printed string) bool {
 	for line := range strings.Lines(printed) {
 		if len(line) > printable.Longest+1<<10 {
