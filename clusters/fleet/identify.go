@@ -155,7 +155,7 @@ func (m *Register) Ready(ctx context.Context, i int) error {
 	return one.err
 }
 
-// preceding returns the Kubernetes clusters that take precedence over one if they are the same cluster. An untrusted
+// preceding returns the Kubernetes clusters that take precedence if they are the same cluster as one. An untrusted
 // kubeconfig may claim to be any Kubernetes cluster, and must not block the real one. It yields to all trusted
 // kubeconfigs, and to the untrusted kubeconfigs listed before it.
 func (m *Register) preceding(one *registered) []*registered {

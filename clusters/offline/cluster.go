@@ -32,7 +32,7 @@ type cluster struct {
 
 func compare(t targets.Target, before *reconcile.Declaration) cluster {
 	c := cluster{before: before, warnings: slices.Clip(t.Warnings)}
-	t.RenamedFrom, _, _ = strings.Cut(t.RenamedFrom, " (cluster ") // the simulated ID is not real
+	t.RenamedFrom, _, _ = strings.Cut(t.RenamedFrom, " (cluster ") // the assumed ID is not real
 	own := &inventory.Cluster{}
 	if before != nil {
 		own.Custom, own.Claims = &before.Cluster, claimsOf(*before)
