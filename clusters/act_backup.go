@@ -48,7 +48,7 @@ func (c *cluster) discardBackup(ctx context.Context, a decide.DiscardBackup) (re
 	return report.Outcome{}, fmt.Errorf("%s: the Job was not observed", a)
 }
 
-// startedFor reports whether a pass started that Job for this cluster and generation.
+// startedFor reports whether a pass started the Job for this cluster and the action's generation.
 func (c *cluster) startedFor(there metav1.Object, a decide.StartBackup) bool {
 	job, is := there.(*batchv1.Job)
 	if !is || !c.backs(job) {
