@@ -42,8 +42,8 @@ func TestMemberGone(t *testing.T) {
 	}
 }
 
-// TestKeptVolumeStaysWhileMembersAreUnhealthy checks that the volume left by a lost cluster is kept while a member is
-// not responding, or while a claim is being deleted or has been replaced, even if git requests its deletion. While the
+// TestKeptVolumeStaysWhileMembersAreUnhealthy checks that the volume left by a lost cluster is kept even if git
+// requests its deletion, while a member is not responding or a claim is being deleted or has been replaced. While the
 // new cluster is not healthy, that volume may contain better data.
 func TestKeptVolumeStaysWhileMembersAreUnhealthy(t *testing.T) {
 	going := metav1.Time{Time: noon}

@@ -113,9 +113,8 @@ func TestPromotionNeedsQuorum(t *testing.T) {
 	}
 }
 
-// TestCorruptAlarmBlocksPromotion checks that a learner copied from a leader whose data is now in doubt is not
-// promoted: with the learner's vote, the leader would have a majority, and the members with the right data would be
-// removed.
+// TestCorruptAlarmBlocksPromotion checks that a learner is not promoted if it was copied from a leader whose data is
+// now in doubt. With its vote, the leader would have a majority, and the members with the right data would be removed.
 func TestCorruptAlarmBlocksPromotion(t *testing.T) {
 	for _, alarm := range []string{"", "alarm:CORRUPT"} {
 		l := newLife(t)
@@ -165,9 +164,9 @@ func (l *life) onVolumes(c *cluster, going string) {
 	}))
 }
 
-// TestAddLearnerWaitsForUnstartedMembers checks that a learner is not added while another member has not started, even
-// if that member is a voter that was just added, because it would start with an outdated list. A learner is also not
-// added to a slot that already has a member, at any address.
+// TestAddLearnerWaitsForUnstartedMembers checks that a learner is not added while another member has not started,
+// because that member would start with an outdated list. This also applies to a voter that was just added. A learner
+// is also not added to a slot that already has a member, at any address.
 func TestAddLearnerWaitsForUnstartedMembers(t *testing.T) {
 	for _, url := range []string{"", "http://a-2.a:2380", peerOf(3), "http://10.0.0.9:2380"} {
 		l := newLife(t)

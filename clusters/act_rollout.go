@@ -68,8 +68,8 @@ func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (
 	return c.delete(ctx, objects.Identity{Kind: "Pod", Name: name}, a.PodUID)
 }
 
-// goesWithPod returns a message that names the claim in a slot if the claim has been deleted or replaced since it was
-// observed, so that only the pod keeps its volume. It returns "" if the volume would be kept without the pod.
+// goesWithPod returns a message that names the claim in a slot if only the pod keeps the volume, because the claim has
+// been deleted or replaced since it was observed. Otherwise, it returns "".
 func (c *cluster) goesWithPod(ctx context.Context, ordinal int) (string, error) {
 	seen := c.state.Replica(ordinal)
 	if seen.VolumeUID == "" || seen.VolumeTerminating {

@@ -78,9 +78,9 @@ func (s *stage) edit(kind, name, patch string) {
 	}
 }
 
-// TestChanges checks that a plan shows exactly the changes that would be requested from the API server: changes to the
-// declaration, and to objects that were changed, were deleted, or are no longer declared. For Secrets, the plan shows
-// only that they change.
+// TestChanges checks that a plan shows exactly the changes that would be requested from the API server. These are
+// changes to the declaration, and to objects that were changed, were deleted, or are no longer declared. For Secrets,
+// the plan shows only that they change.
 func TestChanges(t *testing.T) {
 	s := newStage(t)
 	s.differ(nil) // not bootstrapped yet

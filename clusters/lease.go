@@ -47,12 +47,12 @@ const MaxLeaseDuration = 10 * time.Minute
 //
 // Two passes do not act at the same time even if a lease counts as expired too early, for example because the API
 // server's clock was set back. A pass takes a lease only at the resourceVersion that it observed, so only one of
-// several passes succeeds, and the next renewal by the previous holder fails with a conflict. The holder renews before
-// each write, unless it has done so within a quarter of its duration by the API server's clock (young). As with every
-// lease, the holder might not notice if that clock jumps within this quarter. Its writes are then still conditional on
-// the observed versions, and its etcd changes on the observed IDs. With a longer duration than MaxLeaseDuration, a
-// holder could still act for minutes after other passes consider its lease expired, so --lease-duration does not
-// accept longer durations.
+// several passes succeeds. The next renewal by the previous holder then fails with a conflict. The holder renews
+// before each write, unless it has done so within a quarter of its duration by the API server's clock (young). As with
+// every lease, the holder might not notice if that clock jumps within this quarter. Its writes are then still
+// conditional on the observed versions, and its etcd changes on the observed IDs. With a longer duration than
+// MaxLeaseDuration, a holder could still act for minutes after other passes consider its lease expired, so
+// --lease-duration does not accept longer durations.
 func expired(lease *coordinationv1.Lease, now time.Time) bool {
 	renewed := lease.Spec.RenewTime.Time
 	duration := min(time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second, MaxLeaseDuration)

@@ -71,8 +71,8 @@ func TestLockHolder(t *testing.T) {
 	}
 }
 
-// TestForgedLeaseExpires checks that a single forged lease, such as one written by a tenant of the namespace, does not
-// lock a cluster for long, regardless of its duration and renewal time.
+// TestForgedLeaseExpires checks that a forged lease, for example by a tenant of the namespace, does not lock a cluster
+// for long, regardless of its duration and renewal time.
 func TestForgedLeaseExpires(t *testing.T) {
 	live, now := &Live{holder: newHolder()}, time.Unix(1_000_000_000, 0)
 	for _, test := range []struct {

@@ -18,7 +18,7 @@ import (
 )
 
 // findRestore reads the state of the restore Job if the cluster is being created from a backup or does not have a
-// record, or if the volume on which the Job has worked is being deleted.
+// record. It also does so if the volume on which the Job has worked is being deleted.
 func (c *cluster) findRestore(ctx context.Context) error {
 	lost := len(c.state.Record.Members) == 0
 	seed := c.own.Claim(objects.VolumeClaimName(c.state.Name, decide.SeedOrdinal))
@@ -37,8 +37,8 @@ func (c *cluster) findRestore(ctx context.Context) error {
 	return err
 }
 
-// findRecovery reads the state of the recovery Job if a recovery is recorded or requested, if the Job or one of its
-// pods was listed, or if the record is lost.
+// findRecovery reads the state of the recovery Job if a recovery is recorded or requested, the Job or one of its pods
+// was listed, or the record is lost.
 func (c *cluster) findRecovery(ctx context.Context) error {
 	looks := c.state.Record.Recovering() || c.state.Declared.Recovery.ClusterID != 0 ||
 		c.own.Objects["Job/"+c.names.RecoveryJob] != nil || slices.ContainsFunc(c.own.VolumePods, c.recovers)

@@ -84,7 +84,7 @@ func (s *stage) deleteSet() {
 }
 
 // TestAdmissionRewritesAreNotReapplied checks, on a real API server, that a field that an admission policy changes is
-// reported once and left alone, but blocks the cluster if security depends on the field. In both cases, the field is
+// reported once and left alone. If security depends on the field, the cluster is blocked. In both cases, the field is
 // not applied repeatedly.
 func TestAdmissionRewritesAreNotReapplied(t *testing.T) {
 	s := newStage(t)

@@ -18,7 +18,7 @@ import (
 )
 
 // TestUnreadableResourceFailsOnlyItsCluster checks that a custom resource that the API server accepts but Go cannot
-// decode causes an error only for its cluster, and that the cluster is not treated as absent.
+// decode causes an error only for its cluster. The cluster is not treated as absent.
 func TestUnreadableResourceFailsOnlyItsCluster(t *testing.T) {
 	s := newStage(t)
 	for name, size := range map[string]string{"a": "8Gi", "bad": "1e1.5"} {
