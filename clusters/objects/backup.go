@@ -172,8 +172,8 @@ func withoutIdentity(to v1alpha1.BackupDestination, container string) map[string
 }
 
 // backupPod returns a pod spec that runs the backup steps in sequence, each after the previous step has succeeded. It
-// satisfies the restricted Pod Security Standard. The pods run on the same nodes as members, and have a ServiceAccount
-// only if the store requires one.
+// satisfies the restricted Pod Security Standard. The pods may run on the same nodes as members, and have a
+// ServiceAccount only if the store requires one.
 func backupPod(in Input) *applycorev1.PodSpecApplyConfiguration {
 	spec := storePod(in.Cluster, in.Cluster.Spec.Backup.To).WithVolumes(backupVolumes(in)...)
 	steps := backupSteps(in)

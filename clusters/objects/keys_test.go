@@ -58,8 +58,8 @@ func TestEtcdKeys(t *testing.T) {
 	}
 }
 
-// TestWrittenKeysAreReadByEtcd writes every option for every version around which the set of keys changes, and checks
-// that the version knows every key in the file and that each value has the key's type.
+// TestWrittenKeysAreReadByEtcd writes every option for every version around which the set of keys changes. It checks
+// that the version knows every key in the file, and that each value has the key's type.
 func TestWrittenKeysAreReadByEtcd(t *testing.T) {
 	table := readKeys(t)
 	for _, v := range releasesAround(table) {

@@ -32,8 +32,8 @@ func rollout(t *testing.T) Input {
 
 func keysOf(files map[string]string) []string { return slices.Sorted(maps.Keys(files)) }
 
-// TestFilesFollowTheirTemplate checks that nothing changes before the rollout, that files are added when the rollout
-// starts, and that the files of the old template are removed when its last pod is gone.
+// TestFilesFollowTheirTemplate checks that files are added only when the rollout starts, and that the files of the old
+// template are removed when its last pod is gone.
 func TestFilesFollowTheirTemplate(t *testing.T) {
 	in := rollout(t)
 	before := in.Live

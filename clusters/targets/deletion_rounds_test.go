@@ -49,7 +49,7 @@ func testDeletionsOfReplicas(t *testing.T) {
 }
 
 // TestClockJumpDoesNotStopDeletionRounds checks that a clock that was briefly ahead does not prevent new rounds until
-// real time has caught up, and that a clock that is set back slightly does not start an extra round.
+// real time has caught up. A clock that is set back slightly does not start an extra round.
 func TestClockJumpDoesNotStopDeletionRounds(t *testing.T) {
 	d, now := &Deletions{Round: 10 * time.Minute}, time.Date(2026, 11, 1, 12, 0, 1, 0, time.UTC)
 	key := inventory.Key{Namespace: "ns", Name: "a"}

@@ -29,7 +29,7 @@ type orphan struct {
 	since string
 	// revision is the current revision of the source that declared the cluster, or empty if unknown.
 	revision string
-	// confirm is the revision to confirm if the removal is intended: the revision that removed the cluster, the
+	// confirm is the revision to confirm if the removal is intended. It is the revision that removed the cluster, the
 	// current revision of its source or, if the source is unknown, the revision of all sources.
 	confirm string
 	// kin reports whether a source may be the source that declared the cluster.

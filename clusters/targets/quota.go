@@ -28,8 +28,8 @@ func (t Target) WithQuota(own *inventory.Cluster) Target {
 	return t
 }
 
-// hadFilledIn reports whether an earlier definition has set the quota of a cluster: the custom resource still
-// contains it, or the pod template matches the spec with that quota, which t has.
+// hadFilledIn reports whether an earlier definition has set the quota of a cluster. The custom resource still contains
+// that quota, or the pod template matches the spec with that quota, which t must have.
 func (t Target) hadFilledIn(own *inventory.Cluster) bool {
 	if c := own.Custom; c != nil && c.Spec.Etcd.Quota.Value() == filledIn {
 		return true

@@ -16,7 +16,7 @@ import (
 
 const fleet, shop = "https://host/fleet.git", "https://host/shop.git"
 
-// situation parses candidates. Each field is a source, a colon, and one letter per cluster: d is declared, u is
+// situation parses candidates. Each field is a source, a colon, and one letter per cluster. d is declared, u is
 // undeclared, h is undeclared and held before, and H is held before and declared again.
 func situation(text string) []candidate {
 	var list []candidate
