@@ -39,7 +39,7 @@ func (c *cluster) addLearner(ctx context.Context, a decide.AddLearner) (report.O
 	return c.changeEtcd(ctx, a, added)
 }
 
-// promoteLearner promotes a learner to voter, if the conditions for that still hold.
+// promoteLearner promotes a learner to voter if the conditions for the promotion still hold.
 func (c *cluster) promoteLearner(ctx context.Context, a decide.PromoteLearner) (report.Outcome, error) {
 	wanted := promotion(a)
 	wanted.unless = func(ctx context.Context, now decide.Membership) (string, error) {
@@ -59,9 +59,9 @@ func (c *cluster) promoteLearner(ctx context.Context, a decide.PromoteLearner) (
 	return c.changeEtcd(ctx, a, wanted)
 }
 
-// besideJoining returns a message that names a member that may be about to start, or "". If another member were added
-// now, that member would start with an outdated member list (hard case H18). A learner that has started and is sealed
-// does not count.
+// besideJoining returns a message that names a member that may be about to start, or "". Such a member would start
+// with an outdated member list if another member were added now (hard case H18). A learner that has started and is
+// sealed does not count.
 func (c *cluster) besideJoining(ctx context.Context, now decide.Membership) (string, error) {
 	for _, m := range now.Members {
 		if !m.Learner && m.Started {

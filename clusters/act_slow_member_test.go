@@ -42,7 +42,7 @@ func TestRemovalWaitsForSlowMember(t *testing.T) {
 	}
 }
 
-// TestRestartWaitsForSlowMember checks that the member's pod is not deleted either before the full timeout.
+// TestRestartWaitsForSlowMember checks that the pod of such a member is not deleted before the full timeout.
 func TestRestartWaitsForSlowMember(t *testing.T) {
 	l, c := slow(t)
 	deleted := false

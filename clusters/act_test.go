@@ -349,7 +349,7 @@ func (s *stage) loseClaim() {
 	}
 }
 
-// stop checks that only the number of pods changes (to 0).
+// stop checks that only the number of pods changes, and that it becomes 0.
 func (s *stage) stop() {
 	s.spec += ", lifecycle: Stopped"
 	c := s.observe()

@@ -146,7 +146,7 @@ func distinct(errs []error) []error {
 	return list
 }
 
-// failure returns an error that names the namespaces that could not be listed, their sources and the causes, or nil.
+// failure returns an error with the namespaces that could not be listed, their sources and the causes, or nil.
 func (l listing) failure(sources []reconcile.SourceState) error {
 	var errs []error
 	for _, namespace := range slices.Sorted(maps.Keys(l.unlisted)) {

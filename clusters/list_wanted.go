@@ -95,8 +95,7 @@ func (l *Live) wantedOf(desired reconcile.Desired, wanted func(cluster string) b
 	return keys, len(known)
 }
 
-// listCluster lists one cluster. It returns nil if the cluster does not have any objects, and the kinds that are
-// hidden.
+// listCluster lists one cluster. It returns the listed objects, or nil if there are none, and the hidden kinds.
 func (l *Live) listCluster(ctx context.Context, key inventory.Key) (own *inventory.Listed, h kube.Hidden, err error) {
 	err = l.advised(key.Namespace, panics.Catch(func() (err error) {
 		sorter := inventory.NewSorter(l.owns)

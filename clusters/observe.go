@@ -245,7 +245,7 @@ func (c *cluster) checkRecovery() {
 }
 
 // readTemplate reads the templates of new pods and volumes. The volume template is immutable, so the objects are built
-// with the existing one.
+// with the existing template.
 func (c *cluster) readTemplate() {
 	c.buildable = c.target.Cluster.DeepCopy()
 	objects.Normalize(c.buildable)

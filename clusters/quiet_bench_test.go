@@ -327,7 +327,7 @@ type quietFleet struct {
 	// asked counts all requests, and otherwise counts the requests that are not LISTs.
 	asked, otherwise atomic.Int64
 	desired          reconcile.Desired
-	// lists are the objects by resource.
+	// lists contains the objects by resource.
 	lists   map[string][]k8sruntime.Object
 	address string
 	// ahead is the time by which the clocks of the API server and of all members are ahead of this machine's clock.

@@ -275,7 +275,7 @@ func TestLeftoverRecoveryDoesNotDelayRestore(t *testing.T) {
 		t.Errorf("got %s", d)
 	}
 
-	// Nor does it delay writing a lost record again.
+	// The leftover spec.recovery does not delay rewriting a lost record either.
 	if err := s.server.Client.CoreV1().ConfigMaps("default").Delete(s.Context(), "a-members", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

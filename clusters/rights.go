@@ -67,7 +67,7 @@ func (l *Live) advice(namespace string, lack kube.Lack) string {
 	return "bind the ClusterRole quorate of deploy/base/rbac.yaml to this user " + where + " (docs/reference/rights.md)"
 }
 
-// lookedAt adds the namespace that was being observed, and the sources for which it was observed, to an error.
+// lookedAt returns err with the namespace that was being observed and the sources for which it was observed.
 func lookedAt(namespace string, sources []reconcile.SourceState, err error) error {
 	var of []string
 	for _, p := range sources {

@@ -75,7 +75,7 @@ func TestConcurrentOperationsKeepBackupsConsistent(t *testing.T) {
 	}
 }
 
-// proven is the newest verified slot.
+// proven stores the newest verified slot.
 type proven struct {
 	mu     sync.Mutex
 	newest time.Time

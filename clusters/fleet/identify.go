@@ -179,7 +179,7 @@ func ours(all []*registered) []*registered {
 	return slices.DeleteFunc(slices.Clone(all), (*registered).theirs)
 }
 
-// awaitRetry returns the error for another entry that is the same Kubernetes cluster as m.
+// awaitRetry returns the error for an entry that is the same Kubernetes cluster as m.
 func (m *registered) awaitRetry() error {
 	return fmt.Errorf("it is the same Kubernetes cluster as %s; remove one of them", m.Name)
 }

@@ -40,7 +40,7 @@ const (
 	backupAttempts = 5
 	// backupsKept is the number of successful Jobs, and of failed Jobs, to keep for inspection.
 	backupsKept = 3
-	// startedKept is how long a Job started by a pass is kept, in seconds.
+	// startedKept is the time that a Job started by a pass is kept, in seconds.
 	startedKept = 24 * 60 * 60
 )
 

@@ -13,7 +13,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// The keys in the data of the Secrets. The CA has its own keys, so that pods cannot mount it as a leaf by mistake.
+// These are the keys in the data of the Secrets. The CA has its own keys, so that pods cannot mount it as a leaf by
+// mistake.
 const (
 	keyCA                = "ca.crt"
 	keyCAPrivate         = "ca.key"

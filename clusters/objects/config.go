@@ -18,8 +18,8 @@ const (
 	serveTLSMount = "/etc/etcd/tls/server"
 
 	// sealedCluster is the initial-cluster of a sealed member. It must be set and must not name the member: if
-	// initial-cluster is missing, etcd treats the member itself as the initial cluster. The domain of the host never
-	// resolves (RFC 6761).
+	// initial-cluster is missing, etcd treats the member itself as the initial cluster. The host is in a domain that
+	// never resolves (RFC 6761).
 	sealedCluster = "sealed=http://sealed.invalid:2380"
 )
 

@@ -82,7 +82,7 @@ func checkGolden(t *testing.T, file string) {
 	}
 }
 
-// openGolden reads a golden file and also returns its sections by name.
+// openGolden reads a golden file. It also returns the file's sections by name.
 func openGolden(t *testing.T, file string) (*txtar.Archive, map[string][]byte) {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)

@@ -32,8 +32,8 @@ var rewritable = []string{
 	"spec.topologySpreadConstraints",
 }
 
-// MayBeRewritten reports whether an admission policy or webhook may set a field to a value different from the one that
-// Quorate applies. Unlisted fields may not be rewritten, because this could weaken security or endanger quorum.
+// MayBeRewritten reports whether an admission policy or webhook may set a field to a different value than Quorate
+// applies. Unlisted fields may not be rewritten, because this could weaken security or endanger quorum.
 func MayBeRewritten(kind, path string) bool {
 	if kind == v1alpha1.Kind {
 		return true // passes use the declaration

@@ -20,7 +20,7 @@ import (
 // cluster compares the declarations of a cluster in the older and newer revisions. It implements reconcile.Cluster.
 type cluster struct {
 	target targets.Target
-	// declared is the target as the rules see it.
+	// declared is the declaration in the form that the rules use.
 	declared decide.Declared
 	// before is nil if the cluster is new.
 	before   *reconcile.Declaration

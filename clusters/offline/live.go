@@ -21,7 +21,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Flag is the flag that selects the older revision, as messages name it.
+// Flag is the name, in messages, of the flag that selects the older revision.
 const Flag = "--against"
 
 // Live is the live side of a plan that does not contact a Kubernetes cluster: it assumes that every cluster matches an
@@ -31,7 +31,8 @@ type Live struct {
 	// deletions limits deletions as in a run.
 	deletions targets.Deletions
 
-	// mu guards of, the summary of the comparison, and clusters, the clusters that differ, by namespace/name.
+	// mu guards of and clusters. of is the summary of the comparison; clusters contains the clusters that differ, by
+	// namespace/name.
 	mu       sync.Mutex
 	of       report.Comparison
 	clusters map[string]cluster
@@ -85,8 +86,8 @@ func (l *Live) Observe(
 	return observed, nil
 }
 
-// assumed returns the inventory that would exist if every cluster matched its older declaration, and these
-// declarations by namespace/name.
+// assumed returns the inventory that would exist if every cluster matched its declaration in the older revision, and
+// the older declarations by namespace/name.
 func assumed(older reconcile.Desired) (inventory.ByCluster, map[string]*reconcile.Declaration) {
 	owned, before := inventory.ByCluster{}, map[string]*reconcile.Declaration{}
 	for i, d := range older.Clusters {

@@ -127,8 +127,8 @@ func TestHashedTimesAreStableAndSpread(t *testing.T) {
 	}
 }
 
-// TestDaylightSaving checks that, as in Kubernetes, times that a time zone skips do not occur, and repeated times
-// occur twice.
+// TestDaylightSaving checks that times that a time zone skips do not occur, and that repeated times occur twice, as in
+// Kubernetes.
 func TestDaylightSaving(t *testing.T) {
 	for _, test := range []struct{ zone, expression, now, want string }{
 		// In Berlin, clocks go from 2:00 to 3:00 at 1:00 UTC.

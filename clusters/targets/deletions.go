@@ -27,7 +27,7 @@ type granted struct {
 	blocked bool
 }
 
-// Deletions counts the clusters whose deletion with their data begins, in all passes of a process or in each Round.
+// Deletions counts the clusters that start to be deleted with their data, in all passes of a process or in each Round.
 type Deletions struct {
 	// Most is the maximum for each owner. nil means no limit.
 	Most *int
@@ -66,11 +66,11 @@ func (t Target) owner(live bool) string {
 	return t.Source
 }
 
-// Limit lets the deletion of at most Most clusters per owner, with their data, begin. It counts all passes of this
-// process together, and follows the order of the targets. Clusters that a pass has found blocked come last and take
-// turns, so that they do not keep other deletions from beginning. The remaining clusters are kept as last applied,
-// with a problem that explains what to do. A cluster whose deletion has begun is not counted, because a half-finished
-// deletion is useless.
+// Limit allows the deletion of at most Most clusters per owner, with their data, to begin. It counts all passes of
+// this process together, and follows the order of the targets. Clusters that a pass has found blocked come last and
+// take turns, so that they do not keep other deletions from beginning. The remaining clusters are kept as last
+// applied, with a problem that explains what to do. A cluster whose deletion has begun is not counted, because a
+// half-finished deletion is useless.
 func (d *Deletions) Limit(targets []Target, owned inventory.ByCluster, live bool) []Target {
 	if d.Most == nil {
 		return targets

@@ -77,7 +77,7 @@ func TestOrphans(t *testing.T) {
 		declared  []reconcile.Declaration
 		problems  []report.Problem
 		unfetched bool
-		// namespaces in which the sources may declare clusters
+		// namespaces are the namespaces in which the sources may declare clusters.
 		namespaces []string
 		want       string
 	}{

@@ -13,8 +13,8 @@ import (
 // mostRefusals is the maximum number of policy violations reported for one cluster.
 const mostRefusals = 10
 
-// refuse adds a problem to each target for every request that is not allowed. It also checks specs that were applied
-// earlier: they may have been allowed then, or changed manually since. Orphans are left alone.
+// refuse adds a problem to each target for every policy violation. It also checks specs that were applied earlier:
+// they may have been allowed then, or changed manually since. Orphans are left alone.
 func refuse(targets []Target, owned inventory.ByCluster, desired reconcile.Desired) {
 	for i := range targets {
 		t := &targets[i]

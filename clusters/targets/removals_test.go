@@ -104,7 +104,7 @@ func TestConfirms(t *testing.T) {
 	}
 }
 
-// declaredBy adds live custom resources that source has declared last.
+// declaredBy adds live custom resources that were last declared by source.
 func declaredBy(i inventory.ByCluster, source string, clusters ...string) {
 	for _, what := range clusters {
 		there(i, what, "3.5.30", "", "")

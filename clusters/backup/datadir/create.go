@@ -12,10 +12,10 @@ import (
 )
 
 // Create creates a member from the snapshot that fetch writes to a file. It calls record before it puts the member in
-// place. If lost, the ID of a lost cluster, is not zero, the directory may contain a member of that cluster, even an
-// incomplete one, which is kept there as KeptName. It returns snapshot.ErrExists if the directory contains anything
-// else, snapshot.ErrRevision if the revision cannot be raised, and snapshot.ErrRunning if etcd is running on the lost
-// member.
+// place. lost is the ID of a lost cluster, or zero. If it is set, the directory may contain a member of that cluster,
+// even an incomplete one, which is kept there as KeptName. It returns snapshot.ErrExists if the directory contains
+// anything else, snapshot.ErrRevision if the revision cannot be raised, and snapshot.ErrRunning if etcd is running on
+// the lost member.
 func Create(
 	into snapshot.Restoration, lost uint64, fetch func(file string) error, record func(*snapshot.Made) error,
 ) (err error) {

@@ -35,9 +35,9 @@ func (r Restore) LockFile() string { return r.Dir + ".restore.lock" }
 
 func (r Restore) markName() string { return r.Dir + ".restored.json" }
 
-// Once calls restore, unless the requested data is already in place; done is then true. It returns the result of the
-// restore. The function restore must create the member with Create, and call record before the member is put in place.
-// waiting is called if another process is restoring into the directory. Once returns snapshot.ErrExists if the
+// Once calls restore unless the requested data is already in place, in which case done is true. It returns the result
+// of the restore. The function restore must create the member with Create, and call record before the member is put in
+// place. waiting is called if another process is restoring into the directory. Once returns snapshot.ErrExists if the
 // directory contains a member other than the requested one.
 func (r Restore) Once(
 	ctx context.Context, waiting func(), restore func(record func(result.Restored) error) error,

@@ -36,7 +36,7 @@ type prepared struct {
 	Since time.Time `json:"since"`
 }
 
-// Apart locates a drill whose etcd is started externally.
+// Apart contains the directories of a drill whose etcd is started externally.
 type Apart struct {
 	// Dir is the working directory, in which the backup is restored and etcd runs.
 	Dir string

@@ -142,7 +142,7 @@ func (s *Server) Cluster() etcd.Cluster {
 	}
 }
 
-// Ready waits until etcd serves linearizable reads, as the only member, and returns its revision.
+// Ready waits until etcd serves linearizable reads as the only member, and returns the revision.
 func (s *Server) Ready(ctx context.Context, clients *etcd.Clients) (revision int64, err error) {
 	ticks := time.NewTicker(pause)
 	defer ticks.Stop()

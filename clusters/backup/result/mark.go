@@ -18,7 +18,7 @@ type Mark struct {
 	Restored Restored `json:"restored"`
 }
 
-// Asked is the request on a command line. Equal values are the same request.
+// Asked is the request on a command line. Equal values represent the same request.
 type Asked struct {
 	// From is the URL of the store. Endpoint is set if it is not the vendor's default.
 	From     string `json:"from"`

@@ -288,7 +288,7 @@ func (s *Survivor) readRecords(dir string) error {
 	}
 }
 
-// part is a log file that stores its number in at when it is read.
+// part is a log file that, when it is read, stores its number in at.
 type part struct {
 	fileutil.FileReader
 	number int
