@@ -300,7 +300,7 @@ func (s *stage) remove() {
 		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 2), Name: "a-2", Started: true}: true, // sealed
 		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 2)}:                             false,
 		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 3)}:                             false,
-		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 3), Name: "a-3", Started: true}: false, // not recorded
+		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 3), Name: "a-3", Started: true}: false, // unrecorded
 		{Learner: true, PeerURL: "https://elsewhere:2380", Started: true}:                           false,
 		{PeerURL: objects.PeerURL(&c.target.Cluster, 2), Started: true}:                             true, // not a learner
 	} {

@@ -49,7 +49,7 @@ func TestRestore(t *testing.T) {
 	changed := s.decided("Restore", "start again")
 	s.refuse(changed, decide.StopRestore{JobUID: "another"}, "the Job has been replaced")
 	s.do(changed, decide.StopRestore{JobUID: job.UID}, true)
-	s.decided("Restore", "pods of an earlier Job still exist: a-restore-x")                                      // no garbage collection here
+	s.decided("Restore", "pods of an earlier Job still exist: a-restore-x")                                      // not garbage-collected
 	s.do(s.withoutPod("a-restore-x"), decide.StartRestore{Digest: changed.state.Declared.Restore.Digest}, false) // the pod exists after all
 	s.deletePod("a-restore-x")
 	c = s.decided("Restore", "restore 20261120t180000z")

@@ -230,7 +230,7 @@ func TestBlockedDeletionsYieldTheirPlace(t *testing.T) {
 func TestBlockedDeletionsAreRetriedInTurn(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	one := 1
-	for newRuns, want := range map[bool]string{true: "a b c d a b d a b", false: "a b c"} { // one run begins one deletion
+	for newRuns, want := range map[bool]string{true: "a b c d a b d a b", false: "a b c"} { // one per run
 		owned := inventory.ByCluster{}
 		for _, name := range names {
 			owned.At("ns", name).Custom = &v1alpha1.EtcdCluster{Spec: v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}}
