@@ -60,7 +60,7 @@ func (l *Listed) ClusterID() decide.ID {
 	return record.ClusterID
 }
 
-// Empty reports whether a cluster has neither a custom resource nor a record nor a volume.
+// Empty reports whether a cluster does not have a custom resource, a ConfigMap or a volume.
 func (l *Listed) Empty() bool { return l.Custom == nil && l.Claims == 0 && !l.HasConfigMap }
 
 // ReportedClusterID returns the ID in the status of a custom resource, or zero.

@@ -20,7 +20,7 @@ const longest = 100
 // horizon is the maximum age of the time that Newest returns.
 const horizon = 400 * 24 * time.Hour
 
-// Schedule is a recurring schedule. The zero value never occurs.
+// Schedule is a recurring schedule. The zero value is a schedule without any times.
 type Schedule struct {
 	expression string
 	times      *cron.SpecSchedule

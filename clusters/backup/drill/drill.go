@@ -22,10 +22,10 @@ import (
 // ErrDiffers is returned if etcd does not have the data that was backed up.
 var ErrDiffers = errors.New("etcd does not have the data that was backed up")
 
-// Try restores a backup in a directory, and leaves the directory empty. It keeps the revision, so that the HashKV of
-// the started etcd can be compared with the HashKV of the original members. If Try does not return an error, the
-// backup is good. Problems with the backup are backup.ErrDamaged, etcdprocess.ErrVersion and ErrDiffers. Even after an
-// error, the result contains the Verification if it was begun.
+// Try restores a backup in a temporary directory below dir, which it then removes. It keeps the revision, so that the
+// HashKV of the started etcd can be compared with the HashKV of the original members. If Try does not return an error,
+// the backup is good. Problems with the backup are backup.ErrDamaged, etcdprocess.ErrVersion and ErrDiffers. Even after
+// an error, the result contains the Verification if it was begun.
 func Try(
 	ctx context.Context, p etcdprocess.Program, from store.Bucket, m store.Manifest, dir string, r backup.Reading,
 ) (store.Drill, error) {

@@ -17,8 +17,9 @@ import (
 var maxChanged = 4 << 20
 
 // hashKV returns the same hash as a member's HashKV at the newest revision (etcd's storage/mvcc/hash.go): the CRC-32C
-// of all revisions that a compaction at that revision would keep. Members use an index of all keys for this. Here, a
-// finished compaction has left one revision of each key, so it is sufficient to know the keys that have changed since.
+// of all revisions since the last compaction, and of the earlier revisions that a compaction now would keep. Members use
+// an index of all keys for this. Here, a finished compaction has left one revision of each key, so it is sufficient to
+// know the keys that have changed since.
 func hashKV(tx *bolt.Tx, revision, compacted int64) (uint32, error) {
 	if mainOf(value(tx, metaBucket, finished)) != compacted {
 		return 0, errUnderWay
