@@ -1,6 +1,6 @@
 package report
 
-// News is something that a pass reports about a cluster and that the previous pass did not.
+// News is information about a cluster that a pass reports and that the previous pass did not report.
 type News struct {
 	// Warning is set if the news needs attention.
 	Warning bool
