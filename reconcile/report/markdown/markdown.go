@@ -54,7 +54,7 @@ const reserved = 2048
 
 // page is a comment under construction.
 type page struct {
-	// parts are separated by blank lines. Each part contains complete tables and folds.
+	// parts are separated by blank lines. Each part contains complete tables and folded sections.
 	parts []string
 	// left is the number of bytes that remain for further parts.
 	left int
