@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// notice is the level for information.
+// notice is the level of informational messages.
 const notice Level = "notice"
 
 // mostAnnotations is the maximum number of annotations of each level that GitHub shows for a step.
@@ -81,8 +81,8 @@ var (
 	propertyEscapes = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 )
 
-// data escapes a text for the message of a command, and escaped for the value of a property, so that GitHub reads the
-// same text.
+// data escapes a text for the message of a command, and escaped escapes a text for the value of a property. GitHub then
+// reads the original text.
 func data(text string) string { return dataEscapes.Replace(printable.Line(text)) }
 
 func escaped(text string) string { return propertyEscapes.Replace(printable.Line(text)) }
