@@ -18,7 +18,8 @@ import (
 type Comparison struct {
 	// Against is the revision that every cluster is assumed to match.
 	Against string `json:"against"`
-	// Same is the number of clusters whose declarations are the same in both revisions. They are not in the report.
+	// Same is the number of clusters whose declarations are the same in both revisions. These clusters are not in the
+	// report.
 	Same int `json:"same"`
 	// Unknown are the clusters, as namespace/name, whose declarations in the revision Against are unknown.
 	Unknown []string `json:"unknown,omitempty"`
@@ -71,8 +72,8 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s: %s -> %s", strings.TrimSpace(c.Object+" "+c.Field), shown(from), shown(to))
 }
 
-// apart reduces two texts to their differences: texts of several lines to the lines that differ, and then long texts to
-// the part after their common beginning.
+// apart reduces two texts to their differences: to the lines that differ if there are several lines and, if the result
+// is long, to the part after the common beginning.
 func apart(from, to string) (any, any) {
 	before, after := strings.SplitAfter(from, "\n"), strings.SplitAfter(to, "\n")
 	if len(before) > 1 || len(after) > 1 {

@@ -127,7 +127,7 @@ func (c Cluster) versions() string {
 	return nothing
 }
 
-// size returns the size of the largest member database in bytes, or zero if none is known.
+// size returns the size of the largest member database in bytes, or zero if no size is known.
 func (c Cluster) size() int64 {
 	largest := int64(0)
 	for _, m := range c.State.Membership.Members {
@@ -207,7 +207,7 @@ func (c Cluster) revisionAge() string {
 	return " (" + age(c.State.Now, committed.Time) + ")"
 }
 
-// remark returns why the cluster has not converged, or its first warning if it has.
+// remark returns the reason why the cluster has not converged. If it has converged, remark returns its first warning.
 func (c Cluster) remark() string {
 	text := ""
 	switch {

@@ -21,6 +21,6 @@ const (
 	// AboutSource means that the news is about the source that declares the cluster. All clusters of the source have
 	// the same news.
 	AboutSource
-	// AboutRevision means that the source was read at a different revision than the last pass reported.
+	// AboutRevision means that the source was read at a different revision than in the report of the last pass.
 	AboutRevision
 )

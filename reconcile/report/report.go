@@ -27,7 +27,7 @@ type Report struct {
 	Clusters []Cluster `json:"clusters"`
 	// Problems are the problems with the declarations, with files and lines.
 	Problems []Problem `json:"problems,omitempty"`
-	// Warnings are warnings about the sources.
+	// Warnings concern the sources.
 	Warnings []string `json:"warnings,omitempty"`
 	// Removals are the unconfirmed removals.
 	Removals []Removal `json:"removals,omitempty"`
@@ -58,11 +58,11 @@ type Cluster struct {
 	Decision decide.Decision
 	// Outcome is the outcome of the action, or nil if no action was executed.
 	Outcome *Outcome
-	// Warnings are warnings about the declaration and the observed state.
+	// Warnings concern the declaration and the observed state.
 	Warnings []string
 	// Error is the error from observing, acting or reporting.
 	Error string
-	// State is the state that the decision is based on, for "-o state" and for status.
+	// State is the state that the decision is based on, for "-o state" and for the status.
 	State decide.State
 	// Custom is the custom resource as it was listed, with the status written by earlier passes. It is only set by
 	// ObserveAll, and nil if the resource does not exist.

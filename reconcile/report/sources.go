@@ -20,7 +20,7 @@ type Source struct {
 
 // Fetch is the result of reading one source.
 type Fetch struct {
-	// Source is the source as given by the user, and Revision the revision that was read, or empty.
+	// Source is the source as given by the user, and Revision is the revision that was read, or empty.
 	Source, Revision string
 	// Committed is the commit time of the revision, or zero if it is unknown.
 	Committed time.Time

@@ -26,7 +26,7 @@ type stateOf struct {
 	Name       string       `json:"name"`
 	Decision   *decision    `json:"decision,omitempty"`
 	State      decide.State `json:"state"`
-	// Revision is the revision that declared the cluster, RevisionTime its commit time, and Conditions are the
+	// Revision is the revision that declared the cluster, RevisionTime is its commit time, and Conditions are the
 	// conditions in the status of the custom resource. They are only set by ObserveAll.
 	Revision     string             `json:"revision,omitempty"`
 	RevisionTime *metav1.Time       `json:"revisionTime,omitempty"`
@@ -53,10 +53,10 @@ func States(w io.Writer, r Report) error { return Encode(w, newStates(r.Clusters
 // State renders the same for one cluster.
 func State(w io.Writer, c Cluster) error { return Encode(w, newState(c)) }
 
-// StatesYAML is like States, as YAML.
+// StatesYAML is like States, but renders YAML.
 func StatesYAML(w io.Writer, r Report) error { return encodeYAML(w, newStates(r.Clusters)) }
 
-// StateYAML is like State, as YAML.
+// StateYAML is like State, but renders YAML.
 func StateYAML(w io.Writer, c Cluster) error { return encodeYAML(w, newState(c)) }
 
 // encodeYAML writes a value as YAML that is safe for terminals and CI logs: control characters in strings are escaped
