@@ -33,7 +33,7 @@ func (s slow) Follow(ctx context.Context, _ time.Duration, known func(reconcile.
 	known(s.Fetch(ctx, known))
 }
 
-// tenants declares ns/a and other/b, except for a source with an error, which is unread for that reason.
+// tenants returns the declarations of ns/a and other/b. A source with an error is unread for that reason.
 func tenants(one, two error) reconcile.Desired {
 	d := reconcile.Desired{Sources: []reconcile.SourceState{
 		{Name: "one", Revision: "main@sha1:1", Namespaces: reconcile.Namespaces{"ns"}, Unread: one},

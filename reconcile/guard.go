@@ -52,7 +52,7 @@ func tell(
 	return news, err
 }
 
-// stack returns the stack of a panic, for the log, or an empty attribute for other errors.
+// stack returns the stack of a panic as a log attribute, or an empty attribute for other errors.
 func stack(err error) slog.Attr {
 	if caught, is := errors.AsType[*panics.Error](err); is {
 		return slog.String("stack", caught.Stack)

@@ -124,7 +124,7 @@ func TestInFlightErrorIsReportedUnlessStopped(t *testing.T) {
 			reconciler(&source{}, l).UntilConverged(t.Context())
 			a, b := l.clusters["ns/a"], l.clusters["ns/b"]
 			b.world.LockHolder, b.world.Declared.SpecHash = "process 7 on elsewhere", "h2" // b waits for another process
-			a.look, a.failsAt, l.changes = 0, 2, always{}                                  // after 2.6 s
+			a.look, a.failsAt, l.changes = 0, 2, always{}                                  // a fails after 2.6 s
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			rep, _ := reconciler(&source{}, l).UntilConverged(ctx)
 			cancel()
@@ -154,9 +154,9 @@ func TestBrieflyRefusedDeclarationIsProcessed(t *testing.T) {
 	})
 }
 
-// TestRandomDelaysDuplicateNothing checks that operations on a cluster never overlap, use an outdated list or run after
-// the end, regardless of slow, hanging or interrupted operations. The report must contain each cluster once, with its
-// errors.
+// TestRandomDelaysDuplicateNothing checks that operations on a cluster never overlap, never use an outdated list, and
+// never run after the end of the run, even if operations are slow, hang or are interrupted. The report must contain
+// each cluster once, with its errors.
 func TestRandomDelaysDuplicateNothing(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {

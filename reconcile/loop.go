@@ -35,7 +35,7 @@ type Intervals struct {
 	// Etcd is the minimum time before an unchanged cluster with nothing left to do is processed again, except by a full
 	// pass.
 	Etcd time.Duration
-	// Lease is how long a loop does not process a cluster that another process holds, unless the cluster changes.
+	// Lease is how long a loop skips a cluster that another process has locked, unless the cluster changes.
 	Lease time.Duration
 }
 

@@ -139,7 +139,8 @@ func (l *looping) looks(cluster string) []time.Duration {
 	return gaps
 }
 
-// wantLooks requires that number of observations of each cluster since the last call, in the order of cluster names.
+// wantLooks requires the given numbers of observations since the last call, one number per cluster, in the order of
+// cluster names.
 func (l *looping) wantLooks(when string, want ...int) {
 	l.Helper()
 	for i, n := range want {
@@ -252,8 +253,8 @@ func TestLoopBacksOffFromFailingCluster(t *testing.T) {
 	})
 }
 
-// TestLoopLeavesLockedClusterAlone checks that a loop does not process a cluster that another process is acting on
-// until the lease expires or the cluster changes. Only the other process reports on the cluster.
+// TestLoopLeavesLockedClusterAlone checks that a loop skips a cluster that another process is acting on, until the
+// lease expires or the cluster changes. Only the other process reports on the cluster.
 func TestLoopLeavesLockedClusterAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a *slowCluster
@@ -281,8 +282,8 @@ func TestLoopLeavesLockedClusterAlone(t *testing.T) {
 }
 
 // TestLoopDoesNotReportOnLockedCluster checks that a loop that cannot observe a cluster, for example because of missing
-// rights or a timeout, does not report on it while another loop acts on it. The two reports would contradict each other
-// in every pass.
+// rights or a timeout, does not report on it while another loop acts on it. Otherwise, the reports of the two loops
+// would contradict each other in every pass.
 func TestLoopDoesNotReportOnLockedCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a *slowCluster

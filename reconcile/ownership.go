@@ -43,7 +43,8 @@ func (d Desired) ResolveOwners(before func(cluster string) Previous) Desired {
 	return d
 }
 
-// counted returns the declarations that take effect, and all problems, including one for each other declaration.
+// counted returns the declarations that take effect, and all problems, including one for each declaration that does not
+// take effect.
 func (d Desired) counted(
 	problems []report.Problem, claims map[string][]claim, keeps map[string]string,
 ) ([]Declaration, []report.Problem) {

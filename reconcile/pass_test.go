@@ -35,15 +35,15 @@ func (s *source) Follow(ctx context.Context, _ time.Duration, known func(reconci
 	known(s.Fetch(ctx, known))
 }
 
-// live is a Live of simulated worlds. Each observation of a world advances its time by a tick.
+// live implements Live with simulated worlds. Each observation of a world advances its time by a tick.
 type live struct {
 	worlds  map[string]*simulate.World
 	broken  map[string]error  // errors from observing a cluster, by name
 	doing   map[string]error  // errors from acting on a cluster, by name
 	bursts  map[string]string // the method in which a cluster panics, by cluster name
-	hanging map[string]func() // by name, functions that are called when a hanging observation starts
+	hanging map[string]func() // functions that are called when the observation of a cluster hangs, by name
 	failing []error           // errors from Observe, one per pass
-	waited  []decide.Waited   // by the status of each cluster
+	waited  []decide.Waited   // recorded in the status of each cluster
 
 	telling func(report.Cluster) // called when a cluster reports
 

@@ -30,11 +30,11 @@ type Desired struct {
 	Signer string
 	// Clusters are the declared clusters. Several sources may declare the same cluster: see ResolveOwners.
 	Clusters []Declaration
-	// Sources are all sources, whether or not they could be read.
+	// Sources lists all sources, whether or not they could be read.
 	Sources []SourceState
-	// Warnings are warnings about the sources.
+	// Warnings concern the sources.
 	Warnings []string
-	// Problems are the problems with declarations. Each problem concerns one declaration or, without a Cluster, an
+	// Problems lists the problems with declarations. Each problem concerns one declaration or, without a Cluster, an
 	// unknown number of declarations.
 	Problems []report.Problem
 	// Unread is the reason why no source could be read. The reason for a single source is in its SourceState.
@@ -60,13 +60,13 @@ type Declaration struct {
 	Cluster v1alpha1.EtcdCluster
 	// Applied is the object as in the source, without defaults: the fields that server-side apply owns.
 	Applied map[string]any
-	// Source is the name of the source that declares it, and Revision its revision.
+	// Source is the name of the source that declares the cluster, and Revision is its revision.
 	Source, Revision string
 	// Where is the position of the declaration, as a problem without a message.
 	Where report.Problem
 	// LineOf returns the line of the field at path, or of its nearest known parent.
 	LineOf func(path string) int
-	// Warnings are warnings about the declaration.
+	// Warnings concern the declaration.
 	Warnings []string
 }
 

@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// share limits the time that a run spends on full passes that nothing has caused, to one part in share.
+// share limits the time that a run spends on full passes without a cause to 1/share of its total time.
 const share = 20
 
 // mostRechecks is the maximum number of waiting clusters that a run processes again per second, whether or not they

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// told reports the changes of clusters that a test sets.
+// told reports the cluster changes that a test sets.
 type told struct {
 	woken    chan struct{}
 	clusters map[string]bool
@@ -44,8 +44,8 @@ func TestConvergedClusterIsObservedSeldom(t *testing.T) {
 	})
 }
 
-// TestChangeRequeuesOnlyItsCluster checks that a change causes an observation only of its own cluster, and a missed
-// change an observation of all clusters.
+// TestChangeRequeuesOnlyItsCluster checks that a change causes an observation only of its own cluster, and that a
+// missed change causes an observation of all clusters.
 func TestChangeRequeuesOnlyItsCluster(t *testing.T) {
 	for _, c := range []struct {
 		changes told

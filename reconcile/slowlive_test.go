@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// slowLive is a Live of simulated worlds in which operations take time. It records violations.
+// slowLive implements Live with simulated worlds in which operations take time. It records violations.
 type slowLive struct {
 	mu       sync.Mutex
 	clusters map[string]*slowCluster // by namespace/name

@@ -18,7 +18,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// fleet is a Live of many clusters, some of which do not respond.
+// fleet implements Live with many clusters, some of which do not respond.
 type fleet struct {
 	clusters []*fleetCluster
 
@@ -123,7 +123,7 @@ func TestSlowClustersDoNotDelayOthers(t *testing.T) {
 }
 
 // TestHangingClustersCostOneTimeout checks that the pass takes less than one cluster timeout longer if one in twenty
-// clusters does not respond, and that the other clusters finish long before its end.
+// clusters does not respond, and that the other clusters finish long before the pass ends.
 func TestHangingClustersCostOneTimeout(t *testing.T) {
 	pass := func(hang int) (whole, others time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
