@@ -59,7 +59,7 @@ func TestWrap(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"", ""},
 		{"short", "short"},
-		{"ünï cödë wörds", "ünï cödë\n  wörds"}, // the width is in characters, not bytes
+		{"ünï cödë wörds", "ünï cödë\n  wörds"}, // the width is in columns, not bytes
 		{"averylongwordthatfitsnowhere x", "averylongwordthatfitsnowhere\n  x"},
 		{"版本 必须 是文本", "版本 必须\n  是文本"},                                              // each character takes two columns
 		{"🔥🔥 🔥🔥 x", "🔥🔥 🔥🔥\n  x"},                                                  // each emoji takes two columns
