@@ -64,7 +64,7 @@ func (r *Reconciler) rest(
 	return longest <= 0 || r.wait(ctx, in, changes, earliest, longest)
 }
 
-// idle returns a report that contains only those of the given clusters that are not being processed.
+// idle returns the report restricted to the given clusters, without clusters that are being processed.
 func (r *Reconciler) idle(clusters map[string]bool, rep report.Report) report.Report {
 	busy := r.inFlight.areBusy()
 	rep.Clusters = slices.DeleteFunc(slices.Clone(rep.Clusters),
