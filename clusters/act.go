@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Do implements reconcile.Cluster. It takes the lease first and keeps it. Each action reads the state that it relies on
-// again; objects that have changed are left to the next pass.
+// Do implements reconcile.Cluster. It first takes the lease, and renews it during the action. Each action rereads the
+// state that it relies on; objects that have changed are left to the next pass.
 func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome, error) {
 	if c.live.options.Reading {
 		return report.Outcome{}, errReading
@@ -30,7 +30,7 @@ func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome,
 	switch {
 	case err == nil:
 	case errors.Is(c.stillOurs(ctx), reconcile.ErrLocked):
-		return outcome, c.stillOurs(ctx) // whatever failed, another pass continues
+		return outcome, c.stillOurs(ctx) // regardless of the failure, another pass continues
 	case kube.IsConflict(err):
 		outcome.Detail = strings.TrimPrefix(outcome.Detail+"; not yet: "+err.Error(), "; ")
 		return outcome, nil
@@ -38,8 +38,8 @@ func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome,
 	return outcome, c.live.advised(c.target.Cluster.Namespace, err)
 }
 
-// stillDeclared returns kube.ErrConflict if a custom resource that is its own source has changed since it was listed:
-// the change may have canceled the request for the action.
+// stillDeclared returns kube.ErrConflict if a custom resource that is its own source has changed since it was listed.
+// The change may have canceled the action.
 func (c *cluster) stillDeclared(ctx context.Context) error {
 	seen := c.own.Custom
 	if seen == nil || c.target.Applied != nil {
@@ -104,7 +104,7 @@ func notCarriedOut(action decide.Action) error {
 	return fmt.Errorf("this version does not carry out this action: %s", action)
 }
 
-// carryOutByJob carries out the actions on Jobs.
+// carryOutByJob carries out actions on Jobs.
 func (c *cluster) carryOutByJob(ctx context.Context, action decide.Action) (report.Outcome, error) {
 	switch a := action.(type) { //nolint:gochecksumtype // carryOut lists all actions
 	case decide.StartBackup:

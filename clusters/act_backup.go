@@ -38,7 +38,7 @@ func (c *cluster) startBackup(ctx context.Context, a decide.StartBackup) (report
 	return report.Outcome{Changed: true, Detail: "started " + job.String()}, nil
 }
 
-// discardBackup deletes only the observed Job.
+// discardBackup deletes a backup Job, but only the observed one.
 func (c *cluster) discardBackup(ctx context.Context, a decide.DiscardBackup) (report.Outcome, error) {
 	for _, job := range c.own.BackupJobs {
 		if string(job.UID) == a.JobUID && c.backs(job) {
@@ -48,7 +48,7 @@ func (c *cluster) discardBackup(ctx context.Context, a decide.DiscardBackup) (re
 	return report.Outcome{}, fmt.Errorf("%s: the Job was not observed", a)
 }
 
-// startedFor reports whether a pass started that Job for this cluster and generation.
+// startedFor reports whether a pass started the Job for this cluster and the action's generation.
 func (c *cluster) startedFor(there metav1.Object, a decide.StartBackup) bool {
 	job, is := there.(*batchv1.Job)
 	if !is || !c.backs(job) {

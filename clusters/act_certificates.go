@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// renewCertificates writes only the Secrets with worn certificates, which were reissued when they were read. It does
+// renewCertificates writes only the Secrets whose worn certificates were reissued when the Secrets were read. It does
 // not inspect the spec or the record.
 func (c *cluster) renewCertificates(ctx context.Context) (report.Outcome, error) {
 	if c.own.Custom == nil {

@@ -36,8 +36,8 @@ func (c *cluster) delete(ctx context.Context, id objects.Identity, uid string) (
 	return report.Outcome{Changed: true, Detail: fmt.Sprintf("deleted %s", id)}, nil
 }
 
-// deleteVolume deletes a claim whose data is not needed: the claim of a member that etcd does not list when asked
-// again, or a claim of a stopped cluster that is deleted with its data.
+// deleteVolume deletes a claim whose data is not needed. Its member is not listed when etcd is asked again, or its
+// stopped cluster is deleted with its data.
 func (c *cluster) deleteVolume(ctx context.Context, a decide.DeleteVolume) (report.Outcome, error) {
 	check := c.memberGone
 	if c.target.Cluster.Spec.Lifecycle == v1alpha1.LifecycleDeleted {
@@ -50,8 +50,8 @@ func (c *cluster) deleteVolume(ctx context.Context, a decide.DeleteVolume) (repo
 	return c.delete(ctx, objects.Identity{Kind: "PersistentVolumeClaim", Name: name}, a.VolumeUID)
 }
 
-// memberGone returns nil if etcd's linearizable list does not contain a member that has or may have that ordinal, and
-// the member's volume does not have to be kept.
+// memberGone returns nil if etcd's linearizable member list does not contain a member that has or may have the given
+// ordinal, and the volume does not have to be kept.
 func (c *cluster) memberGone(ctx context.Context, ordinal int) error {
 	now := c.askAgain(ctx).Membership
 	if !now.Known {
@@ -77,7 +77,7 @@ func (c *cluster) memberGone(ctx context.Context, ordinal int) error {
 	return err
 }
 
-// stillKept reports whether a removed member's volume belongs to a lost cluster and is kept, according to this
+// stillKept reports whether a removed member's volume belongs to a lost cluster and is kept, according to the given
 // membership and the members' current claims.
 func (c *cluster) stillKept(ctx context.Context, ordinal int, now decide.Membership) (bool, error) {
 	ofLost := func(gone decide.RemovedMember) bool { return gone.Ordinal == ordinal && gone.Kept() }
@@ -91,7 +91,7 @@ func (c *cluster) stillKept(ctx context.Context, ordinal int, now decide.Members
 	return again.Keeps(ordinal), err
 }
 
-// nothingRuns returns nil if the cluster does not have pods or a StatefulSet that would create them.
+// nothingRuns returns nil if the cluster does not have pods or a StatefulSet that would create pods.
 func (c *cluster) nothingRuns(ctx context.Context) error {
 	namespace := c.target.Cluster.Namespace
 	found, err := c.kube().Look(ctx, "StatefulSet", namespace, c.names.StatefulSet)
@@ -108,8 +108,8 @@ func (c *cluster) nothingRuns(ctx context.Context) error {
 	return err
 }
 
-// deleteObjects deletes the objects that Quorate created, except volumes and the custom resource. The record is deleted
-// last, because the next pass needs it if this pass does not finish.
+// deleteObjects deletes the objects that Quorate created, except volumes and the custom resource. The record is
+// deleted last, because the next pass requires it if this pass does not finish.
 func (c *cluster) deleteObjects(ctx context.Context) (report.Outcome, error) {
 	err := c.nothingRuns(ctx)
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *cluster) deleteObjects(ctx context.Context) (report.Outcome, error) {
 	return report.Outcome{Changed: len(done) > 0, Detail: "deleted " + strings.Join(done, ", ")}, err
 }
 
-// deleteSurplus deletes objects that are no longer declared and describes them, or returns "".
+// deleteSurplus deletes objects that are no longer declared. It returns a description of the deleted objects, or "".
 func (c *cluster) deleteSurplus(ctx context.Context) (string, error) {
 	var done []string
 	for _, object := range c.surplus() {

@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// addLearner adds a member to etcd, unless its slot may hold data of an earlier member.
+// addLearner adds a learner to etcd, unless its slot may contain the data of an earlier member.
 func (c *cluster) addLearner(ctx context.Context, a decide.AddLearner) (report.Outcome, error) {
 	name := objects.VolumeClaimName(c.target.Cluster.Name, a.Ordinal)
 	claim, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.Cluster.Namespace, name)
@@ -39,7 +39,7 @@ func (c *cluster) addLearner(ctx context.Context, a decide.AddLearner) (report.O
 	return c.changeEtcd(ctx, a, added)
 }
 
-// promoteLearner promotes a learner to voter, if the conditions for that still hold.
+// promoteLearner promotes a learner to voter if the conditions for the promotion still hold.
 func (c *cluster) promoteLearner(ctx context.Context, a decide.PromoteLearner) (report.Outcome, error) {
 	wanted := promotion(a)
 	wanted.unless = func(ctx context.Context, now decide.Membership) (string, error) {
@@ -59,8 +59,9 @@ func (c *cluster) promoteLearner(ctx context.Context, a decide.PromoteLearner) (
 	return c.changeEtcd(ctx, a, wanted)
 }
 
-// besideJoining names a member that may be about to start, or returns "". It would start with an outdated member list
-// if another member were added now (hard case H18). A learner that has started and is sealed does not count.
+// besideJoining returns a message that names a member that may be about to start, or "". Such a member would start
+// with an outdated member list if another member were added now (hard case H18). A learner that has started and is
+// sealed does not count.
 func (c *cluster) besideJoining(ctx context.Context, now decide.Membership) (string, error) {
 	for _, m := range now.Members {
 		if !m.Learner && m.Started {
@@ -85,7 +86,8 @@ func (c *cluster) madeAfterRemoval(ordinal int, uid string) bool {
 	})
 }
 
-// disarmAlarm disarms an alarm. If it is about data, all members must report again that they hold the same data.
+// disarmAlarm disarms an alarm. Before it disarms a refuted alarm about data, all members must report again that they
+// hold the same data.
 func (c *cluster) disarmAlarm(ctx context.Context, a decide.DisarmAlarm) (report.Outcome, error) {
 	if before := c.state; before.Refuted(decide.Alarm(a)) {
 		before.Membership = c.askAgain(ctx).Membership
@@ -101,15 +103,15 @@ func (c *cluster) disarmAlarm(ctx context.Context, a decide.DisarmAlarm) (report
 type change struct {
 	// alreadySo reports whether etcd is already in the requested state.
 	alreadySo func(now decide.Membership) bool
-	// unless, if set, returns why the change must not be made now, or "".
+	// unless, if set, returns the reason why the change must not be made now, or "".
 	unless func(ctx context.Context, now decide.Membership) (string, error)
-	// patient is set if the change may rely on a member not responding.
+	// patient is set if the change may rely on the fact that a member does not respond.
 	patient bool
 	request func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error
 }
 
-// changeEtcd requests a change from etcd, unless etcd, asked again, reports that it is already done. A temporary
-// refusal is not a failure: another pass determines whether the change is still needed.
+// changeEtcd requests a change from etcd, unless etcd, when asked again, reports that the change is already made. A
+// temporary rejection is not a failure: another pass determines whether the change is still needed.
 func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted change) (report.Outcome, error) {
 	ask := c.askAgain
 	if wanted.patient {
@@ -147,7 +149,7 @@ func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted c
 	return report.Outcome{Changed: true, Detail: "etcd: " + action.String()}, nil
 }
 
-// lists reports whether etcd lists a member for which is returns true.
+// lists reports whether etcd lists a member for which the function is returns true.
 func lists(now decide.Membership, is func(decide.Member) bool) bool {
 	return slices.ContainsFunc(now.Members, is)
 }

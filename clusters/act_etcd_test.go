@@ -54,8 +54,8 @@ func TestChangesAlreadyMadeAreNotRepeated(t *testing.T) {
 	}
 }
 
-// TestPeers checks that a member that has not started gets the name of its pod, and that a member with a different name
-// is still counted.
+// TestPeers checks that a member that has not started gets its pod's name, and that members with unknown names are
+// included.
 func TestPeers(t *testing.T) {
 	c := &cluster{state: decide.State{Name: "a"}}
 	members := []decide.Member{
@@ -75,8 +75,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestMadeAfterRemoval checks that only a claim that is known not to be the removed member's counts as being without
-// data.
+// TestMadeAfterRemoval checks that a claim counts as empty only if it is known not to be the removed member's claim.
 func TestMadeAfterRemoval(t *testing.T) {
 	c := &cluster{}
 	c.state.Record.Removed = []decide.RemovedMember{{Ordinal: 1, VolumeUID: "old"}, {Ordinal: 2}}
@@ -90,8 +89,8 @@ func TestMadeAfterRemoval(t *testing.T) {
 	}
 }
 
-// TestPromotionNeedsQuorum checks that a learner is promoted only while it and a majority of the voters respond. If it
-// has died, it would count as a voter, and the only other voter would not be a majority.
+// TestPromotionNeedsQuorum checks that a learner is promoted only while it and a majority of the voters respond. A
+// dead learner would count as a voter after its promotion, and a single other voter would not be a majority.
 func TestPromotionNeedsQuorum(t *testing.T) {
 	for _, test := range []struct {
 		size  int
@@ -114,8 +113,8 @@ func TestPromotionNeedsQuorum(t *testing.T) {
 	}
 }
 
-// TestCorruptAlarmBlocksPromotion checks that a learner copied from a leader whose data is now in doubt is not
-// promoted: with its vote, the leader would have a majority, and the members with the right data would be removed.
+// TestCorruptAlarmBlocksPromotion checks that a learner is not promoted if it was copied from a leader whose data is
+// now in doubt. With its vote, the leader would have a majority, and the members with the right data would be removed.
 func TestCorruptAlarmBlocksPromotion(t *testing.T) {
 	for _, alarm := range []string{"", "alarm:CORRUPT"} {
 		l := newLife(t)
@@ -133,8 +132,8 @@ func TestCorruptAlarmBlocksPromotion(t *testing.T) {
 	}
 }
 
-// TestPromotionNeedsVolume checks that a learner is not promoted while its volume is being deleted with its pod: of two
-// voters, the other would not be a majority without it.
+// TestPromotionNeedsVolume checks that a learner is not promoted while its volume is being deleted with its pod. It
+// would become one of two voters, and the other voter alone is not a majority.
 func TestPromotionNeedsVolume(t *testing.T) {
 	for _, going := range []string{"data-a-0", "data-a-2"} {
 		l := newLife(t)
@@ -148,7 +147,7 @@ func TestPromotionNeedsVolume(t *testing.T) {
 	}
 }
 
-// onVolumes puts each replica on its recorded volume. The claim named going, if any, is being deleted.
+// onVolumes gives each replica its recorded volume. The claim named going, if any, is being deleted.
 func (l *life) onVolumes(c *cluster, going string) {
 	for i := range c.state.Replicas {
 		c.state.Replicas[i].VolumeUID = fmt.Sprint("volume-", i)
@@ -165,9 +164,9 @@ func (l *life) onVolumes(c *cluster, going string) {
 	}))
 }
 
-// TestAddLearnerWaitsForUnstartedMembers checks that a learner is not added while another member has not started, even
-// a voter added a moment ago, because that member would start with an outdated list. A learner is not added to a slot
-// that already has a member either, at any address.
+// TestAddLearnerWaitsForUnstartedMembers checks that a learner is not added while another member has not started,
+// because that member would start with an outdated list. This also applies to a voter that was just added. A learner
+// is also not added to a slot that already has a member, at any address.
 func TestAddLearnerWaitsForUnstartedMembers(t *testing.T) {
 	for _, url := range []string{"", "http://a-2.a:2380", peerOf(3), "http://10.0.0.9:2380"} {
 		l := newLife(t)

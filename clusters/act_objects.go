@@ -35,7 +35,7 @@ func (c *cluster) declare(ctx context.Context) (report.Outcome, error) {
 	return report.Outcome{Changed: true, Detail: "applied EtcdCluster " + live.Name}, nil
 }
 
-// declareOwner ensures that the custom resource exists, because Kubernetes deletes objects without their owner.
+// declareOwner ensures that the custom resource exists, because Kubernetes deletes objects whose owner does not exist.
 func (c *cluster) declareOwner(ctx context.Context) (report.Outcome, error) {
 	declared, err := c.declare(ctx)
 	if err == nil && c.target.Cluster.UID == "" {
@@ -46,7 +46,7 @@ func (c *cluster) declareOwner(ctx context.Context) (report.Outcome, error) {
 }
 
 // found creates all objects of a cluster that has never formed. The record is written before anything that could start
-// a member, and is never overwritten: its token and its initial members come from the first pass that wrote it.
+// a member, and is never overwritten: the first pass that writes the record determines its token and initial members.
 func (c *cluster) found(ctx context.Context, a decide.Bootstrap) (report.Outcome, error) {
 	record, err := c.foundingRecord(ctx, a)
 	if err != nil {
@@ -100,13 +100,13 @@ func (c *cluster) recordNow(ctx context.Context) (record decide.Record, found bo
 	return record, true, nil
 }
 
-// foundingToken returns a token for a cluster that is bootstrapped now.
+// foundingToken returns a token for a new cluster.
 func (c *cluster) foundingToken() string {
 	return decide.FoundingToken(newToken(), c.target.Cluster.Spec.Version)
 }
 
-// newToken returns a nonce for a cluster's token, so that members of an earlier cluster with the same name are unknown
-// members (hard case H4).
+// newToken returns a nonce for a cluster's token, so that the members of an earlier cluster with the same name count
+// as unknown members (hard case H4).
 func newToken() string {
 	nonce := make([]byte, 8)
 	rand.Read(nonce) // never fails
@@ -140,8 +140,8 @@ func (c *cluster) applyObjects(ctx context.Context) (report.Outcome, error) {
 	return outcome, nil
 }
 
-// apply applies the custom resource, which owns the rest, and then the wanted objects in order, each only over its
-// observed version. The outcome lists the applied objects even after an error.
+// apply applies the custom resource, which owns all other objects, and then the wanted objects in order, each only
+// over its observed version. The outcome lists the applied objects, even after an error.
 func (c *cluster) apply(
 	ctx context.Context, in objects.Input, wanted func(objects.Object) bool,
 ) (report.Outcome, error) {
@@ -176,7 +176,7 @@ func (c *cluster) apply(
 	return report.Outcome{Changed: true, Detail: "applied " + strings.Join(applied, ", ")}, err
 }
 
-// applyOne applies an object over its observed version and returns the API server's result.
+// applyOne applies an object over its observed version and returns the resulting live object.
 func (c *cluster) applyOne(ctx context.Context, object objects.Object) (live metav1.Object, err error) {
 	read, err := c.asObserved(ctx, object)
 	if err == nil {
@@ -194,8 +194,8 @@ func (c *cluster) applyOne(ctx context.Context, object objects.Object) (live met
 	return live, nil
 }
 
-// asObserved returns the version of an object to apply over, or nil if the object did not exist. For an object with a
-// generation it returns the newest version, because Kubernetes keeps updating the object's status.
+// asObserved returns the version of an object over which to apply, or nil if the object did not exist. For an object
+// with a generation, it returns the newest version, because Kubernetes keeps updating the object's status.
 func (c *cluster) asObserved(ctx context.Context, object objects.Object) (metav1.Object, error) {
 	read := c.own.Objects[object.Kind+"/"+object.Name]
 	if read == nil || read.GetGeneration() == 0 {

@@ -10,9 +10,9 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// startRecovery checks again that nothing runs, records the recovery over the observed record, marks the lost cluster's
-// claims, and then starts the Job that creates the new cluster. Deleting the custom resource also deletes the record;
-// the marks are kept.
+// startRecovery checks again that no pods run, and records the recovery over the observed record. It then marks the
+// lost cluster's claims, and starts the Job that creates the new cluster. If the custom resource is deleted, the
+// record is deleted too, but the marks are kept.
 func (c *cluster) startRecovery(ctx context.Context, a decide.StartRecovery) (report.Outcome, error) {
 	order := objects.RecoveryOf(c.buildable)
 	if order.Digest != a.Digest || order.Ordinal != a.Ordinal {
@@ -51,8 +51,8 @@ func (c *cluster) startRecovery(ctx context.Context, a decide.StartRecovery) (re
 	return report.Outcome{Changed: true, Detail: "started " + job.String()}, nil
 }
 
-// volumeToRecover returns the UID of the observed volume in which the new cluster starts. If it does not exist and the
-// cluster is created from a backup, volumeToRecover creates the claim.
+// volumeToRecover returns the UID of the observed volume claim with which the new cluster starts. If the claim does
+// not exist and the cluster is created from a backup, volumeToRecover creates it.
 func (c *cluster) volumeToRecover(ctx context.Context, order decide.RecoveryOrder) (uid string, err error) {
 	uid = c.state.Replica(order.Ordinal).VolumeUID
 	if uid != "" || order.Backup == "" {
@@ -72,7 +72,8 @@ func (c *cluster) volumeToRecover(ctx context.Context, order decide.RecoveryOrde
 	return string(claim.UID), nil
 }
 
-// markLost marks a lost cluster's claims, so that members do not start on them even if the record is lost or restored.
+// markLost marks a lost cluster's claims, so that members do not start with their data, even if the record is lost or
+// restored.
 func (c *cluster) markLost(ctx context.Context, begun decide.RecordedRecovery) error {
 	for _, m := range c.state.RecoveryMarks(begun) {
 		if err := c.stillOurs(ctx); err != nil {
@@ -110,8 +111,8 @@ func (c *cluster) mark(ctx context.Context, r decide.Replica, lost decide.ID) er
 	return err
 }
 
-// volumesBack names a claim that has appeared since the recovery was decided, or returns "". Its member is not listed
-// as lost and may have more data.
+// volumesBack returns a message that names a claim that has appeared since the recovery was decided, or "". The
+// claim's member is not declared lost and may have more data.
 func (c *cluster) volumesBack(ctx context.Context) (string, error) {
 	order := c.state.Declared.Recovery
 	for _, m := range c.state.Record.Members {
@@ -131,7 +132,7 @@ func (c *cluster) volumesBack(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// holdsVolume returns kube.ErrConflict if the volume in a slot has been replaced or is being deleted.
+// holdsVolume returns kube.ErrConflict if the claim in a slot has been replaced or is being deleted.
 func (c *cluster) holdsVolume(ctx context.Context, ordinal int, uid string) error {
 	name := objects.VolumeClaimName(c.state.Name, ordinal)
 	claim, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.Cluster.Namespace, name)
@@ -148,8 +149,8 @@ func (c *cluster) stopRecovery(ctx context.Context, a decide.StopRecovery) (repo
 	return c.deleteVolumeJob(ctx, a, c.names.Recovery(), a.JobUID)
 }
 
-// finishRecovery records that the volume holds the new cluster, after checking again that it is the same volume and
-// that nothing runs. It writes only over the observed record.
+// finishRecovery records that the volume contains the new cluster, after checking again that it is the same volume and
+// that no pods run. It writes only over the observed record.
 func (c *cluster) finishRecovery(ctx context.Context, a decide.FinishRecovery) (report.Outcome, error) {
 	if err := c.nothingRuns(ctx); err != nil {
 		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)

@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// removeMember removes a member from etcd, if the evidence that it is lost still holds.
+// removeMember removes a member from etcd if there is still evidence that the member is lost.
 func (c *cluster) removeMember(ctx context.Context, a decide.RemoveMember) (report.Outcome, error) {
 	wanted := removal(a)
 	wanted.patient = true
@@ -31,7 +31,7 @@ func (c *cluster) removeMember(ctx context.Context, a decide.RemoveMember) (repo
 }
 
 // announce records the removal of a member before requesting it from etcd, if etcd would then not list a majority of
-// the recorded voters. Unrecorded, the removal would look like a forced new cluster.
+// the recorded voters. Otherwise, the removal would look like a forced new cluster.
 func (c *cluster) announce(ctx context.Context, a decide.RemoveMember) error {
 	if !decide.NeedsAnnouncement(c.state, a.ID) {
 		return nil
@@ -48,8 +48,8 @@ func (c *cluster) announce(ctx context.Context, a decide.RemoveMember) error {
 	return err
 }
 
-// disproof returns why a member may not be lost after all, or "". Lists may be outdated or incomplete, so the claim,
-// its volume and the nodes are read again.
+// disproof returns the reason why a member may not be lost after all, or "". Lists may be outdated or incomplete, so
+// the claim, its volume and the nodes are read again.
 func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decide.Membership) (string, error) {
 	answers := func(m decide.Member) bool { return m.ID == a.ID && m.Answers }
 	ofSilence := slices.Contains([]decide.Loss{decide.Silence, decide.VolumeLost, decide.VolumeStranded},
@@ -73,7 +73,7 @@ func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decid
 		return "fewer other voters are known to have the data on volumes that are kept", nil
 	}
 	serves := func(m decide.Member) bool { return answers(m) && !m.Learner }
-	if a.Evidence.Loss == "" && lists(c.state.Membership, serves) { // it could stay until all others are healthy
+	if a.Evidence.Loss == "" && lists(c.state.Membership, serves) { // it can stay until all other members are healthy
 		if unready, err := c.othersUnready(ctx, a.Name); err != nil || unready != "" {
 			return unready, err
 		}
@@ -93,7 +93,7 @@ func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decid
 	return c.volumeSpeaksAgainst(ctx, a.Evidence, name, found)
 }
 
-// ordinalsBeside returns the ordinals of the voters other than that member.
+// ordinalsBeside returns the ordinals of all voters except the given member.
 func (c *cluster) ordinalsBeside(id decide.ID, now decide.Membership) decide.Ordinals {
 	var beside decide.Ordinals
 	for _, m := range now.Voters() {
@@ -104,7 +104,7 @@ func (c *cluster) ordinalsBeside(id decide.ID, now decide.Membership) decide.Ord
 	return beside
 }
 
-// volumeSpeaksAgainst returns why the current claim does not prove the loss, or "".
+// volumeSpeaksAgainst returns the reason why the current claim does not prove the loss, or "".
 func (c *cluster) volumeSpeaksAgainst(
 	ctx context.Context, because decide.LossEvidence, name string, now metav1.Object,
 ) (string, error) {

@@ -45,8 +45,8 @@ func (c *cluster) startRestore(ctx context.Context, a decide.StartRestore) (repo
 	return report.Outcome{Changed: true, Detail: "started " + job.String()}, nil
 }
 
-// stillWorks names a pod of an earlier Job that may still write to a member's volume, or returns "". The pods may have
-// been listed long before the Job was found to be gone.
+// stillWorks returns a message that names a pod of an earlier Job that may still write to a member's volume, or "". It
+// lists the pods again, because they may have been listed long before the Job was found to be gone.
 func (c *cluster) stillWorks(ctx context.Context) (string, error) {
 	pods, err := c.kube().Pods(ctx, c.target.Cluster.Namespace, objects.VolumeWorkers(c.target.Cluster.Name))
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *cluster) stillRestoring(ctx context.Context) error {
 }
 
 // recordAsSeen returns an error if the record has changed since it was observed, so that a late pass does not create a
-// volume that a member has lost since.
+// volume that a member has since lost.
 func (c *cluster) recordAsSeen(ctx context.Context) error {
 	now, err := c.kube().Look(ctx, "ConfigMap", c.target.Cluster.Namespace, c.names.ConfigMap)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *cluster) recordAsSeen(ctx context.Context) error {
 	return nil
 }
 
-// seedClaim returns this cluster's claim for the member that the cluster starts from, and creates it if necessary.
+// seedClaim returns the claim of the member with which the cluster starts, and creates it if necessary.
 func (c *cluster) seedClaim(
 	ctx context.Context, in objects.Input, ordinal int,
 ) (*corev1.PersistentVolumeClaim, error) {
@@ -112,12 +112,12 @@ func (c *cluster) seedClaim(
 	}
 }
 
-// stopRestore deletes only the observed Job.
+// stopRestore deletes the restore Job, but only the observed one.
 func (c *cluster) stopRestore(ctx context.Context, a decide.StopRestore) (report.Outcome, error) {
 	return c.deleteVolumeJob(ctx, a, c.names.Restore(), a.JobUID)
 }
 
-// deleteVolumeJob deletes only the observed Job.
+// deleteVolumeJob deletes a Job that works on a volume, but only the observed one.
 func (c *cluster) deleteVolumeJob(
 	ctx context.Context, a decide.Action, id objects.Identity, uid string,
 ) (report.Outcome, error) {
@@ -136,8 +136,8 @@ func (c *cluster) deleteJob(ctx context.Context, job *batchv1.Job) (report.Outco
 	return report.Outcome{Changed: deleted, Detail: "deleted Job " + job.Name}, err
 }
 
-// finishRestore records that the volume is filled, after checking again that it is the same volume. It writes only over
-// the observed record.
+// finishRestore records that the volume has been filled, after checking again that it is the same volume. It writes
+// only over the observed record.
 func (c *cluster) finishRestore(ctx context.Context, a decide.FinishRestore) (report.Outcome, error) {
 	name := objects.VolumeClaimName(c.state.Name, 0)
 	claim, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.Cluster.Namespace, name)

@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// startRollout writes the files that the declared pods need, and then changes the template of new pods. Existing pods
-// keep their own files.
+// startRollout writes the files for the declared pods, and then changes the template of new pods. Existing pods keep
+// their own files.
 func (c *cluster) startRollout(ctx context.Context, a decide.StartRollout) (report.Outcome, error) {
 	wanted := objects.Template{Version: a.Version, SpecHash: a.SpecHash}
 	if declared := objects.DeclaredTemplate(&c.target.Cluster); declared != wanted {
@@ -48,9 +48,9 @@ func (c *cluster) startRollout(ctx context.Context, a decide.StartRollout) (repo
 // rolledOut reports whether an object is applied when a rollout starts.
 func rolledOut(o objects.Object) bool { return o.Kind == "ConfigMap" || o.Kind == "StatefulSet" }
 
-// restartReplica deletes a pod and gives etcd time to transfer leadership and shut down cleanly. It keeps a serving pod
-// if another member has stopped responding, a broken pod if it has recovered, and any pod whose volume would now be
-// deleted with it.
+// restartReplica deletes a pod, with time for etcd to transfer leadership and shut down cleanly. It keeps a serving
+// pod if another member has stopped responding, and a broken pod that has recovered. It keeps any pod whose volume
+// would be deleted with the pod.
 func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (report.Outcome, error) {
 	name := c.state.ReplicaName(a.Ordinal)
 	serves := lists(c.state.Membership, func(m decide.Member) bool { return m.Name == name && m.Answers })
@@ -68,8 +68,8 @@ func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (
 	return c.delete(ctx, objects.Identity{Kind: "Pod", Name: name}, a.PodUID)
 }
 
-// goesWithPod names the claim in a slot if it has been deleted or replaced since it was observed, so that only the pod
-// keeps its volume. It returns "" if the volume is kept.
+// goesWithPod returns a message that names the claim in a slot if only the pod keeps the volume, because the claim has
+// been deleted or replaced since it was observed. Otherwise, it returns "".
 func (c *cluster) goesWithPod(ctx context.Context, ordinal int) (string, error) {
 	seen := c.state.Replica(ordinal)
 	if seen.VolumeUID == "" || seen.VolumeTerminating {
@@ -84,9 +84,9 @@ func (c *cluster) goesWithPod(ctx context.Context, ordinal int) (string, error) 
 		name), nil
 }
 
-// othersStillAnswer returns why a serving pod must not be restarted now, or "". All other members must respond from
-// ready pods, the voters and any downgrade must be unchanged, and the members must not be suspected of holding
-// different data.
+// othersStillAnswer returns the reason why a serving pod must not be restarted now, or "". All other members must
+// respond from ready pods, the voters and any downgrade must be unchanged, and the members must not be suspected of
+// holding different data.
 func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string, error) {
 	now := c.askAgain(ctx).Membership
 	if !now.Known || lists(now, func(m decide.Member) bool { return m.Name != name && !m.Answers }) {
@@ -109,8 +109,8 @@ func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string
 	return "", nil
 }
 
-// othersUnready names another member's pod that Kubernetes does not report as ready, or returns "". A pod being evicted
-// responds until its etcd has handed over leadership.
+// othersUnready returns a message that names another member's pod that Kubernetes does not report as ready, or "". A
+// pod that is being evicted responds until its etcd has transferred leadership.
 func (c *cluster) othersUnready(ctx context.Context, name string) (string, error) {
 	pods, err := c.kube().Pods(ctx, c.target.Cluster.Namespace, objects.SelectorString(c.target.Cluster.Name))
 	if err != nil {
@@ -128,8 +128,8 @@ func (c *cluster) othersUnready(ctx context.Context, name string) (string, error
 	return "", nil
 }
 
-// stillBroken returns why a pod whose member did not respond no longer needs a restart, or "" if it has not improved.
-// It reads the pod's phase and asks its etcd again, because the kubelet may have fixed the pod.
+// stillBroken returns the reason why a pod whose member did not respond no longer needs a restart, or "" if the pod is
+// still broken. It reads the pod's phase and asks its etcd again, because the pod may have recovered.
 func (c *cluster) stillBroken(ctx context.Context, name, uid string) (string, error) {
 	found, err := c.kube().Look(ctx, "Pod", c.target.Cluster.Namespace, name)
 	if err != nil {

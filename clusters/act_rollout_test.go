@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// podServer is an API server with pods, and the claim of the pod to restart.
+// podServer is an API server with pods and the claim of the pod to restart.
 type podServer struct {
 	pods     []*corev1.Pod
 	claim    *corev1.PersistentVolumeClaim
@@ -39,8 +39,8 @@ func (s *podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// TestRestartWaitsForOtherPods checks that none of the other two pods is restarted while a pod that is being evicted
-// still responds, which it does for seconds, until its etcd has transferred leadership.
+// TestRestartWaitsForOtherPods checks that the other two pods are not restarted while a pod is being evicted. That pod
+// still responds for seconds, until its etcd has transferred leadership.
 func TestRestartWaitsForOtherPods(t *testing.T) {
 	for name, test := range map[string]struct {
 		happens func(*corev1.Pod)
@@ -67,7 +67,7 @@ func TestRestartWaitsForOtherPods(t *testing.T) {
 }
 
 // TestRestartWaitsForDowngrade checks that a serving member is not restarted with an older version once the downgrade
-// has been canceled, because it would not start with its data.
+// has been canceled, because that version would not start with the data.
 func TestRestartWaitsForDowngrade(t *testing.T) {
 	for _, enabled := range []string{"", "3.5.0"} {
 		l := newLife(t)
@@ -83,7 +83,7 @@ func TestRestartWaitsForDowngrade(t *testing.T) {
 }
 
 // TestRestartWaitsForOtherVoters checks that a serving member is not restarted once another member has been removed
-// manually: the other of the two remaining members is not a majority, although it responds.
+// manually. Of the two remaining members, the one that keeps running would not be a majority.
 func TestRestartWaitsForOtherVoters(t *testing.T) {
 	for _, removed := range []bool{false, true} {
 		l := newLife(t)
@@ -104,7 +104,8 @@ func TestRestartWaitsForOtherVoters(t *testing.T) {
 }
 
 // TestCorruptAlarmBlocksRestart checks that a serving member is not restarted once etcd has found that members hold
-// different data: on restart, it compares its data with a peer's, and does not start if the peer's data is wrong.
+// different data. On restart, the member would compare its data with a peer's, and not start if the peer's data is
+// wrong.
 func TestCorruptAlarmBlocksRestart(t *testing.T) {
 	for _, alarm := range []string{"", "memberID:1 alarm:CORRUPT", "memberID:2 alarm:CORRUPT", "alarm:CORRUPT"} {
 		l := newLife(t)
@@ -119,12 +120,12 @@ func TestCorruptAlarmBlocksRestart(t *testing.T) {
 }
 
 // TestRestartKeepsVolume checks that a pod is kept if its claim is being deleted or has been replaced since it was
-// observed. The volume and its data would be deleted with the pod; in a cluster of one member, this is all data. A
-// claim that was already being deleted when it was observed does not keep the pod.
+// observed. The volume and its data would be deleted with the pod; in a cluster of one member, this is the only copy.
+// A claim that was already being deleted when it was observed does not keep the pod.
 func TestRestartKeepsVolume(t *testing.T) {
 	for _, test := range []struct {
 		name             string
-		seen, now        bool // it is being deleted
+		seen, now        bool // whether the claim is being deleted
 		silent, recreate bool
 		deletes          bool
 	}{

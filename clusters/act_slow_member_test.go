@@ -28,8 +28,8 @@ func slow(t *testing.T) (*life, *cluster) {
 	return l, c
 }
 
-// TestRemovalWaitsForSlowMember checks that a member that did not respond a moment ago gets its full time again before
-// it is removed for not responding.
+// TestRemovalWaitsForSlowMember checks that a member that did not respond when observed gets its full timeout again
+// before it is removed as unresponsive.
 func TestRemovalWaitsForSlowMember(t *testing.T) {
 	l, c := slow(t)
 	c.live.kube = clientOf(t, &storageServer{})
@@ -42,7 +42,7 @@ func TestRemovalWaitsForSlowMember(t *testing.T) {
 	}
 }
 
-// TestRestartWaitsForSlowMember checks that its pod is not deleted without that time either.
+// TestRestartWaitsForSlowMember checks that the pod of such a member is not deleted before the full timeout.
 func TestRestartWaitsForSlowMember(t *testing.T) {
 	l, c := slow(t)
 	deleted := false

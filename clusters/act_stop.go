@@ -13,7 +13,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// stopPods scales the StatefulSet to 0. Its other fields stay as last applied, so stopPods does not have to build it.
+// stopPods scales the StatefulSet to 0. The other fields stay as last applied, so stopPods does not have to build the
+// StatefulSet.
 func (c *cluster) stopPods(ctx context.Context) (report.Outcome, error) {
 	if serves, err := c.servesAfterAll(ctx); serves != "" || err != nil {
 		return report.Outcome{Detail: serves}, err
@@ -39,8 +40,8 @@ func (c *cluster) stopPods(ctx context.Context) (report.Outcome, error) {
 	return report.Outcome{Changed: true, Detail: "scaled " + id.String() + " to 0"}, nil
 }
 
-// servesAfterAll returns why a cluster that should run is found to be serving, or "". Its pods are stopped only because
-// it was not serving.
+// servesAfterAll returns a message if a cluster that should run is serving again, or "". The pods of such a cluster
+// are stopped only because it was not serving.
 func (c *cluster) servesAfterAll(ctx context.Context) (string, error) {
 	if c.target.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning {
 		return "", nil
@@ -60,8 +61,8 @@ func (c *cluster) servesAfterAll(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// stopsOnGoingVolume names a claim that would be deleted with its data once the pods are stopped, or returns "". It
-// also returns "" if the spec requests deletion of the data.
+// stopsOnGoingVolume returns a message that names a claim that would be deleted with its data once the pods are
+// stopped, or "". It also returns "" if the spec requests deletion of the data.
 func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
 	spec := c.target.Cluster.Spec
 	deletes := spec.Lifecycle == v1alpha1.LifecycleDeleted && spec.Storage.Retention == v1alpha1.RetentionDelete
@@ -80,7 +81,7 @@ func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
 		recorded, _ := c.state.Record.Member(r.Ordinal)
 		podGoes := r.PodUID == "" || r.Pod == decide.PodTerminating
 		switch {
-		case podGoes && (claim == nil || r.VolumeTerminating): // it is deleted whether or not pods are stopped
+		case podGoes && (claim == nil || r.VolumeTerminating): // the volume is deleted in any case
 		case claim != nil && claim.GetDeletionTimestamp() != nil:
 			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is being deleted", name), nil
 		case claim == nil && recorded.VolumeUID != "" && r.Pod != decide.PodPending:
@@ -95,8 +96,8 @@ func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// stopReplicas removes the files of slots from the ConfigMap, over the observed record, and deletes the observed pods.
-// It first checks again that their volumes are marked as belonging to the lost cluster.
+// stopReplicas removes the files of the action's slots from the ConfigMap, over the observed record, and deletes the
+// observed pods. It first checks again that the slots' volumes are marked as belonging to the lost cluster.
 func (c *cluster) stopReplicas(ctx context.Context, a decide.StopReplicas) (report.Outcome, error) {
 	for _, ordinal := range a.Ordinals.List() {
 		if err := c.stillLost(ctx, c.state.Replica(ordinal)); err != nil {

@@ -10,13 +10,13 @@ import (
 )
 
 // TestVolumeBeingDeletedBlocksStop checks that pods are not stopped if a volume that only a pod keeps is now being
-// deleted, even if the pod was terminating when the cluster was observed. A volume that was already being deleted then,
-// without a pod or with a terminating pod, is deleted anyway.
+// deleted, even if the pod was terminating when the cluster was observed. A volume without a pod, or with a
+// terminating pod, is deleted anyway if it was already being deleted then.
 func TestVolumeBeingDeletedBlocksStop(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		pod       decide.PodPhase
-		was, goes bool // it is being deleted
+		was, goes bool // whether the volume is being deleted
 		want      string
 	}{
 		{"all stays", decide.PodReady, false, false, ""},

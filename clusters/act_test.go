@@ -92,7 +92,7 @@ func (s *stage) set() *appsv1.StatefulSet {
 	return set
 }
 
-// do carries out an action and checks whether it changes anything.
+// do carries out an action and checks whether it changes anything as expected.
 func (s *stage) do(c *cluster, a decide.Action, changes bool) {
 	s.Helper()
 	outcome, err := c.Do(s.Context(), a)
@@ -101,7 +101,7 @@ func (s *stage) do(c *cluster, a decide.Action, changes bool) {
 	}
 }
 
-// refuse expects the action to fail with an error that contains why.
+// refuse carries out an action and expects an error that contains why.
 func (s *stage) refuse(c *cluster, a decide.Action, why string) {
 	s.Helper()
 	if outcome, err := c.Do(s.Context(), a); err == nil || !strings.Contains(err.Error(), why) {
@@ -172,7 +172,7 @@ func (s *stage) endPods() {
 	}
 }
 
-// settled expects drift only in the named objects.
+// settled checks that only the named objects have drifted.
 func (s *stage) settled(c *cluster, but ...string) {
 	s.Helper()
 	for _, fact := range c.state.Objects.Drift {
@@ -185,8 +185,8 @@ func (s *stage) settled(c *cluster, but ...string) {
 	}
 }
 
-// TestActions carries out the actions that do not need etcd on a real API server, from bootstrapping a cluster to
-// deleting it.
+// TestActions carries out the actions that do not require etcd, from bootstrapping a cluster to deleting it, on a real
+// API server.
 func TestActions(t *testing.T) {
 	s := newStage(t)
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
@@ -203,8 +203,8 @@ func TestActions(t *testing.T) {
 	s.end()
 }
 
-// restoreConfigMap merges a ConfigMap from when the cluster had two more members, as a backup tool does. The tool owns
-// these keys from then on, so that applying would keep the files of those members.
+// restoreConfigMap merges, as a backup tool does, a ConfigMap from a time when the cluster had two more members. The
+// tool then owns the restored keys, so that apply would keep the files of the two members.
 func (s *stage) restoreConfigMap() {
 	s.Helper()
 	configMaps := s.server.Client.CoreV1().ConfigMaps("default")
@@ -228,8 +228,8 @@ func (s *stage) restoreConfigMap() {
 	}
 }
 
-// rollOut checks that there is no drift until the rollout starts, that pods of both templates then have files, and that
-// it starts only once.
+// rollOut checks that nothing drifts until the rollout starts, that pods of both templates then have files, and that
+// the rollout starts only once.
 func (s *stage) rollOut() {
 	s.spec = "version: 3.7.3, etcd: {quota: 1Gi}"
 	asked := s.observe()
@@ -256,16 +256,16 @@ func (s *stage) rollOut() {
 	s.do(late, start, false)
 }
 
-// restart checks that only the observed pod is deleted, once, and with its grace period.
+// restart checks that only the observed pod is deleted, only once, and with its grace period.
 func (s *stage) restart() {
 	c := s.observe()
 	r := c.state.Replica(1)
 	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: "another"}, false)
 	s.do(c, decide.RestartReplica{Ordinal: 7, PodUID: r.PodUID}, false)
 	s.say("a-1", corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}})
-	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, false) // it has recovered by itself
+	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, false) // the pod has recovered by itself
 	s.say("a-1", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: objects.Container, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}})
-	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, false) // it is about to recover
+	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, false) // the pod is about to recover
 	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 	s.say("a-1", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: objects.Container, State: waiting}}})
 	s.do(c, decide.RestartReplica{Ordinal: 1, PodUID: r.PodUID}, true)
@@ -290,17 +290,17 @@ func (s *stage) say(name string, status corev1.PodStatus) {
 	}
 }
 
-// remove checks that nothing is removed or added while etcd's membership is unknown.
+// remove checks that members and volumes are not added or removed while etcd's membership is unknown.
 func (s *stage) remove() {
 	c := s.observe()
 	s.refuse(c, decide.DeleteVolume{Ordinal: 2, VolumeUID: c.state.Replica(2).VolumeUID}, "etcd does not return its member list")
 	s.refuse(c, decide.AddLearner{Ordinal: 2, PeerURL: "https://x"}, "data-a-2 has the new member's name")
 	s.do(c, decide.AddLearner{Ordinal: 3, PeerURL: "https://x"}, false)
 	for learner, may := range map[*decide.Member]bool{
-		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 2), Name: "a-2", Started: true}: true, // it is sealed
+		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 2), Name: "a-2", Started: true}: true, // sealed
 		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 2)}:                             false,
 		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 3)}:                             false,
-		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 3), Name: "a-3", Started: true}: false, // it is not recorded
+		{Learner: true, PeerURL: objects.PeerURL(&c.target.Cluster, 3), Name: "a-3", Started: true}: false, // unrecorded
 		{Learner: true, PeerURL: "https://elsewhere:2380", Started: true}:                           false,
 		{PeerURL: objects.PeerURL(&c.target.Cluster, 2), Started: true}:                             true, // not a learner
 	} {
@@ -313,8 +313,8 @@ func (s *stage) remove() {
 	s.refuse(c, decide.DeleteObjects{}, "StatefulSet a is not scaled to 0")
 }
 
-// loseClaim deletes a claim whose volume is kept as long as a pod has it. Objects of a running cluster are still
-// corrected, because members are replaced that way, but pods are not stopped.
+// loseClaim deletes a claim whose volume is kept as long as a pod uses it. It checks that objects of a running cluster
+// are still corrected, because this is how members are replaced, but that pods are not stopped.
 func (s *stage) loseClaim() {
 	claims, core := s.server.Client.CoreV1().PersistentVolumeClaims("default"), s.server.Client
 	claim, err := claims.Get(s.Context(), "data-a-0", metav1.GetOptions{})
@@ -349,7 +349,7 @@ func (s *stage) loseClaim() {
 	}
 }
 
-// stop checks that only the number of pods changes, to 0.
+// stop checks that only the number of pods changes, and that it becomes 0.
 func (s *stage) stop() {
 	s.spec += ", lifecycle: Stopped"
 	c := s.observe()
@@ -362,8 +362,8 @@ func (s *stage) stop() {
 	}
 }
 
-// end checks that nothing is deleted while a pod exists. Then everything except the custom resource and the volumes is
-// deleted, and finally the volumes.
+// end checks that nothing is deleted while a pod exists. Then all objects except the custom resource and the volumes
+// are deleted, and finally the volumes.
 func (s *stage) end() {
 	s.spec = strings.Replace(s.spec, "Stopped", "Deleted, storage: {retention: Delete}", 1)
 	s.do(s.observe(), decide.Declare{}, true)
@@ -381,7 +381,7 @@ func (s *stage) end() {
 	}
 	s.do(c, decide.DeleteVolume{Ordinal: 2, VolumeUID: "another"}, false)
 	s.do(c, volume, true)
-	s.do(c, volume, false) // it is already being deleted
+	s.do(c, volume, false) // already being deleted
 	if r := s.observe().state.Replica(2); !r.VolumeTerminating {
 		s.Errorf("the volume stays: %+v", r)
 	}

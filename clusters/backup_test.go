@@ -29,7 +29,7 @@ func simplePod() corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 }
 
-// backups observes the cluster and requires differs to be the drift of its CronJobs.
+// backups observes the cluster and checks that the drift of its CronJobs equals differs.
 func (s *stage) backups(differs string) *cluster {
 	s.Helper()
 	c := s.observe()
@@ -40,9 +40,9 @@ func (s *stage) backups(differs string) *cluster {
 	return c
 }
 
-// TestBackupObjects turns the backups of a cluster on and off on a real API server: the CronJob is created, corrected,
-// left alone by a run without an image, and deleted once git no longer declares backups. An unmanaged CronJob is never
-// changed.
+// TestBackupObjects turns the backups of a cluster on and off on a real API server. It checks that the CronJob is
+// created and corrected, left alone by a run without a backup image, and deleted once git no longer declares backups.
+// An unmanaged CronJob is never changed.
 func TestBackupObjects(t *testing.T) {
 	s := backedUp(t)
 	cronJobs := s.server.Client.BatchV1().CronJobs("default")
@@ -86,8 +86,8 @@ func TestBackupObjects(t *testing.T) {
 	}
 }
 
-// TestDrillObjects turns drills on and off on a real API server: an unmanaged CronJob with that name does not prevent
-// backups, and the result of Quorate's own Job is observed.
+// TestDrillObjects turns drills on and off on a real API server. It checks that an unmanaged CronJob with the name of
+// the drill CronJob does not prevent backups, and that the result of Quorate's own Job is observed.
 func TestDrillObjects(t *testing.T) {
 	s := backedUp(t)
 	const drill = `, drill: {schedule: "@weekly"}}`
@@ -136,7 +136,7 @@ func TestDrillObjects(t *testing.T) {
 }
 
 // TestStartBackup checks that a pass starts one Job for each generation of the custom resource. Jobs that neither
-// Quorate nor its CronJob started do not count, whatever their labels.
+// Quorate nor its CronJob created do not count, regardless of their labels.
 func TestStartBackup(t *testing.T) {
 	s := backedUp(t)
 	s.do(s.observe(), decide.ApplyObjects{}, true)
@@ -171,8 +171,8 @@ func TestStartBackup(t *testing.T) {
 	}
 }
 
-// TestLastBackup checks that the pass that deletes a cluster starts a backup for the declaration that requests it and
-// leaves the StatefulSet unchanged. Only the observed Job can be discarded, and a new Job can then be started.
+// TestLastBackup checks that the pass that deletes a cluster first starts the backup that the declaration requests,
+// and leaves the StatefulSet unchanged. Only the observed Job can be discarded, and a new Job can then be started.
 func TestLastBackup(t *testing.T) {
 	s := backedUp(t)
 	s.do(s.observe(), decide.ApplyObjects{}, true)

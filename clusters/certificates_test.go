@@ -28,7 +28,7 @@ func running(t *testing.T) *stage {
 	return s
 }
 
-// caMade creates a CA as of that time.
+// caMade creates a CA as if at the given time.
 func caMade(t *testing.T, at time.Time) *pki.CA {
 	t.Helper()
 	a, err := pki.NewCA("a", "default", at)
@@ -70,7 +70,7 @@ func (s *stage) patchSet(patch string) {
 	}
 }
 
-// decided expects a decision of that rule with that message.
+// decided expects a decision by the given rule with a message that contains the given text.
 func (s *stage) decided(rule, message string) *cluster {
 	s.Helper()
 	c := s.observe()
@@ -96,8 +96,8 @@ func versions(c *cluster) map[string]string {
 	return all
 }
 
-// TestDifferentCAInSecretBlocksIssuing checks that a different valid CA in the Secret is reported, and that nothing is
-// issued from it until the old CA is no longer trusted.
+// TestDifferentCAInSecretBlocksIssuing checks that a different, valid CA in the Secret is reported, and that nothing
+// is issued from that CA while the old CA is still trusted.
 func TestDifferentCAInSecretBlocksIssuing(t *testing.T) {
 	s := running(t)
 	before := s.observe()
@@ -135,8 +135,8 @@ func TestDifferentCAInSecretBlocksIssuing(t *testing.T) {
 	s.settled(s.observe())
 }
 
-// TestUnrecordedCAIsRecordedIfAllAgree checks that a record from before CAs were recorded gets a CA only if Secret,
-// pods and members agree on it, and that a CA that differs from theirs is rejected.
+// TestUnrecordedCAIsRecordedIfAllAgree checks that the CA is added to a record without one only if the Secret, pods
+// and members agree on the CA, and that a different CA is rejected.
 func TestUnrecordedCAIsRecordedIfAllAgree(t *testing.T) {
 	s := running(t)
 	c := s.observe()
@@ -167,8 +167,8 @@ func TestUnrecordedCAIsRecordedIfAllAgree(t *testing.T) {
 	s.decided("CAChanged", "pods mount CA")
 }
 
-// TestExpiredCA checks that an expired CA is replaced by stopping all pods. Then a new CA is created, all certificates
-// are issued from it, and the members start on their data.
+// TestExpiredCA checks that an expired CA is replaced once all pods are stopped. Then a new CA is created, all
+// certificates are issued from it, and the members start with their data.
 func TestExpiredCA(t *testing.T) {
 	s := running(t)
 	expired := caMade(t, time.Now().Add(-11*year))
@@ -253,7 +253,7 @@ func TestInvalidSpecDoesNotBlockRenewal(t *testing.T) {
 	s.settled(s.observe())
 }
 
-// wear replaces the server certificate in its Secret with a certificate issued that long ago.
+// wear replaces the server certificate in its Secret with a certificate that was issued the given time ago.
 func (s *stage) wear(c *cluster, ago time.Duration) {
 	s.Helper()
 	ca, err := pki.ReadCA(c.certificates.CA, time.Now())

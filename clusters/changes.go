@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// changes collects the clusters that watches report. It implements reconcile.Changes.
+// changes collects the clusters for which watches report changes. It implements reconcile.Changes.
 type changes struct {
 	woken chan struct{}
 
@@ -32,7 +32,7 @@ func (l *Live) Changes(ctx context.Context) reconcile.Changes {
 	return c
 }
 
-// note records a change of an object; nil means any object.
+// note records a change to an object. A nil object means that any object may have changed.
 func (c *changes) note(live *Live, object metav1.Object) {
 	c.mu.Lock()
 	if object == nil {
@@ -48,7 +48,7 @@ func (c *changes) note(live *Live, object metav1.Object) {
 	}
 }
 
-// clusterOf returns the cluster that an object belongs to. An object without a cluster label is the custom resource.
+// clusterOf returns the cluster to which an object belongs. An object without a cluster label is the custom resource.
 func clusterOf(object metav1.Object) (key inventory.Key, custom bool) {
 	name := objects.ClusterOf(object.GetLabels())
 	if custom = name == ""; custom {
@@ -57,9 +57,9 @@ func clusterOf(object metav1.Object) (key inventory.Key, custom bool) {
 	return inventory.Key{Namespace: object.GetNamespace(), Name: name}, custom
 }
 
-// isNews reports whether a custom resource declares something different from when it was last listed. UIDs are compared
-// too, because a recreated custom resource starts again at generation 1. A custom resource that was not listed is noted
-// as existing until all are listed again.
+// isNews reports whether the declaration in a custom resource has changed since it was last listed. UIDs are compared
+// too, because a recreated custom resource starts again at generation 1. A custom resource that was not listed is
+// recorded as existing until all custom resources are listed again.
 func (l *Live) isNews(key inventory.Key, custom metav1.Object) bool {
 	listed := l.last.Load()
 	if listed == nil {

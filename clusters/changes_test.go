@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestChangesReportDeclarationChanges checks that a change reports whether the declaration may have changed. A cluster
-// that was never listed is listed after a change.
+// TestChangesReportDeclarationChanges checks that changes report whether the declaration may have changed, and that a
+// cluster that was never listed is listed after a change.
 func TestChangesReportDeclarationChanges(t *testing.T) {
 	l := New(nil, Options{})
 	known := &v1alpha1.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u1", Generation: 2}}

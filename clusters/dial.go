@@ -21,15 +21,15 @@ func (c *cluster) noteRefusal(err error) {
 	}
 }
 
-// rightMissing returns the API server's message about the missing right to reach the pods, or "".
+// rightMissing returns the API server's message about a missing right to access the pods, or "".
 func (c *cluster) rightMissing() string {
 	said, _ := c.forbidden.Load().(string)
 	_, words, _ := strings.Cut(said, " is forbidden: ")
 	return podstate.OneLine(words)
 }
 
-// dialer returns a function that connects to the client port of a member's pod, directly or through the API server. It
-// keeps the current pods, because an open connection may dial again after Leave.
+// dialer returns a function that connects to the client port of a member's pod, directly or through the API server.
+// The function keeps a reference to the current pods, because an open connection may redial after Leave.
 func (c *cluster) dialer() func(ctx context.Context, name string) (net.Conn, error) {
 	pods := inventory.Cluster{Pods: slices.Clip(c.own.Pods)}
 	return func(ctx context.Context, name string) (net.Conn, error) {

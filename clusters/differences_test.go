@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// differ fails unless exactly these changes, as report lines, are found.
+// differ fails the test unless the changes, as report lines, are exactly want.
 func (s *stage) differ(next decide.Action, want ...string) {
 	s.Helper()
 	c := s.observe()
@@ -32,7 +32,7 @@ func (s *stage) differ(next decide.Action, want ...string) {
 	}
 }
 
-// tellsNoSecret fails if the changes contain a value from a Secret.
+// tellsNoSecret fails the test if the changes contain a value from a Secret.
 func (s *stage) tellsNoSecret(changes []report.Change) {
 	s.Helper()
 	told, err := json.Marshal(changes)
@@ -78,9 +78,9 @@ func (s *stage) edit(kind, name, patch string) {
 	}
 }
 
-// TestChanges checks that a plan shows exactly the changes that the API server would be asked to make: of the
-// declaration, and of objects that were changed, deleted or are no longer declared. For Secrets, it shows only that
-// they change.
+// TestChanges checks that a plan shows exactly the changes that would be requested from the API server. These are
+// changes to the declaration, and to objects that were changed, were deleted, or are no longer declared. For Secrets,
+// the plan shows only that they change.
 func TestChanges(t *testing.T) {
 	s := newStage(t)
 	s.differ(nil) // not bootstrapped yet
@@ -126,7 +126,7 @@ func (s *stage) tamper() {
 	)
 }
 
-// showRollout checks that the changes of new pods are shown if a rollout is next.
+// showRollout checks that the changes to new pods are shown if a rollout is next.
 func (s *stage) showRollout() {
 	s.spec = "version: 3.7.3"
 	s.do(s.observe(), decide.Declare{}, true)
@@ -143,7 +143,7 @@ func (s *stage) showRollout() {
 	}
 }
 
-// asInTutorial checks the changes that docs/tutorial.md shows for a cluster that is scaled up, and for its deletion.
+// asInTutorial checks the changes that docs/tutorial.md shows for scaling up a cluster and for deleting it.
 func (s *stage) asInTutorial() {
 	plain := s.spec
 	s.spec = plain + ", replicas: 5"

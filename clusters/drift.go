@@ -18,7 +18,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// compare determines how the live objects differ from the desired objects.
+// compare determines the differences between the live objects and the desired objects.
 func (c *cluster) compare(ctx context.Context) error {
 	c.compareCustom()
 	if err := c.readCertificates(ctx); err != nil {
@@ -40,14 +40,14 @@ func (c *cluster) compare(ctx context.Context) error {
 	return nil
 }
 
-// standing returns the objects that should exist before an action, or after it if it starts a rollout. It returns nil
-// if that cannot be determined.
+// standing returns the objects that should exist before an action or, if the action starts a rollout, after it. It
+// returns nil if these objects cannot be determined.
 func (c *cluster) standing(next decide.Action) ([]objects.Object, error) {
 	if c.state.Record.Token == "" && !c.state.Formed() {
 		return nil, nil // not bootstrapped yet, so nothing can have drifted
 	}
 	if len(c.state.Objects.Irreplaceable) > 0 || c.state.Distrusted() != "" {
-		return nil, nil // the desired objects depend on it
+		return nil, nil // the desired objects depend on them
 	}
 	required := decide.RequiredRecord(c.state, "unknown")
 	if len(required.Members) == 0 {
@@ -63,7 +63,7 @@ func (c *cluster) standing(next decide.Action) ([]objects.Object, error) {
 	return objects.Build(in)
 }
 
-// drift records how an object differs from the desired state.
+// drift records that an object differs from the desired state; what describes the difference.
 func (c *cluster) drift(id, what string) {
 	if c.drifted[id] {
 		return
@@ -115,7 +115,7 @@ func (c *cluster) compareObject(wanted objects.Object) error {
 	return nil
 }
 
-// summarize names the first few fields and the managers that set them.
+// summarize returns a text that names the first few fields and the managers that set them.
 func summarize(fields []decide.RewrittenField) string {
 	const few = 3
 	var names []string
@@ -168,8 +168,8 @@ func (c *cluster) input(record decide.Record) (objects.Input, error) {
 	return in, err
 }
 
-// runsDeclared reports whether new pods match the spec: their template was built from the same declaration, perhaps in
-// an earlier spelling. It returns false if that cannot be determined.
+// runsDeclared reports whether new pods match the spec: their template was built from the same values, perhaps in a
+// different notation. It returns false if this cannot be determined.
 func (c *cluster) runsDeclared() bool {
 	if c.runs().IsDeclared(&c.target.Cluster) {
 		return true
@@ -186,13 +186,13 @@ func (c *cluster) runsDeclared() bool {
 	return same && err == nil
 }
 
-// runs returns the template of the live StatefulSet, or zero if it does not exist.
+// runs returns the template of the live StatefulSet, or zero if the StatefulSet does not exist.
 func (c *cluster) runs() objects.Template {
 	return objects.Template{Version: c.state.Objects.RunsVersion, SpecHash: c.state.Objects.RunsHash}
 }
 
-// peers returns the peer URLs of the members that etcd lists, by name, or nil if the list is not known. A member that
-// has not started does not have a name yet and gets its pod's name.
+// peers returns the peer URLs of the members that etcd lists, by name, or nil if the list is unknown. A member that
+// has not started does not have a name yet, so its pod's name is used.
 func (c *cluster) peers(membership decide.Membership) map[string]string {
 	if !membership.Known {
 		return nil
@@ -230,8 +230,8 @@ func (c *cluster) identities() []objects.Identity {
 	return list
 }
 
-// surplus returns the objects that Quorate created and git no longer declares. It ignores unmanaged objects with the
-// same names, whatever their labels.
+// surplus returns the objects that Quorate created and that git no longer declares. It ignores unmanaged objects with
+// the same names, regardless of their labels.
 func (c *cluster) surplus() []surplusObject {
 	var list []surplusObject
 	for _, optional := range []struct {

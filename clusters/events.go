@@ -14,11 +14,11 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// mostEvents is the maximum number of events to report for a cluster; the newest are reported.
+// mostEvents is the maximum number of events to report for a cluster. Older events are omitted.
 const mostEvents = 12
 
-// Events returns the newest events of an observed cluster, newest last: of its custom resource, its StatefulSet, and
-// its members' pods and claims. They include events of deleted objects with the same names.
+// Events returns the newest events about an observed cluster, newest last: about its custom resource, its StatefulSet,
+// and its members' pods and claims. This includes events about deleted objects with the same names.
 func (l *Live) Events(ctx context.Context, c report.Cluster) ([]report.Event, error) {
 	names := objects.NamesOf(c.Name)
 	about := []objects.Identity{{Kind: v1alpha1.Kind, Name: c.Name}, {Kind: "StatefulSet", Name: names.StatefulSet}}

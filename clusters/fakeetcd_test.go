@@ -27,7 +27,7 @@ type fakeEtcd struct {
 	running map[int]*fakeMember // by ordinal
 	// alarm is an alarm that all members report, as in etcd, unless it is nil or empty.
 	alarm atomic.Pointer[string]
-	// auth is whether authentication is on; nil means that members do not respond to that request.
+	// auth is whether authentication is enabled; nil means that members do not respond to the request for it.
 	auth *bool
 }
 
@@ -47,7 +47,7 @@ func newFakeEtcd(t testing.TB, size int) *fakeEtcd {
 
 func peerOf(ordinal int) string { return fmt.Sprintf("http://a-%d.a.default.svc:2380", ordinal) }
 
-// address returns the address of the pod with that ordinal.
+// address returns the address of the pod with the given ordinal.
 func (f *fakeEtcd) address(ordinal int) string { return fmt.Sprintf("%s.%d", f.subnet, ordinal+1) }
 
 // serve starts the member of a pod at an address.
@@ -72,7 +72,7 @@ func (f *fakeEtcd) add(url string) {
 	f.members = append(f.members, &etcdserverpb.Member{ID: 9, PeerURLs: []string{url}})
 }
 
-// join starts the learner that etcd lists in a slot, instead of the member that runs in its pod.
+// join starts the learner that etcd lists in a slot, in place of the member that runs in the slot's pod.
 func (f *fakeEtcd) join(ordinal int) {
 	f.running[ordinal].stop()
 	f.mu.Lock()
@@ -129,9 +129,9 @@ type fakeMember struct {
 	etcd *fakeEtcd
 	id   uint64
 	stop func()
-	// hangs makes Status block.
+	// hangs makes Status block until the request is canceled.
 	hangs atomic.Bool
-	// takes is how long Status takes, in nanoseconds.
+	// takes is the response time of Status, in nanoseconds.
 	takes atomic.Int64
 }
 

@@ -9,8 +9,9 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 )
 
-// annotateClaims annotates the claims with the etcd that uses their volumes, as far as this pass has observed it. It is
-// part of reporting, like the status: if it fails, nothing else waits for it.
+// annotateClaims annotates claims with the version and cluster ID of the member that uses the volume, as far as this
+// pass has observed them. Like the status, the annotations are part of reporting: a failure does not delay anything
+// else.
 func (c *cluster) annotateClaims(ctx context.Context) error {
 	var failures []error
 	for _, r := range c.state.OutdatedUses() {

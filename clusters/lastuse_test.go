@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestClaimsAreAnnotatedWithLastUse checks that the claims of members that respond are annotated with the etcd that
-// uses them. Annotations that the API server does not keep are reported.
+// TestClaimsAreAnnotatedWithLastUse checks that the claims of responding members are annotated with the version and
+// cluster ID of the member. Annotations that the API server does not keep are reported.
 func TestClaimsAreAnnotatedWithLastUse(t *testing.T) {
 	for what, c := range map[string]struct {
 		code  int
@@ -62,7 +62,7 @@ func TestClaimsAreAnnotatedWithLastUse(t *testing.T) {
 	}
 }
 
-// TestLastUseRoundTrip checks that the annotations of a claim are read as written, and that unreadable values count as
+// TestLastUseRoundTrip checks that the annotations of a claim are read as written, and that invalid values count as
 // unknown.
 func TestLastUseRoundTrip(t *testing.T) {
 	for _, use := range []decide.LastUse{{}, {ClusterID: 0xc1, Version: "3.6.16", StorageVersion: "3.6"}, {ClusterID: 1, Version: "3.5.35"}} {

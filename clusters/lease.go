@@ -20,7 +20,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// lockHolder names the other pass that holds a lease, or returns "".
+// lockHolder returns the name of another pass that holds the lease, or "".
 func (l *Live) lockHolder(lease *coordinationv1.Lease, now time.Time) string {
 	identity := identityIn(lease)
 	if identity == "" || identity == l.holder.String() || lease.Spec.LeaseDurationSeconds == nil {
@@ -37,20 +37,22 @@ func (l *Live) lockHolder(lease *coordinationv1.Lease, now time.Time) string {
 		since.UTC().Format(time.RFC3339))
 }
 
-// MaxLeaseDuration is the maximum time that a lease is valid without renewal, whatever the lease says.
+// MaxLeaseDuration is the maximum time that a lease is valid without renewal, regardless of the duration in the lease.
 const MaxLeaseDuration = 10 * time.Minute
 
-// expired reports whether another pass may take a lease. A lease can be written by anyone who may write Leases in the
-// namespace, so neither a long duration nor a renewal time in the future locks a cluster: a write counts for at most
-// MaxLeaseDuration after its renewal time, and not at all while that is in the future by more than the clock skew.
+// expired reports whether another pass may take a lease. Anyone who may write Leases in the namespace can write this
+// lease, so neither a long duration nor a renewal time in the future locks a cluster. A write counts for at most
+// MaxLeaseDuration after its renewal time, and not at all while that time is in the future by more than the clock
+// skew.
 //
-// A lease that counts as expired early, as after the API server's clock was set back, does not let two passes act at
-// the same time. A pass takes a lease only at the resourceVersion that it observed, so only one of several passes
-// succeeds, and the next renewal of the previous holder fails with a conflict. The holder renews before each write,
-// unless it has done so within a quarter of its duration by the API server's clock (young). As with every lease, it
-// might not notice a jump of that clock within this quarter. Its writes are then still conditional on the observed
-// versions, and etcd changes on the observed IDs. With more than MaxLeaseDuration, a holder could outlast its lease for
-// others by minutes, so --lease-duration does not accept more.
+// Two passes do not act at the same time even if a lease counts as expired too early, for example because the API
+// server's clock was set back. A pass takes a lease only at the resourceVersion that it observed, so only one of
+// several passes succeeds. The next renewal by the previous holder then fails with a conflict. The holder renews
+// before each write, unless it has done so within a quarter of its duration by the API server's clock (young). As with
+// every lease, the holder might not notice if that clock jumps within this quarter. Its writes are then still
+// conditional on the observed versions, and its etcd changes on the observed IDs. With a longer duration than
+// MaxLeaseDuration, a holder could still act for minutes after other passes consider its lease expired, so
+// --lease-duration does not accept longer durations.
 func expired(lease *coordinationv1.Lease, now time.Time) bool {
 	renewed := lease.Spec.RenewTime.Time
 	duration := min(time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second, MaxLeaseDuration)
@@ -65,18 +67,18 @@ func identityIn(lease *coordinationv1.Lease) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// leaseHold is this process's hold on the lease of a cluster while it acts.
+// leaseHold is this process's hold on a cluster's lease while the process acts on the cluster.
 type leaseHold struct {
 	live *Live
 	want metav1.ObjectMeta
 
 	mu    sync.Mutex
-	lease *coordinationv1.Lease // nil if it does not exist yet
+	lease *coordinationv1.Lease // nil if the lease does not exist yet
 }
 
-// hold takes the lease of the cluster before anything is written, and renews it until release is called. It fails if
-// another pass has acted since the cluster was observed. The returned context ends, with ErrLocked as its cause, as
-// soon as the lease is known to be lost.
+// hold takes the cluster's lease before anything is written, and renews the lease until release is called. It fails if
+// another pass has acted since the cluster was observed. As soon as the lease is known to be lost, the returned
+// context is canceled with ErrLocked as its cause.
 func (c *cluster) hold(ctx context.Context) (held context.Context, release func(), err error) {
 	k := c.target.Key()
 	t := &leaseHold{live: c.live, lease: c.own.Lease,
@@ -121,8 +123,8 @@ func (t *leaseHold) keep(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// renew takes the lease over its last observed version, unless it was renewed a moment ago. A different version means
-// that another pass has taken it. After any other error, renewal may be retried until the lease expires.
+// renew takes the lease over its last observed version, unless the lease was just renewed. A different version means
+// that another pass has taken the lease. After any other error, renewal may be retried until the lease expires.
 func (t *leaseHold) renew(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -156,7 +158,7 @@ func (t *leaseHold) renew(ctx context.Context) error {
 	return nil
 }
 
-// young reports whether this process held the lease when it was last observed, and renewed it a moment ago.
+// young reports whether, as last observed, this process held the lease and had just renewed it.
 func (t *leaseHold) young(now time.Time) bool {
 	if identityIn(t.lease) != t.live.holder.String() {
 		return false
@@ -165,8 +167,8 @@ func (t *leaseHold) young(now time.Time) bool {
 	return age >= 0 && age < t.live.options.LeaseDuration/4
 }
 
-// stillOurs returns nil if a write is allowed: the lease is held and will be for long enough. Every write calls it
-// first, so that a process that was paused, or cut off from the API server, stops writing.
+// stillOurs returns nil if a write is allowed: the lease is held, and remains valid for long enough. It is called
+// before every write, so that a process that was paused, or cut off from the API server, stops writing.
 func (c *cluster) stillOurs(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

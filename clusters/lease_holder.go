@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// holder identifies what holds a lease: the host, the PID, and a random part. The random part distinguishes later
-// processes with the same PID, and the parts of a process that each work on a Kubernetes cluster.
+// holder identifies the holder of a lease: the host, the PID, and a random part. The random part distinguishes later
+// processes with the same PID, and the parts of one process that each act on a different Kubernetes cluster.
 type holder struct {
 	Host   string
 	PID    int
@@ -28,10 +28,10 @@ func newHolder() holder {
 // String returns the holder identity in the lease.
 func (h holder) String() string { return fmt.Sprintf("%s/%d/%s", h.Host, h.PID, h.Random) }
 
-// Words returns the holder's name for messages.
+// Words returns a description of the holder for messages.
 func (h holder) Words() string { return fmt.Sprintf("process %d on %s", h.PID, h.Host) }
 
-// parseHolder parses a holder identity. An identity that Quorate did not write becomes the name of a host.
+// parseHolder parses a holder identity. An identity that Quorate did not write is returned as the host.
 func parseHolder(identity string) holder {
 	parts := strings.SplitN(identity, "/", 3)
 	if len(parts) != 3 {

@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestStaleWritesAreRejected checks that the API server rejects writes based on an older observation of the objects,
-// whatever the lease says.
+// TestStaleWritesAreRejected checks that the API server rejects writes based on an outdated observation of the
+// objects, regardless of the lease.
 func TestStaleWritesAreRejected(t *testing.T) {
 	s := newStage(t)
 	early := s.observe() // nothing exists yet
@@ -40,7 +40,7 @@ func TestStaleWritesAreRejected(t *testing.T) {
 }
 
 // late carries out an action like a pass that was paused after taking the lease, and does not know that another pass
-// has taken it since.
+// has since taken the lease.
 func (s *stage) late(c *cluster, a decide.Action, why string) {
 	s.Helper()
 	c.lease = &leaseHold{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now())}
@@ -87,7 +87,7 @@ func (s *stage) lateDelete() {
 	}
 }
 
-// TestWritesRequireLease checks that nothing is written without the lease.
+// TestWritesRequireLease checks that writes require the lease.
 func TestWritesRequireLease(t *testing.T) {
 	s := newStage(t)
 	s.foreignLease()
@@ -114,7 +114,7 @@ func (s *stage) foreignLease() {
 	}
 }
 
-// renewed checks that a process that acts for longer than the lease lasts keeps the lease.
+// renewed checks that a process that acts for longer than the lease duration keeps the lease.
 func (s *stage) renewed() {
 	s.Helper()
 	s.live.options.LeaseDuration = 300 * time.Millisecond
@@ -134,7 +134,7 @@ func (s *stage) renewed() {
 	}
 }
 
-// lost checks that, once another process has taken the lease, the action ends and nothing more is written.
+// lost checks that the action ends, and nothing more is written, once another process has taken the lease.
 func (s *stage) lost() {
 	s.Helper()
 	s.live.options.LeaseDuration = 6 * time.Second // renewed every two seconds, so that another process can take it in between
@@ -168,8 +168,8 @@ func (s *stage) lost() {
 	})
 }
 
-// renewedAhead checks that a lease with a renewal time in the future, because a clock was set back, is requested again
-// before anything is written.
+// renewedAhead checks that a lease with a renewal time in the future, because a clock was set back, is renewed before
+// anything is written.
 func (s *stage) renewedAhead() {
 	s.Helper()
 	s.change(func(l *coordinationv1.Lease) {
@@ -193,7 +193,7 @@ func (s *stage) renewedAhead() {
 	})
 }
 
-// withoutLabels checks that the cluster's own lease without its labels is not treated as unmanaged.
+// withoutLabels checks that the cluster's own lease is not treated as unmanaged if it has lost its labels.
 func (s *stage) withoutLabels() {
 	s.Helper()
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)

@@ -19,7 +19,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// namespacesAtOnce is the maximum number of namespaces listed at the same time, each with a request per kind.
+// namespacesAtOnce is the maximum number of namespaces listed at the same time, each with one request per kind.
 const namespacesAtOnce = 4
 
 // at returns the client for a namespace.
@@ -33,7 +33,7 @@ func (l *Live) at(namespace string) *kube.Client {
 // kube returns the client for the cluster's namespace.
 func (c *cluster) kube() *kube.Client { return c.live.at(c.target.Cluster.Namespace) }
 
-// namespaces returns the namespaces to list, each by itself; "" means all namespaces.
+// namespaces returns the namespaces to list individually; "" means all namespaces.
 func (l *Live) namespaces() []string {
 	if len(l.options.Namespaces) == 0 {
 		return []string{""}
@@ -41,13 +41,13 @@ func (l *Live) namespaces() []string {
 	return slices.Compact(slices.Sorted(slices.Values(l.options.Namespaces)))
 }
 
-// listing is the live state of the observed namespaces, and why some of them could not be listed.
+// listing is the live state of the observed namespaces, with the errors for namespaces that could not be listed.
 type listing struct {
 	inventory inventory.ByCluster
 	unlisted  map[string]error
-	// unknown holds why individually listed clusters could not be listed.
+	// unknown contains the errors for individually listed clusters that could not be listed.
 	unknown map[inventory.Key]error
-	// hidden holds the kinds that could not be listed although the others could, by namespace, or under "" for all
+	// hidden contains the kinds that could not be listed although other kinds could, by namespace, or under "" for all
 	// namespaces.
 	hidden map[string]kube.Hidden
 }
@@ -65,9 +65,9 @@ func (l listing) hiddenIn(namespace string) kube.Hidden {
 	return l.hidden[""]
 }
 
-// list lists the live state and keeps the objects of the wanted clusters; nil means all clusters. If a namespace cannot
-// be listed, for example because a right was revoked, only its clusters are affected. If all namespaces fail, nothing
-// is known, and list returns an error.
+// list lists the live state and keeps the objects of the wanted clusters, or of all clusters if wanted is nil. If a
+// namespace cannot be listed, for example because a right was revoked, only its clusters are affected. If all
+// namespaces fail, nothing is known, and list returns an error.
 func (l *Live) list(
 	ctx context.Context, sources []reconcile.SourceState, wanted func(cluster string) bool,
 ) (listing, error) {
@@ -88,7 +88,7 @@ func (l *Live) list(
 			return nil
 		})
 	}
-	_ = group.Wait() // each has its own error
+	_ = group.Wait() // errors are stored per namespace
 	all := listing{inventory: inventory.ByCluster{}, unlisted: map[string]error{},
 		hidden: map[string]kube.Hidden{}}
 	for i, namespace := range namespaces {
@@ -105,7 +105,7 @@ func (l *Live) list(
 	return listing{}, l.cannotObserve(namespaces, sources, errs)
 }
 
-// sees returns why the listed state is not known, or nil. Only a read-only run continues without the Secrets.
+// sees returns the reason why the listed state is unknown, or nil. Only a read-only run continues without the Secrets.
 func (l *Live) sees(h kube.Hidden, err error) error {
 	if err == nil && !l.options.Reading {
 		err = h.Secrets
@@ -127,7 +127,7 @@ func (l *Live) cannotObserve(namespaces []string, sources []reconcile.SourceStat
 	return inKind(fmt.Errorf("observe %s: %w", l.kube.Host(), errors.Join(distinct(errs)...)), errs)
 }
 
-// inKind returns err as a setup error if each of its causes is one, and otherwise unchanged.
+// inKind returns err as a setup error if all its causes are setup errors, and otherwise unchanged.
 func inKind(err error, causes []error) error {
 	if slices.ContainsFunc(causes, func(cause error) bool { return !kube.NeedsSetup(cause) }) {
 		return err
@@ -146,7 +146,7 @@ func distinct(errs []error) []error {
 	return list
 }
 
-// failure returns which namespaces could not be listed, for which sources, and why, or nil.
+// failure returns an error with the namespaces that could not be listed, their sources and the causes, or nil.
 func (l listing) failure(sources []reconcile.SourceState) error {
 	var errs []error
 	for _, namespace := range slices.Sorted(maps.Keys(l.unlisted)) {
@@ -171,8 +171,8 @@ func (l listing) marked(desired reconcile.Desired) reconcile.Desired {
 	return desired
 }
 
-// unseen returns why the live state of a cluster is not known, or nil. An empty cluster may be a renamed cluster of the
-// same source, unless all of the source's namespaces were listed.
+// unseen returns the reason why the live state of a cluster is unknown, or nil. An empty cluster may be a renamed
+// cluster of the same source, unless all of the source's namespaces were listed.
 func (l listing) unseen(t targets.Target, desired reconcile.Desired) error {
 	namespace := t.Cluster.Namespace
 	if err := l.unknown[t.Key()]; err != nil {
@@ -192,7 +192,7 @@ func (l listing) unseen(t targets.Target, desired reconcile.Desired) error {
 	return nil
 }
 
-// nodes returns a function that lists the nodes with a namespace's client, once in a pass.
+// nodes returns a function that lists the nodes with a namespace's client, once per pass.
 func (l *Live) nodes(ctx context.Context) func(namespace string) func() ([]corev1.Node, error) {
 	lists := map[*kube.Client]func() ([]corev1.Node, error){}
 	return func(namespace string) func() ([]corev1.Node, error) {

@@ -21,7 +21,7 @@ import (
 )
 
 // TestUnlistedPathBlocksBootstrap checks that nothing is bootstrapped in one part of a source that is split by path
-// while the other part cannot be listed. It is one source, in which a cluster may have been renamed.
+// while another part cannot be listed. Both parts are one source, within which a cluster may have been renamed.
 func TestUnlistedPathBlocksBootstrap(t *testing.T) {
 	l := listing{inventory: inventory.ByCluster{}, unlisted: map[string]error{"ns1": errors.New("forbidden")}}
 	d := reconcile.Declaration{Source: "https://g/repo,path=y"}
@@ -40,8 +40,8 @@ func TestUnlistedPathBlocksBootstrap(t *testing.T) {
 }
 
 // TestMissingListRights checks that, without the right to list NetworkPolicies, only clusters that declare a
-// NetworkPolicy are not observed. Without the right to list CronJobs, a cluster continues without its backups and
-// reports that.
+// NetworkPolicy are not observed. Without the right to list CronJobs, a cluster is processed without its backups, and
+// this is reported.
 func TestMissingListRights(t *testing.T) {
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -97,7 +97,7 @@ func TestUnlistableNamespaceIsReported(t *testing.T) {
 	}
 }
 
-// nowhere is a source that leaves the declarations to the custom resources.
+// nowhere is a source without declarations: the custom resources are the source.
 type nowhere struct{ reconcile.Source }
 
 func (nowhere) Fetch(context.Context, func(reconcile.Desired)) reconcile.Desired {

@@ -17,15 +17,17 @@ import (
 )
 
 const (
-	// clustersAtOnce is the maximum number of clusters listed individually at the same time, each with a request per kind.
+	// clustersAtOnce is the maximum number of clusters listed individually at the same time, each with one request per
+	// kind.
 	clustersAtOnce = 4
-	// listedAlone limits how many clusters are listed individually: this number, or one in this number of all clusters if
-	// that is more. Above the limit, one list of all takes fewer requests and less time.
+	// listedAlone limits the number of clusters that are listed individually: to this number, or to one in this many
+	// of all clusters if that is more. Above the limit, listing all clusters together takes fewer requests and less
+	// time.
 	listedAlone = 8
 )
 
-// listWanted lists the live state of the wanted clusters and reuses the last listing for the others. It never uses data
-// from a watch, which may be late.
+// listWanted lists the live state of the wanted clusters and reuses the last listing for the other clusters. It never
+// uses data from a watch, because such data may be outdated.
 func (l *Live) listWanted(
 	ctx context.Context, desired reconcile.Desired, wanted func(cluster string) bool,
 ) (listing, error) {
@@ -50,7 +52,7 @@ func (l *Live) listWanted(
 			return nil
 		})
 	}
-	_ = group.Wait() // each has its own error
+	_ = group.Wait() // errors are stored per cluster
 	if !current {    // rights have been granted or revoked
 		return l.listAll(ctx, desired, wanted)
 	}
@@ -62,7 +64,7 @@ func (l *Live) listAll(
 	ctx context.Context, desired reconcile.Desired, wanted func(cluster string) bool,
 ) (listing, error) {
 	l.mu.Lock()
-	clear(l.met) // watches fill it from here on
+	clear(l.met) // from now on, watches fill it again
 	l.mu.Unlock()
 	listed, err := l.list(ctx, desired.Sources, wanted)
 	if err != nil {
@@ -72,8 +74,8 @@ func (l *Live) listAll(
 	return listed, nil
 }
 
-// wantedOf returns the wanted clusters among the declared and known live clusters, without those in namespaces that
-// could not be listed, and the number of all declared and known clusters.
+// wantedOf returns the wanted clusters among the declared and known live clusters, except clusters in namespaces that
+// could not be listed. It also returns the number of all declared and known clusters.
 func (l *Live) wantedOf(desired reconcile.Desired, wanted func(cluster string) bool) (keys []inventory.Key, all int) {
 	last := l.last.Load()
 	l.mu.Lock()
@@ -93,7 +95,7 @@ func (l *Live) wantedOf(desired reconcile.Desired, wanted func(cluster string) b
 	return keys, len(known)
 }
 
-// listCluster lists one cluster, nil if it does not have objects, and which of its kinds are hidden.
+// listCluster lists one cluster. It returns the listed objects, or nil if there are none, and the hidden kinds.
 func (l *Live) listCluster(ctx context.Context, key inventory.Key) (own *inventory.Listed, h kube.Hidden, err error) {
 	err = l.advised(key.Namespace, panics.Catch(func() (err error) {
 		sorter := inventory.NewSorter(l.owns)
@@ -104,7 +106,8 @@ func (l *Live) listCluster(ctx context.Context, key inventory.Key) (own *invento
 	return own, h, err
 }
 
-// isNoLabel reports whether a cluster's name is not a valid label value; Quorate did not create such a custom resource.
+// isNoLabel reports whether a cluster's name is not a valid label value. Quorate never creates a custom resource with
+// such a name.
 func isNoLabel(key inventory.Key) bool { return len(validation.IsValidLabelValue(key.Name)) > 0 }
 
 // clone returns a copy of the listing that can be changed.
@@ -116,7 +119,7 @@ func (l listing) clone() listing {
 	return l
 }
 
-// put stores the listed objects of one cluster, which may be none, or why they are not known.
+// put stores the listed objects of one cluster, or nil if it does not have any, or the error if they are unknown.
 func (l listing) put(key inventory.Key, own *inventory.Listed, err error) {
 	delete(l.unknown, key)
 	switch {

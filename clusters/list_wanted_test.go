@@ -26,7 +26,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// listServer is an API server that has the custom resources of some clusters, and nothing else.
+// listServer is an API server that contains only the custom resources of some clusters.
 type listServer struct {
 	t *testing.T
 
@@ -66,7 +66,7 @@ func (l *listServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "List", "apiVersion": "v1", "metadata": map[string]any{}, "items": items})
 }
 
-// observed returns the clusters of a pass over the wanted clusters, and the requests that it made.
+// observed returns the clusters of a pass over the wanted clusters, and the requests that the pass sent.
 func (l *listServer) observed(live *Live, wanted ...string) (names, asked []string) {
 	l.t.Helper()
 	l.asked = nil
@@ -98,8 +98,8 @@ func servedLists(t *testing.T, clusters ...string) (*listServer, *Live) {
 	return l, New(client, Options{})
 }
 
-// TestListWanted checks that a pass over some clusters requests only their objects, and reuses the last listing of the
-// others.
+// TestListWanted checks that a pass over some clusters requests only the objects of these clusters, and reuses the
+// last listing of the other clusters.
 func TestListWanted(t *testing.T) {
 	l, live := servedLists(t, "a", "b")
 	if names, asked := l.observed(live); !slices.Equal(names, []string{"a", "b"}) || !slices.Contains(asked, "etcdclusters?") {
@@ -126,8 +126,8 @@ func TestListWanted(t *testing.T) {
 	}
 }
 
-// TestUnmanagedObjectsAreNotListed checks that unmanaged objects are not listed, however many exist, except custom
-// resources and nodes.
+// TestUnmanagedObjectsAreNotListed checks that unmanaged objects are not listed, except custom resources and nodes, so
+// that their number does not matter.
 func TestUnmanagedObjectsAreNotListed(t *testing.T) {
 	l, live := servedLists(t, "a")
 	_, asked := l.observed(live)
@@ -147,8 +147,8 @@ func TestUnmanagedObjectsAreNotListed(t *testing.T) {
 	}
 }
 
-// TestListWantedFails checks that the state of a cluster is unknown if its objects cannot be listed. It is not treated
-// as gone, and the other clusters continue.
+// TestListWantedFails checks that the state of a cluster is unknown if its objects cannot be listed. The cluster is
+// not treated as gone, and other clusters are not affected.
 func TestListWantedFails(t *testing.T) {
 	l, live := servedLists(t, "a", "b")
 	l.observed(live)
@@ -180,8 +180,8 @@ func TestListWantedDetectsRevokedRight(t *testing.T) {
 	}
 }
 
-// TestManyWantedClustersUseOneList checks that a single list of all clusters is used if many are wanted, because it is
-// cheaper than a list of each.
+// TestManyWantedClustersUseOneList checks that all clusters are listed together if many are wanted, because this is
+// cheaper than listing each cluster.
 func TestManyWantedClustersUseOneList(t *testing.T) {
 	var clusters, wanted []string
 	for _, letter := range "abcdefghijklmnopqrst" {
@@ -194,8 +194,8 @@ func TestManyWantedClustersUseOneList(t *testing.T) {
 	}
 }
 
-// TestFullListDropsUnwantedObjects checks that, if one list of all clusters is cheaper, the objects of unwanted
-// clusters are not kept, but these clusters are reported as before.
+// TestFullListDropsUnwantedObjects checks that, if all clusters are listed together, the objects of unwanted clusters
+// are not kept, but these clusters are reported as before.
 func TestFullListDropsUnwantedObjects(t *testing.T) {
 	f := newQuietFleet(t, 2)
 	live := New(f.client, Options{Timeout: time.Minute})
@@ -213,8 +213,8 @@ func TestFullListDropsUnwantedObjects(t *testing.T) {
 	}
 }
 
-// TestStragglerKeepsCopyOfListing checks that a cluster that is still being observed has its own copy of its listing:
-// later passes read the listing while the cluster adds its findings.
+// TestStragglerKeepsCopyOfListing checks that a cluster that is still being observed has its own copy of its listing,
+// because later passes read the listing while the observation adds to it.
 func TestStragglerKeepsCopyOfListing(t *testing.T) {
 	f := newQuietFleet(t, 2)
 	live := New(f.client, Options{Timeout: time.Minute})
@@ -238,9 +238,9 @@ func TestStragglerKeepsCopyOfListing(t *testing.T) {
 	}
 }
 
-// TestObservedClusterNeedsNewListing checks that a cluster that has been observed, which takes its listed objects,
-// cannot be observed by a later pass that does not want it. That pass reports it as before, and does not treat it as
-// gone.
+// TestObservedClusterNeedsNewListing checks that a later pass that does not want a cluster cannot observe it again,
+// because the first observation has taken its listed objects. The later pass reports the cluster as before, and does
+// not treat it as gone.
 func TestObservedClusterNeedsNewListing(t *testing.T) {
 	f := newQuietFleet(t, 1)
 	live := New(f.client, Options{Timeout: time.Minute})
@@ -266,7 +266,7 @@ func TestObservedClusterNeedsNewListing(t *testing.T) {
 }
 
 // TestObservingDoesNotWriteIdentity checks that observing a cluster does not write its identity, because a pass that
-// continues without the cluster reads it at the same time. The race detector would report that.
+// no longer waits for the cluster reads the identity concurrently. The race detector would report such a write.
 func TestObservingDoesNotWriteIdentity(t *testing.T) {
 	f := newQuietFleet(t, 1)
 	live := New(f.client, Options{Timeout: time.Minute})
@@ -313,8 +313,8 @@ func TestUnpackableObjectMakesStateUnknown(t *testing.T) {
 	}
 }
 
-// TestDialAfterLeaveReturnsError checks that a connection that is kept for the next pass may dial again after Leave,
-// and then gets an error.
+// TestDialAfterLeaveReturnsError checks that a connection that is kept for the next pass gets an error if it redials
+// after Leave.
 func TestDialAfterLeaveReturnsError(t *testing.T) {
 	_, live := servedLists(t, "a")
 	seen, err := live.Observe(t.Context(), reconcile.Desired{Live: true}, nil)

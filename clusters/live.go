@@ -19,37 +19,37 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// GCPercent is the recommended GOGC for passes over very many clusters. Most of their memory is packed, so the garbage
-// collector scans it cheaply.
+// GCPercent is the recommended GOGC for passes over large numbers of clusters. Most of the memory contains packed
+// objects, which the garbage collector scans cheaply.
 const GCPercent = 50
 
 // Options configures the live side.
 type Options struct {
-	// Namespaces are the namespaces to observe; empty means all.
+	// Namespaces are the namespaces to observe; empty means all namespaces.
 	Namespaces []string
-	// Tenants are the clients that read and write everything in some of these namespaces; the client passed to New is
-	// for the others.
+	// Tenants are the clients for some of these namespaces, by namespace. The client passed to New is for all other
+	// namespaces.
 	Tenants map[string]*kube.Client
 	// PortForward reaches etcd through the API server instead of the pod network.
 	PortForward bool
-	// LeaseDuration is how long a lease is valid without renewal; at most MaxLeaseDuration.
+	// LeaseDuration is the time that a lease is valid without renewal, at most MaxLeaseDuration.
 	LeaseDuration time.Duration
 	// Timeout is the timeout of one request to one etcd member.
 	Timeout time.Duration
-	// Reading forbids all writes. Secrets that may not be read are left out and reported.
+	// Reading forbids all writes. Secrets that may not be read are skipped and reported.
 	Reading bool
-	// BackupImage is the image of backup pods, with a tag or a digest; empty if not configured.
+	// BackupImage is the image of backup pods, with a tag or a digest, or empty if not configured.
 	BackupImage string
 	// AllowRecovery allows spec.recovery to create a new cluster from the remains of a cluster that has lost its majority.
 	AllowRecovery bool
-	// Shard is the part of the clusters that is observed and acted on. Decisions about all clusters, such as which
-	// clusters may be deleted, still consider all of them.
+	// Shard is the part of the clusters to observe and act on. Decisions that concern all clusters, such as which
+	// clusters may be deleted, still consider all clusters.
 	Shard shard.Shard
-	// MaxDeletions limits how many clusters may newly be deleted with their data, per source, or per namespace if the
-	// custom resources are the source; nil means no limit.
+	// MaxDeletions limits how many clusters may start to be deleted with their data, per source or, if the custom
+	// resources are the source, per namespace. nil means no limit.
 	MaxDeletions *int
-	// Round is the interval at which a process that does not end resets the count for MaxDeletions and updates statuses
-	// even if only their revision has changed. Zero means a process that ends.
+	// Round is the interval at which a process that runs indefinitely resets the count for MaxDeletions, and updates
+	// statuses even if only their revision has changed. Zero means that the process does not run indefinitely.
 	Round time.Duration
 }
 
@@ -62,12 +62,12 @@ type Live struct {
 	deletions targets.Deletions
 	holder    holder
 
-	// last is the last listing of all clusters; nil before the first.
+	// last is the last listing of all clusters, or nil before the first listing.
 	last atomic.Pointer[listing]
 
 	mu   sync.Mutex
 	held map[inventory.Key]*coordinationv1.Lease
-	// met are the clusters that a watch has reported and that have not been listed since.
+	// met contains the clusters that a watch has reported and that have not been listed since.
 	met map[inventory.Key]bool
 }
 
@@ -80,8 +80,8 @@ func New(client *kube.Client, options Options) *Live {
 	return l
 }
 
-// Observe implements reconcile.Live. It lists the live state. A cluster is observed, and etcd asked, when its state is
-// requested.
+// Observe implements reconcile.Live. It only lists the live state. Each cluster is observed, and its etcd asked, when
+// the cluster's state is requested.
 func (l *Live) Observe(
 	ctx context.Context, desired reconcile.Desired, wanted func(cluster string) bool,
 ) (reconcile.Observed, error) {

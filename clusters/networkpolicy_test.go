@@ -10,8 +10,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestNetworkPolicy turns the NetworkPolicy of a cluster on and off on a real API server: it is created, corrected, and
-// deleted once git no longer declares it. An unmanaged NetworkPolicy is never changed.
+// TestNetworkPolicy turns the NetworkPolicy of a cluster on and off on a real API server. It checks that the
+// NetworkPolicy is created, corrected, and deleted once git no longer declares it. An unmanaged NetworkPolicy is never
+// changed.
 func TestNetworkPolicy(t *testing.T) {
 	s := running(t)
 	policies := s.server.Client.NetworkingV1().NetworkPolicies("default")
@@ -31,7 +32,7 @@ func TestNetworkPolicy(t *testing.T) {
 	c := s.decided("ApplyObjects", "NetworkPolicy a: missing")
 	s.do(c, decide.ApplyObjects{}, true)
 	s.settled(s.observe())
-	patch := []byte(`{"spec":{"ingress":[{}]}}`) // allows everyone
+	patch := []byte(`{"spec":{"ingress":[{}]}}`) // allows all traffic
 	if _, err := policies.Patch(t.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}

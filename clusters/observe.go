@@ -28,32 +28,33 @@ type cluster struct {
 	live   *Live
 	target targets.Target
 	names  objects.Names
-	// listed is the packed listing. own is its content once the cluster is observed; before that, only the custom
-	// resource.
+	// listed is the packed listing. own is the unpacked listing once the cluster is observed; before that, it contains
+	// only the custom resource.
 	listed *inventory.Listed
 	own    *inventory.Cluster
-	// once ensures that the cluster is observed once.
+	// once ensures that the cluster is observed only once.
 	once  sync.Once
 	state decide.State
 	err   error
-	// nodes lists the nodes, once in a pass.
+	// nodes lists the nodes, once per pass.
 	nodes func() ([]corev1.Node, error)
-	// buildable is the declaration in the form that objects can be built from now.
+	// buildable is the declaration in the form from which objects can currently be built.
 	buildable *v1alpha1.EtcdCluster
-	// certificates for the objects: existing certificates, and new certificates to replace missing or worn certificates.
+	// certificates are the certificates for the objects: existing certificates, and new ones that replace missing or
+	// worn certificates.
 	certificates objects.Certificates
-	// drifted are the objects, as kind/name, that are missing or differ from the desired state.
+	// drifted contains the objects, as kind/name, that are missing or differ from the desired state.
 	drifted map[string]bool
-	// rewritten are the fields that admission has changed from the applied values, in this pass or before.
+	// rewritten are the fields whose applied values admission has changed, in this or an earlier pass.
 	rewritten []decide.RewrittenField
 	// lease is held while an action is carried out.
 	lease *leaseHold
-	// unseen is why the live state is not known, or nil.
+	// unseen is the reason why the live state is unknown, or nil.
 	unseen error
-	// hidden is why the Secrets could not be listed, ownHidden why Quorate's own Secret could not be read either; nil
-	// if they could.
+	// hidden is the error if the Secrets could not be listed. ownHidden is the error if Quorate's own Secret could not
+	// be read either.
 	hidden, ownHidden error
-	// hiddenBackups is why CronJobs and Jobs could not be listed, or nil.
+	// hiddenBackups is the error if CronJobs and Jobs could not be listed.
 	hiddenBackups error
 	// forbidden is the API server's error if it denies access to the pods.
 	forbidden atomic.Value
@@ -104,13 +105,13 @@ func (c *cluster) Leave(soon bool) {
 	}
 }
 
-// newCluster returns a cluster that has been listed and not yet observed.
+// newCluster returns a cluster that has been listed but not observed yet.
 func (l *Live) newCluster(t targets.Target, listed *inventory.Listed, nodes func() ([]corev1.Node, error)) *cluster {
 	return &cluster{live: l, target: t, names: objects.NamesOf(t.Cluster.Name), listed: listed,
 		own: &inventory.Cluster{Custom: listed.Custom}, nodes: nodes, drifted: map[string]bool{}}
 }
 
-// open unpacks the listing, unless the live state is not known.
+// open unpacks the listing, unless the live state is unknown.
 func (c *cluster) open() error {
 	if c.unseen != nil {
 		return c.unseen
@@ -120,12 +121,13 @@ func (c *cluster) open() error {
 		return err
 	}
 	c.own = own
-	// Nothing else in the target changes, because a pass reads the identity of clusters that it does not wait for.
+	// Nothing else in the target may change, because a pass reads the identity of clusters for which it no longer
+	// waits.
 	c.target.Cluster.Spec.Etcd.Quota = c.target.WithQuota(own).Cluster.Spec.Etcd.Quota
 	return nil
 }
 
-// declared returns what the spec requests, and which part of it this run cannot do.
+// declared returns the declaration for the rules, with the reason if this run cannot carry out a requested recovery.
 func (c *cluster) declared() decide.Declared {
 	d := c.target.Declared()
 	options := c.live.options
@@ -146,7 +148,8 @@ func (c *cluster) observe(ctx context.Context) {
 	digest := c.target.Digest(c.live.options.BackupImage) // before open fills in the quota
 	opened := c.open()
 	own, t := c.own, c.target
-	// Ages use the API server's clock, because it set the timestamps, and nodes follow it. This machine's may be wrong.
+	// Ages use the API server's clock, because it set the timestamps, and nodes follow it. This machine's clock may be
+	// wrong.
 	now, clockless := c.kube().Now()
 	c.state = decide.State{
 		Name:       t.Cluster.Name,
@@ -176,7 +179,7 @@ func (c *cluster) observe(ctx context.Context) {
 	}
 }
 
-// gather completes the state; each step uses the results of the steps before it.
+// gather completes the state. Each step uses the results of the previous steps.
 func (c *cluster) gather(ctx context.Context) error {
 	if err := c.findObjects(ctx); err != nil {
 		return err
@@ -196,7 +199,7 @@ func (c *cluster) gather(ctx context.Context) error {
 	if err := c.findRestore(ctx); err != nil {
 		return err
 	}
-	if err := c.findRecovery(ctx); err != nil { // after findRestore
+	if err := c.findRecovery(ctx); err != nil { // must come after findRestore
 		return err
 	}
 	if err := c.findSlots(ctx); err != nil {
@@ -230,7 +233,7 @@ func (c *cluster) readRecord() {
 	c.state.Record = record
 }
 
-// checkRecovery sets why the requested recovery cannot be carried out with the etcd version that ran before.
+// checkRecovery sets the reason if the requested recovery cannot be carried out with the etcd version that last ran.
 func (c *cluster) checkRecovery() {
 	order := &c.state.Declared.Recovery
 	if order.ClusterID == 0 || order.Refused != "" {
@@ -241,8 +244,8 @@ func (c *cluster) checkRecovery() {
 	}
 }
 
-// readTemplate reads what new pods and volumes are created from. The volume template cannot be changed, so the objects
-// are built with the existing template.
+// readTemplate reads the templates of new pods and volumes. The volume template is immutable, so the objects are built
+// with the existing template.
 func (c *cluster) readTemplate() {
 	c.buildable = c.target.Cluster.DeepCopy()
 	objects.Normalize(c.buildable)
@@ -255,7 +258,7 @@ func (c *cluster) readTemplate() {
 	}
 	made := objects.ReadMetadata(set.Spec.Template.Annotations)
 	c.state.Objects.RunsVersion, c.state.Objects.RunsHash = made.Version, made.SpecHash
-	if n := set.Spec.Replicas; n != nil { // the API server fills it in
+	if n := set.Spec.Replicas; n != nil { // set by the API server
 		c.state.Objects.RunsReplicas = int(*n)
 	}
 	if c.runsDeclared() {
@@ -271,7 +274,7 @@ func (c *cluster) readTemplate() {
 	c.state.Objects.RunsStorage = targets.DescribeStorage(*storage)
 }
 
-// remaining lists the existing objects of the cluster by their names, whatever other objects have its labels.
+// remaining lists the existing objects of the cluster by name, regardless of other objects with its labels.
 func (c *cluster) remaining() []string {
 	var list []string
 	for _, id := range c.identities() {
@@ -282,7 +285,7 @@ func (c *cluster) remaining() []string {
 	return list
 }
 
-// terminating lists the objects that Kubernetes is deleting, or will collect because their owner is gone.
+// terminating lists the objects that Kubernetes is deleting, or will delete because their owner is gone.
 func (c *cluster) terminating() []string {
 	var list []string
 	var uid types.UID
@@ -309,7 +312,7 @@ func (c *cluster) terminating() []string {
 	return list
 }
 
-// ownerless reports whether an object is controlled by an owner of that kind that no longer exists.
+// ownerless reports whether an object is controlled by an owner of the given kind that no longer exists.
 func ownerless(o metav1.Object, kind string, uid types.UID) bool {
 	owner := metav1.GetControllerOf(o)
 	return owner != nil && owner.Kind == kind && owner.UID != uid

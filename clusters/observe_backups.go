@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// findBackups reads the backup Jobs and their results. The status also remembers the newest backup, because Jobs are
-// deleted.
+// findBackups reads the backup Jobs and their results. The newest backup is also read from the status, because Jobs
+// are deleted.
 func (c *cluster) findBackups() {
 	if c.own.Custom != nil {
 		c.state.Generation = c.own.Custom.Generation
@@ -56,7 +56,7 @@ func (c *cluster) findBackups() {
 	b.Due, b.Overdue = status.Overdue(&c.target.Cluster, c.own.Custom, c.state)
 }
 
-// unlessOf returns b, or nil if that Job created it.
+// unlessOf returns b, or nil if the named Job created it.
 func unlessOf(job string, b *decide.Backup) *decide.Backup {
 	if b != nil && b.Job == job {
 		return nil
@@ -64,7 +64,7 @@ func unlessOf(job string, b *decide.Backup) *decide.Backup {
 	return b
 }
 
-// findDrills reads which backups were restored in drills. The status also remembers the newest drill.
+// findDrills reads the results of drills. The newest drill is also read from the status.
 func (c *cluster) findDrills(pods map[types.UID][]*corev1.Pod) {
 	b := &c.state.Backups
 	cronJob := inventory.Get[*batchv1.CronJob](c.own, "CronJob", c.names.DrillCronJob)
@@ -92,8 +92,8 @@ func (c *cluster) findDrills(pods map[types.UID][]*corev1.Pod) {
 	}
 }
 
-// backs reports whether a Job was created by this cluster's CronJob, or by a pass for this custom resource. Labels do
-// not count, because anyone can set them.
+// backs reports whether a Job was created by this cluster's CronJob, or by a pass for this custom resource. It ignores
+// labels, because anyone can set them.
 func (c *cluster) backs(job *batchv1.Job) bool {
 	owner := metav1.GetControllerOf(job)
 	if owner == nil {

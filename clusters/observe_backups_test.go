@@ -19,8 +19,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestDamagedNewestBackupIsSkipped checks that the newest backup does not count if it is found to be damaged after it
-// was recorded in the status. The good backup of an hour earlier is known from its pod and counts as the newest.
+// TestDamagedNewestBackupIsSkipped checks that the newest backup does not count if it was found to be damaged after it
+// had been recorded in the status. The good backup taken an hour earlier is known from its pod and counts as the
+// newest.
 func TestDamagedNewestBackupIsSkipped(t *testing.T) {
 	hour := time.Date(2026, 11, 22, 17, 0, 0, 0, time.UTC)
 	job := func(n int) *batchv1.Job {
@@ -60,8 +61,7 @@ func TestDamagedNewestBackupIsSkipped(t *testing.T) {
 	}
 }
 
-// TestOverdueBackupIsDetected checks that observing a cluster shows from the declared schedule whether a backup is
-// overdue.
+// TestOverdueBackupIsDetected checks that observing a cluster detects an overdue backup from the declared schedule.
 func TestOverdueBackupIsDetected(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	c := &cluster{names: objects.NamesOf("a"), target: targets.Target{}}

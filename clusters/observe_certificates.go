@@ -11,8 +11,8 @@ import (
 )
 
 // readCertificates reads the certificates from the existing Secrets and creates new certificates to replace missing or
-// worn certificates. It replaces a missing CA only if members do not depend on the old one, and does not issue from a
-// CA that members do not trust.
+// worn certificates. It replaces a missing CA only if members do not depend on the old CA, and never issues
+// certificates from a CA that members do not trust.
 func (c *cluster) readCertificates(ctx context.Context) (err error) {
 	switch {
 	case !c.hasTLS():
@@ -45,9 +45,9 @@ func (c *cluster) readCertificates(ctx context.Context) (err error) {
 	return err
 }
 
-// clientStaysRoot reports whether applications keep a certificate of etcd's superuser, from before Quorate had its own.
-// If authentication is or may be on, they would lose access without it. If it is off, every certificate has all rights,
-// so a different name costs nothing.
+// clientStaysRoot reports whether applications keep a certificate with the name of etcd's superuser, issued before
+// Quorate had its own certificate. If authentication is or may be enabled, applications would lose access under a
+// different name. If authentication is disabled, every certificate has all rights, so the name does not matter.
 func (c *cluster) clientStaysRoot(ctx context.Context, present objects.Certificates) bool {
 	if !present.NamesRoot() {
 		return false
@@ -60,7 +60,8 @@ func (c *cluster) clientStaysRoot(ctx context.Context, present objects.Certifica
 	return err != nil || on
 }
 
-// hasTLS reports whether the cluster runs with TLS. A declaration that is not acted on does not change that.
+// hasTLS reports whether the cluster runs with TLS. It ignores a declaration with problems, because such a declaration
+// is not acted on.
 func (c *cluster) hasTLS() bool {
 	if c.own.Custom != nil && len(c.target.Problems) > 0 {
 		return c.own.Custom.Spec.TLS.Mode == v1alpha1.TLSManaged
@@ -68,7 +69,7 @@ func (c *cluster) hasTLS() bool {
 	return c.target.Cluster.Spec.TLS.Mode == v1alpha1.TLSManaged
 }
 
-// seeCA records which CA certificates are issued from, and which CAs are trusted.
+// seeCA records the CA from which certificates are issued, and the CAs that are trusted.
 func (c *cluster) seeCA(present objects.Certificates, issuer string) {
 	c.state.CA = decide.CA{Secret: issuer, Mounted: present.Mounted()}
 	c.seeProof()

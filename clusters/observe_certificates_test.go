@@ -58,8 +58,8 @@ func TestClientStaysRoot(t *testing.T) {
 	}
 }
 
-// TestOwnClientCertificateIsIssued checks that a cluster from before Quorate had its own certificate gets one, and that
-// etcd is asked with the applications' certificate until then.
+// TestOwnClientCertificateIsIssued checks that a cluster created before Quorate had its own certificate gets such a
+// certificate, and that etcd is asked with the applications' certificate until then.
 func TestOwnClientCertificateIsIssued(t *testing.T) {
 	s := running(t)
 	c := s.observe()
@@ -85,7 +85,7 @@ func TestOwnClientCertificateIsIssued(t *testing.T) {
 	if tls := c.clientTLS(); string(tls.Cert) != string(secretOf(c, "a-quorate-tls")["tls.crt"]) || string(tls.Cert) == string(root.Certificate) {
 		t.Error("etcd would not be asked with a certificate of our own")
 	}
-	if !c.certificates.NamesRoot() { // whether authentication is on is not known
+	if !c.certificates.NamesRoot() { // it is unknown whether authentication is enabled
 		t.Error("applications are cut off")
 	}
 }

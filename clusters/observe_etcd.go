@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// foundingPatience is the timeout for asking etcd before the cluster has formed. Until a member has found the others,
-// it accepts connections but does not respond.
+// foundingPatience is the timeout for requests to etcd before the cluster has formed. Until a member has reached the
+// others, it accepts connections but does not respond.
 const foundingPatience = 500 * time.Millisecond
 
 // askEtcd asks the reachable members.
@@ -48,7 +48,7 @@ func (c *cluster) askEtcd(ctx context.Context) {
 	}
 }
 
-// ask asks etcd in those pods for its membership.
+// ask asks etcd in the given pods for its membership.
 func (c *cluster) ask(ctx context.Context, pods []etcd.Pod, tls *etcd.TLS) etcd.Answer {
 	return c.live.etcd.Observe(ctx, c.etcd(pods, tls))
 }
@@ -58,15 +58,15 @@ func (c *cluster) askAgain(ctx context.Context) etcd.Answer {
 	return c.ask(ctx, c.reachable(), c.clientTLS())
 }
 
-// askPatiently is askAgain for an action that relies on a member not responding: a member that did not respond in time
-// before still gets its full time.
+// askPatiently is like askAgain, but for an action that relies on the fact that a member does not respond. A member
+// that has already timed out gets the full timeout again.
 func (c *cluster) askPatiently(ctx context.Context) etcd.Answer {
 	in := c.etcd(c.reachable(), c.clientTLS())
 	in.Patient = true
 	return c.live.etcd.Observe(ctx, in)
 }
 
-// etcd returns how to reach etcd in those pods.
+// etcd returns the description of the etcd cluster in the given pods.
 func (c *cluster) etcd(pods []etcd.Pod, tls *etcd.TLS) etcd.Cluster {
 	from := 0
 	if c.state.Record.Uncompared {
@@ -80,7 +80,8 @@ func (c *cluster) etcd(pods []etcd.Pod, tls *etcd.TLS) etcd.Cluster {
 	}
 }
 
-// reachable lists the pods whose etcd can be asked: all running pods, marked as gone if the record lists their removal.
+// reachable lists the pods whose etcd can be asked: all running pods. Pods whose members' removal is recorded are
+// marked as gone.
 func (c *cluster) reachable() []etcd.Pod {
 	var pods []etcd.Pod
 	for _, pod := range c.own.Pods {
@@ -97,8 +98,8 @@ func (c *cluster) reachable() []etcd.Pod {
 	return pods
 }
 
-// clientTLS returns a client's TLS configuration, or nil if the cluster runs without TLS or its Secret is missing.
-// Until Quorate's own Secret exists, the applications' Secret is used.
+// clientTLS returns Quorate's TLS client configuration, or nil if the cluster runs without TLS or the Secret is
+// missing. Until Quorate's own Secret exists, the applications' Secret is used.
 func (c *cluster) clientTLS() *etcd.TLS {
 	secret := inventory.Get[*corev1.Secret](c.own, "Secret", c.names.OwnSecret)
 	if secret == nil {
@@ -115,7 +116,7 @@ func (c *cluster) clientTLS() *etcd.TLS {
 	}
 }
 
-// clock returns the time for checking certificates: the API server's, or this machine's if that is not known.
+// clock returns the time for checking certificates: the API server's time or, if unknown, this machine's time.
 func (c *cluster) clock() time.Time {
 	if now, err := c.kube().Now(); err == nil {
 		return now

@@ -18,7 +18,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// life is a cluster without TLS with fake members, and a process that keeps running, for comparison with new processes.
+// life is a cluster of fake members without TLS, and a process that keeps running, for comparison with new processes.
 type life struct {
 	*testing.T
 	etcd   *fakeEtcd
@@ -39,7 +39,7 @@ func newLife(t *testing.T) *life {
 	return l
 }
 
-// leaseOf returns the lease of a, renewed by that holder.
+// leaseOf returns the lease of cluster a, renewed by the given holder.
 func leaseOf(holder string, renewed time.Time) *coordinationv1.Lease {
 	seconds := int32(3600)
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Spec: coordinationv1.LeaseSpec{
@@ -65,7 +65,7 @@ func (l *life) pod(ordinal int, life string) *corev1.Pod {
 	return pod
 }
 
-// seen returns the cluster as that process currently observes it.
+// seen returns the cluster as the given process currently observes it.
 func (l *life) seen(by *Live) *cluster {
 	c := &cluster{live: by, names: objects.NamesOf("a"), own: &inventory.Cluster{Pods: l.pods, Claims: l.claims}}
 	c.target.Cluster.Name, c.target.Cluster.Namespace = "a", "default"
@@ -79,8 +79,8 @@ func (l *life) seen(by *Live) *cluster {
 	return c
 }
 
-// same fails unless the old process and a new process observe and decide the same, and returns the cluster that the old
-// process observes.
+// same fails the test unless the old process and a new process make the same observation and decision. It returns the
+// cluster as the old process observes it.
 func (l *life) same(when string) *cluster {
 	l.Helper()
 	young := New(clientThatPanics(l.T), Options{Timeout: time.Second})
@@ -95,7 +95,7 @@ func (l *life) same(when string) *cluster {
 func inWords(s decide.State) string {
 	s.Membership.Members = slices.Clone(s.Membership.Members)
 	for i := range s.Membership.Members {
-		s.Membership.Members[i].Why = "" // why there was no answer in time is a matter of milliseconds
+		s.Membership.Members[i].Why = "" // the reason for a timeout depends on milliseconds
 	}
 	state, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -105,7 +105,8 @@ func inWords(s decide.State) string {
 }
 
 // TestProcessAgeDoesNotAffectDecisions replaces a member whose new pod already exists when the old member is removed,
-// so that the same pod hosts the next member. At each step, a long-running process decides the same as a new process.
+// so that the same pod hosts the next member. At each step, a long-running process makes the same decision as a new
+// process.
 func TestProcessAgeDoesNotAffectDecisions(t *testing.T) {
 	l := newLife(t)
 	c := l.same("with all well")
@@ -138,8 +139,8 @@ func TestProcessAgeDoesNotAffectDecisions(t *testing.T) {
 	}
 }
 
-// TestListedMemberRecordedAsRemovedIsAsked checks that members that etcd lists are still asked if an older record that
-// was restored lists them as removed. They are also asked if no other member returns a list.
+// TestListedMemberRecordedAsRemovedIsAsked checks that members that etcd lists are still asked if a restored, older
+// record lists them as removed. They are also asked if none of the other members returns a list.
 func TestListedMemberRecordedAsRemovedIsAsked(t *testing.T) {
 	l := newLife(t)
 	for ordinal, alone := range map[int]bool{1: false, 0: true} {

@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// findObjects looks up by name the objects that were not listed for this cluster. An existing object has lost its
-// labels or is unmanaged. Normally there is nothing to look up.
+// findObjects looks up by name the cluster's objects that were not listed. If such an object exists, it has lost its
+// labels or is unmanaged. Normally, all objects were listed.
 func (c *cluster) findObjects(ctx context.Context) error {
 	var unlisted []objects.Identity
 	for _, id := range objects.Identities(&c.target.Cluster) {
@@ -42,8 +42,8 @@ func (c *cluster) findObjects(ctx context.Context) error {
 	return nil
 }
 
-// findSlots looks up by name the members' volume claims and pods that were not listed. They count whatever their
-// labels: a list that misses a volume must not make it lost. Pods are looked up only if they should exist.
+// findSlots looks up by name the members' volume claims and pods that were not listed. They count regardless of their
+// labels: a volume must not count as lost because a list omits it. Pods are looked up only if they should exist.
 func (c *cluster) findSlots(ctx context.Context) error {
 	var claims, pods []objects.Identity
 	for ordinal := range max(c.state.Record.Replicas(), c.state.Declared.Replicas) {
@@ -69,7 +69,7 @@ func (c *cluster) findSlots(ctx context.Context) error {
 	return nil
 }
 
-// foundByName keeps a claim or a pod that was not listed. If it has the labels, it was created after the listing.
+// foundByName adds a claim or pod that was not listed. If it has Quorate's labels, it was created after the listing.
 func (c *cluster) foundByName(id objects.Identity, object metav1.Object) {
 	switch o := object.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -101,8 +101,8 @@ func lostLabels(labels map[string]string, cluster string) string {
 	return strings.Join(lost, " ")
 }
 
-// madeForUs reports whether a claim or a pod was created for this cluster, whatever its current labels: a claim that is
-// recorded or has a token, or a pod of its StatefulSet or with a version in its annotations.
+// madeForUs reports whether a claim or pod was created for this cluster, regardless of its current labels. Such a
+// claim is recorded or has a token; such a pod belongs to the StatefulSet or has a version annotation.
 func (c *cluster) madeForUs(object metav1.Object) bool {
 	if _, is := object.(*corev1.Pod); is {
 		made := objects.ReadMetadata(object.GetAnnotations())
@@ -119,7 +119,8 @@ func (c *cluster) relabelled(id objects.Identity, lost string) {
 	c.state.Objects.Relabelled = append(c.state.Objects.Relabelled, fmt.Sprintf("%s has lost %s", id, lost))
 }
 
-// findLease looks up a lease with the cluster's name if it was not listed: an unmanaged lease can never be taken.
+// findLease looks up a lease with the cluster's name if it was not listed, because an unmanaged lease can never be
+// taken.
 func (c *cluster) findLease(ctx context.Context) error {
 	if c.own.Lease != nil {
 		return nil
@@ -133,7 +134,7 @@ func (c *cluster) findLease(ctx context.Context) error {
 	owner := metav1.GetControllerOf(lease)
 	switch {
 	case lost == "":
-		// Another pass created it after the leases were listed, so taking it fails.
+		// Another pass created the lease after leases were listed, so taking it fails.
 	case owner != nil && owner.Kind == v1alpha1.Kind && owner.Name == c.target.Cluster.Name:
 		c.relabelled(id, lost)
 	default:
@@ -142,7 +143,8 @@ func (c *cluster) findLease(ctx context.Context) error {
 	return nil
 }
 
-// foreign records that an object is unmanaged. Members do not need the backup objects: without them, only backups stop.
+// foreign records that an object is unmanaged. Members do not depend on the backup objects: without these objects,
+// only backups stop.
 func (c *cluster) foreign(id objects.Identity) {
 	message := fmt.Sprintf("%s exists but was not created by Quorate for this cluster", id)
 	switch id {
@@ -156,7 +158,7 @@ func (c *cluster) foreign(id objects.Identity) {
 	c.state.Objects.Foreign = append(c.state.Objects.Foreign, message)
 }
 
-// look reads objects by name; an element is nil if the object does not exist.
+// look reads objects by name. Elements for objects that do not exist are nil.
 func (c *cluster) look(ctx context.Context, ids []objects.Identity) ([]metav1.Object, error) {
 	found := make([]metav1.Object, len(ids))
 	group, ctx := errgroup.WithContext(ctx)

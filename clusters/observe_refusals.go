@@ -17,12 +17,12 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// recent is the maximum age of the last attempt to create a pod: the StatefulSet controller waits up to seventeen
-// minutes between two attempts.
+// recent is the maximum age of the last attempt to create a pod. The StatefulSet controller waits up to seventeen
+// minutes between attempts.
 const recent = 20 * time.Minute
 
-// findRefused finds out why the StatefulSet does not create a pod. It reads events only while a pod is missing. If they
-// cannot be read, it reports that and does not conclude anything.
+// findRefused determines why a pod of the StatefulSet is not created. It reads events only while a pod is missing. If
+// events cannot be read, it reports this and does not conclude anything.
 func (c *cluster) findRefused(ctx context.Context) {
 	missing := c.missing()
 	if len(missing) == 0 || c.target.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning {
@@ -44,7 +44,7 @@ func (c *cluster) findRefused(ctx context.Context) {
 // missing returns the ordinals that lack a pod of the StatefulSet, unless a claim must be deleted first.
 func (c *cluster) missing() []int {
 	var ordinals []int
-	for ordinal := range min(c.state.Objects.RunsReplicas, objects.MaxOrdinal+1) { // it may have been scaled manually
+	for ordinal := range min(c.state.Objects.RunsReplicas, objects.MaxOrdinal+1) { // may be scaled manually
 		if r := c.state.Replica(ordinal); r.Pod == decide.PodAbsent && !r.VolumeTerminating {
 			ordinals = append(ordinals, ordinal)
 		}
@@ -52,7 +52,7 @@ func (c *cluster) missing() []int {
 	return ordinals
 }
 
-// slot returns the replica of an ordinal, and creates it if necessary.
+// slot returns the replica with the given ordinal, and adds it if necessary.
 func (c *cluster) slot(ordinal int) *decide.Replica {
 	i := slices.IndexFunc(c.state.Replicas, func(r decide.Replica) bool { return r.Ordinal == ordinal })
 	if i < 0 {
@@ -62,7 +62,7 @@ func (c *cluster) slot(ordinal int) *decide.Replica {
 	return &c.state.Replicas[i]
 }
 
-// refusal returns why the last attempt to create a pod, or its claim, failed, or "".
+// refusal returns the reason why the last attempt to create a pod or its claim failed, or "".
 func refusal(events []eventsv1.Event, pod string, now time.Time) string {
 	var last eventsv1.Event
 	for _, e := range events {

@@ -52,7 +52,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// eventServer lists events, or refuses to, and records the requests.
+// eventServer is an API server that lists events, or denies this, and records the requests.
 type eventServer struct {
 	events []eventsv1.Event
 	refuse bool
@@ -68,8 +68,8 @@ func (s *eventServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(eventsv1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "events.k8s.io/v1", Kind: "EventList"}, Items: s.events})
 }
 
-// TestFindRefused checks that events are read only while a wanted pod is missing, and that nothing is concluded if they
-// cannot be read.
+// TestFindRefused checks that events are read only while a wanted pod is missing, and that nothing is concluded if
+// events cannot be read.
 func TestFindRefused(t *testing.T) {
 	stranger := failedCreate(strings.ReplaceAll(quotaExceeded, "a-2", "a-1"), 0)
 	stranger.Regarding.UID = "s0"

@@ -25,7 +25,7 @@ func runningPod() *corev1.Pod {
 	return pod
 }
 
-// claimMade returns the claim of a-1 with that UID, created that long after its pod was scheduled.
+// claimMade returns the claim of a-1 with the given UID, created the given time after the pod was scheduled.
 func claimMade(uid string, after time.Duration, phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
 	claim := claimed("")
 	claim.UID, claim.CreationTimestamp, claim.Status.Phase = types.UID(uid), metav1.NewTime(noon.Add(after)), phase

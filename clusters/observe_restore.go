@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// findRestore reads the state of the restore Job, if the cluster is being created from a backup or does not have a
-// record, or if the volume is being deleted on which the Job has worked.
+// findRestore reads the state of the restore Job if the cluster is being created from a backup or does not have a
+// record. It also does so if the volume on which the Job has worked is being deleted.
 func (c *cluster) findRestore(ctx context.Context) error {
 	lost := len(c.state.Record.Members) == 0
 	seed := c.own.Claim(objects.VolumeClaimName(c.state.Name, decide.SeedOrdinal))
@@ -37,8 +37,8 @@ func (c *cluster) findRestore(ctx context.Context) error {
 	return err
 }
 
-// findRecovery reads the state of the recovery Job, if a recovery is recorded or requested, if the Job or one of its
-// pods was listed, or if the record is lost.
+// findRecovery reads the state of the recovery Job if a recovery is recorded or requested, the Job or one of its pods
+// was listed, or the record is lost.
 func (c *cluster) findRecovery(ctx context.Context) error {
 	looks := c.state.Record.Recovering() || c.state.Declared.Recovery.ClusterID != 0 ||
 		c.own.Objects["Job/"+c.names.RecoveryJob] != nil || slices.ContainsFunc(c.own.VolumePods, c.recovers)
@@ -56,7 +56,7 @@ func (c *cluster) findRecovery(ctx context.Context) error {
 	return err
 }
 
-// recovers reports whether a pod belongs to a recovery Job, which may have been deleted.
+// recovers reports whether a pod belongs to a recovery Job, even if the Job has been deleted.
 func (c *cluster) recovers(pod *corev1.Pod) bool {
 	return pod.Labels[batchv1.JobNameLabel] == c.names.RecoveryJob
 }
@@ -84,7 +84,7 @@ func (c *cluster) findVolumeJob(
 		switch {
 		case job != nil && metav1.IsControlledBy(pod, job):
 			pods = append(pods, pod)
-		case c.restores(pod): // a recovery does not wait for it
+		case c.restores(pod): // a recovery does not wait for this pod
 		case c.mayWrite(pod):
 			seen.Stopping = append(seen.Stopping, pod.Name)
 		}
@@ -95,12 +95,12 @@ func (c *cluster) findVolumeJob(
 	return job, pods, nil
 }
 
-// mayWrite reports whether a pod that has not ended has a member's volume.
+// mayWrite reports whether a pod has not ended and uses a member's volume.
 func (c *cluster) mayWrite(pod *corev1.Pod) bool {
 	return c.hasVolume(pod) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// hasVolume reports whether a pod has a member's volume. A pod that only has the labels does not write to anything.
+// hasVolume reports whether a pod uses a member's volume. A pod that only has the labels cannot write to a volume.
 func (c *cluster) hasVolume(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		if v.PersistentVolumeClaim == nil {
@@ -112,7 +112,7 @@ func (c *cluster) hasVolume(pod *corev1.Pod) bool {
 	})
 }
 
-// jobsHidden returns why Jobs could not be listed, or "".
+// jobsHidden returns the reason why Jobs could not be listed, or "".
 func (c *cluster) jobsHidden() string {
 	if c.hiddenBackups == nil {
 		return ""
@@ -125,7 +125,7 @@ func (c *cluster) madeForThis(job *batchv1.Job) bool {
 	return c.own.Custom != nil && metav1.IsControlledBy(job, c.own.Custom) && kube.Applied(job)
 }
 
-// volumeJob returns the observed Job of this cluster with that name, or nil.
+// volumeJob returns the named observed Job of this cluster, or nil.
 func (c *cluster) volumeJob(id objects.Identity) *batchv1.Job {
 	if job := inventory.Get[*batchv1.Job](c.own, id.Kind, id.Name); job != nil && c.madeForThis(job) {
 		return job

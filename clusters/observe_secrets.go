@@ -9,12 +9,13 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 )
 
-// hides reports whether kind is Secret and the cluster's Secrets could not be listed. A read-only run may lack that
-// right. It then does not conclude anything about them, and reads by name only the Secret needed to ask etcd.
+// hides reports whether kind is Secret and the cluster's Secrets could not be listed. A read-only run may lack the
+// right to list Secrets. It then does not conclude anything about them, and reads by name only the Secret required to
+// ask etcd.
 func (c *cluster) hides(kind string) bool { return kind == "Secret" && c.hidden != nil }
 
-// findOwnSecret reads Quorate's own Secret by name if Secrets cannot be listed. The right to this Secret is enough to
-// ask etcd.
+// findOwnSecret reads Quorate's own Secret by name if Secrets cannot be listed. The right to read this Secret is
+// sufficient to ask etcd.
 func (c *cluster) findOwnSecret(ctx context.Context) error {
 	if c.hidden == nil || !c.hasTLS() {
 		return nil
@@ -36,7 +37,7 @@ func (c *cluster) findOwnSecret(ctx context.Context) error {
 	return nil
 }
 
-// unseenSecrets describes which Secrets were not read, and what is therefore not known.
+// unseenSecrets returns a message about the Secrets that were not read and the facts that are therefore unknown.
 func (c *cluster) unseenSecrets() string {
 	const unknown = "so it is not known whether they exist and whether certificates are valid"
 	if c.ownHidden != nil {
@@ -45,7 +46,7 @@ func (c *cluster) unseenSecrets() string {
 	return fmt.Sprintf("only Secret %s could be read (%v), %s", c.names.OwnSecret, c.hidden, unknown)
 }
 
-// whyNoClient returns why etcd cannot be asked: Quorate's own Secret may not be read or is missing.
+// whyNoClient returns the reason why etcd cannot be asked: Quorate's own Secret may not be read or is missing.
 func (c *cluster) whyNoClient() string {
 	if c.ownHidden != nil {
 		return fmt.Sprintf("etcd was not contacted, because this run may not read Secret %s", c.names.OwnSecret)

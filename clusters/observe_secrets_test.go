@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestReadOnlyRunDoesNotAct checks that a read-only run does not act, whatever was decided.
+// TestReadOnlyRunDoesNotAct checks that a read-only run does not act, regardless of the decision.
 func TestReadOnlyRunDoesNotAct(t *testing.T) {
 	c := &cluster{live: New(nil, Options{Reading: true}), names: objects.NamesOf("a"), own: &inventory.Cluster{}}
 	for _, action := range []decide.Action{decide.ApplyObjects{}, decide.Bootstrap{Replicas: 3}, decide.RenewCertificates{}} {
@@ -20,8 +20,8 @@ func TestReadOnlyRunDoesNotAct(t *testing.T) {
 	}
 }
 
-// TestNoSecretsWithoutTLS checks that Secrets are not needed without TLS: nothing is reported as unseen, and nothing is
-// requested.
+// TestNoSecretsWithoutTLS checks that Secrets are not required without TLS: nothing is requested, and nothing is
+// reported as unseen.
 func TestNoSecretsWithoutTLS(t *testing.T) {
 	c := &cluster{live: New(nil, Options{Reading: true}), names: objects.NamesOf("a"), own: &inventory.Cluster{}, hidden: errors.New("forbidden")}
 	c.target.Cluster.Spec.TLS.Mode = v1alpha1.TLSDisabled

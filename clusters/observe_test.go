@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestRemaining checks that only objects that Quorate creates belong to the cluster, whatever other objects have its
-// labels.
+// TestRemaining checks that only objects that Quorate creates belong to the cluster, regardless of other objects with
+// its labels.
 func TestRemaining(t *testing.T) {
 	three := int32(3)
 	own := &inventory.Cluster{Objects: map[string]metav1.Object{
@@ -35,8 +35,8 @@ func TestRemaining(t *testing.T) {
 	}
 }
 
-// TestUnrelatedClaimsAreNotReplicas checks that a claim that has the labels but not the name of a member's claim is not
-// in a slot, in either listing order.
+// TestUnrelatedClaimsAreNotReplicas checks that a claim with the labels but not the name of a member's claim is not in
+// a slot, in either listing order.
 func TestUnrelatedClaimsAreNotReplicas(t *testing.T) {
 	claim := func(name, uid string) *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)}}

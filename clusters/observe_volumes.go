@@ -16,12 +16,12 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// findStranded finds recorded members whose volume pods can never use again (hard case H46). It reads volumes and nodes
-// only for a pod without a node whose volume exists. If they cannot be read, it reports that and does not conclude
-// anything.
+// findStranded finds recorded members whose volumes can never be used again by pods (hard case H46). It reads volumes
+// and nodes only for pods without a node whose volume exists. If volumes or nodes cannot be read, it reports this and
+// does not conclude anything.
 func (c *cluster) findStranded(ctx context.Context) {
 	if c.target.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning {
-		return // its pods are absent on purpose
+		return // pods are absent on purpose
 	}
 	for i := range c.state.Replicas {
 		r := &c.state.Replicas[i]
@@ -40,13 +40,14 @@ func (c *cluster) findStranded(ctx context.Context) {
 	}
 }
 
-// homeless reports whether the replica's pod does not exist or waits for a node.
+// homeless reports whether the replica's pod does not exist or is waiting for a node.
 func (c *cluster) homeless(r decide.Replica) bool {
 	pod := c.own.Pod(objects.PodName(c.state.Name, r.Ordinal))
 	return pod == nil || r.Pod == decide.PodPending && pod.Spec.NodeName == ""
 }
 
-// strands returns why a claim's volume can no longer be used, or "" if it can be used or does not exist yet.
+// strands returns the reason why a claim's volume can no longer be used, or "" if the volume can be used or does not
+// exist yet.
 func (c *cluster) strands(
 	ctx context.Context, claim *corev1.PersistentVolumeClaim, list func() ([]corev1.Node, error),
 ) (string, error) {
@@ -70,7 +71,8 @@ func (c *cluster) strands(
 	return outOfReach(volume, nodes)
 }
 
-// volumeGone reports that a claim's volume is gone, unless the claim has been deleted or replaced since it was listed.
+// volumeGone returns a message that a claim's volume is gone, or "" if the claim has been deleted or replaced since it
+// was listed.
 func (c *cluster) volumeGone(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
 	now, err := c.kube().Look(ctx, "PersistentVolumeClaim", claim.Namespace, claim.Name)
 	claimGoes := now == nil || now.GetUID() != claim.UID || now.GetDeletionTimestamp() != nil
@@ -80,8 +82,8 @@ func (c *cluster) volumeGone(ctx context.Context, claim *corev1.PersistentVolume
 	return fmt.Sprintf("its volume %s has been deleted", claim.Spec.VolumeName), nil
 }
 
-// outOfReach returns which node a volume belongs to, if that node does not exist. It returns "" for a volume that any
-// node of a kind can use, such as the nodes of a zone, because another one may appear.
+// outOfReach returns a message if a volume belongs to a node that does not exist. It returns "" for a volume that
+// other nodes can use, such as any node in a zone, because a new node may appear.
 func outOfReach(volume *corev1.PersistentVolume, nodes []corev1.Node) (string, error) {
 	required := volume.Spec.NodeAffinity.Required
 	var homes []string
@@ -106,11 +108,11 @@ func outOfReach(volume *corev1.PersistentVolume, nodes []corev1.Node) (string, e
 		"exist", volume.Name, strings.Join(homes, ", ")), nil
 }
 
-// nodeKeys are the names, after the slash, of labels that distinguish nodes, such as kubernetes.io/hostname,
+// nodeKeys are the parts after the slash of labels that identify nodes, such as kubernetes.io/hostname,
 // topology.topolvm.io/node and openebs.io/nodename.
 var nodeKeys = []string{"hostname", "node", "nodename", "node-name", "nodeid", "node-id"}
 
-// homeOf lists the nodes that a term is limited to by name, or nil if nodes with other names may match.
+// homeOf lists the names of the nodes to which a term is limited, or nil if other nodes may match.
 func homeOf(term corev1.NodeSelectorTerm) []string {
 	for _, field := range term.MatchFields {
 		if field.Key == "metadata.name" && field.Operator == corev1.NodeSelectorOpIn {
@@ -126,9 +128,9 @@ func homeOf(term corev1.NodeSelectorTerm) []string {
 	return nil
 }
 
-// findReplaced finds claims that were created under running pods after the claims that these pods use had been deleted.
-// Such a claim is not the volume with the member's data, so the replica is left without a volume, unless the claim is
-// the recorded volume of the member. The claim counts once the pod is gone.
+// findReplaced finds claims that were created while a pod was still using a deleted claim with the same name. The
+// volume of such a claim does not contain the member's data, so the replica counts as being without a volume, unless
+// the claim is the member's recorded volume. The claim counts once the pod is gone.
 func (c *cluster) findReplaced(ctx context.Context) error {
 	for i := range c.state.Replicas {
 		r := &c.state.Replicas[i]
@@ -153,10 +155,10 @@ func (c *cluster) findReplaced(ctx context.Context) error {
 	return nil
 }
 
-// findUnbound finds pods that wait forever: they have a node, which the scheduler assigns only once their claims are
-// bound, but then the claim was deleted and recreated. The scheduler does not process such a pod again, so a claim that
-// waits for its first consumer never gets a volume. This happens if a claim is deleted while its pod is being
-// scheduled: the protection of claims in use ignores pods without a node.
+// findUnbound finds pods that wait forever. The scheduler has assigned them a node, which it does only once their
+// claims are bound, but the claim was then deleted and recreated. The scheduler does not process such a pod again, so
+// a claim that waits for its first consumer never gets a volume. This happens if a claim is deleted while its pod is
+// being scheduled, because the protection of claims in use ignores pods without a node.
 func (c *cluster) findUnbound(ctx context.Context) error {
 	for i := range c.state.Replicas {
 		r := &c.state.Replicas[i]

@@ -29,7 +29,7 @@ func nodeNamed(name string) corev1.Node {
 	}}}
 }
 
-// volumeOn returns a volume with these node affinity terms.
+// volumeOn returns a volume with the given node affinity terms.
 func volumeOn(terms ...corev1.NodeSelectorTerm) *corev1.PersistentVolume {
 	volume := &corev1.PersistentVolume{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}
 	volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: terms}}
@@ -83,7 +83,7 @@ func TestOutOfReach(t *testing.T) {
 	}
 }
 
-// storageServer serves one volume or none, or refuses, and claims. It records the requests.
+// storageServer is an API server with claims and at most one volume. It may deny all requests, and records them.
 type storageServer struct {
 	volume *corev1.PersistentVolume
 	claim  *corev1.PersistentVolumeClaim
@@ -140,7 +140,7 @@ func clientOf(t *testing.T, handler http.Handler) *kube.Client {
 	return client
 }
 
-// claimed returns the claim of a-1 with that UID.
+// claimed returns the claim of a-1 with the given UID.
 func claimed(uid types.UID) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
@@ -149,7 +149,8 @@ func claimed(uid types.UID) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// TestFindStranded checks hard case H46: a member whose volume was lost with its node waits for that node forever.
+// TestFindStranded checks that a member whose volume was lost with its node is detected, because its pod would wait
+// for that node forever (hard case H46).
 func TestFindStranded(t *testing.T) {
 	local := volumeOn(in(corev1.LabelHostname, "n1"))
 	pending := func() *corev1.Pod {
@@ -214,8 +215,8 @@ func TestFindStranded(t *testing.T) {
 	}
 }
 
-// TestFindUnbound checks that a pod that has a node and a claim without a volume counts as waiting forever. Lists read
-// at different times do not prove that.
+// TestFindUnbound checks that a pod that has a node, but whose claim does not have a volume, counts as waiting
+// forever. Lists that were read at different times are not sufficient proof.
 func TestFindUnbound(t *testing.T) {
 	claim := func(uid types.UID, phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
 		c := claimed(uid)

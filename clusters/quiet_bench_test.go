@@ -61,29 +61,29 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// BenchmarkQuietPass observes very many up-to-date clusters of three members. The API server and the etcd members are
-// in a different process, so that only the pass is measured and profiled. QUORATE_FLEET sets the number of clusters
-// (default 100).
+// BenchmarkQuietPass observes a large number of up-to-date clusters of three members. The API server and the etcd
+// members run in a different process, so that only the pass is measured and profiled. QUORATE_FLEET sets the number of
+// clusters (default 100).
 func BenchmarkQuietPass(b *testing.B) {
 	f := fleetApart(b, fleetSize(b, 100))
 	measured(b, func() { f.pass(shard.Shard{}) })
 }
 
-// BenchmarkQuietFloor does only what every pass has to do: the LISTs, and a connection to each member for its status
-// and one member list.
+// BenchmarkQuietFloor measures only the requests that every pass must send: the LISTs, the status of each member, and
+// a member list for each cluster.
 func BenchmarkQuietFloor(b *testing.B) {
 	f := fleetApart(b, fleetSize(b, 100))
 	measured(b, f.floor)
 }
 
-// BenchmarkQuietFigures prints the figures of both, and of a pass of one of four shards. QUORATE_FLEET sets the number
-// of clusters (default 1,000).
+// BenchmarkQuietFigures prints the figures of both benchmarks, and of a pass over one of four shards. QUORATE_FLEET
+// sets the number of clusters (default 1,000).
 func BenchmarkQuietFigures(b *testing.B) {
 	const usual = 1000
 	n := fleetSize(b, usual)
 	whole := ""
 	if n == usual {
-		whole = "_pass" // the figure without it is for a real API server, from a different benchmark
+		whole = "_pass" // the figure without this suffix is from another benchmark, with a real API server
 	}
 	f := fleetApart(b, n)
 	for b.Loop() {
@@ -104,7 +104,7 @@ func BenchmarkQuietFigures(b *testing.B) {
 	}
 }
 
-// measured executes run as often as the benchmark requires, and reports its processor time and memory too.
+// measured calls run as often as the benchmark requires, and also reports its processor time and memory.
 func measured(b *testing.B, run func()) {
 	b.ReportAllocs()
 	var all cost
@@ -119,7 +119,7 @@ func measured(b *testing.B, run func()) {
 // cost is the resource usage of this process during a run.
 type cost struct {
 	took, cpu time.Duration
-	// peak is the peak resident set in bytes; 0 if the system does not report it.
+	// peak is the peak resident set size in bytes, or 0 if the system does not report it.
 	peak int64
 }
 
@@ -158,8 +158,8 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// pass observes all clusters, or those of a shard, and expects that nothing has to be done and that every request is a
-// LIST, one for each kind and page.
+// pass observes all clusters, or the clusters of a shard. It checks that nothing has to be done, and that every
+// request is a LIST, one for each kind and page.
 func (f *quietFleet) pass(part shard.Shard) {
 	f.Helper()
 	f.asked.Store(0)
@@ -198,10 +198,10 @@ func (f *quietFleet) floor() {
 	f.check(group.Wait())
 }
 
-// asksFor is the variable that makes the test binary respond for a fleet of this many clusters.
+// asksFor is the environment variable that makes the test binary serve a fleet. Its value is the number of clusters.
 const asksFor = "QUORATE_TEST_FLEET"
 
-// fleetApart returns a fleet for which a different process responds. This process knows the declarations.
+// fleetApart returns a fleet that a different process serves. This process has only the declarations.
 func fleetApart(b *testing.B, clusters int) *quietFleet {
 	b.Helper()
 	f := declaredFleet(b, clusters)
@@ -228,7 +228,7 @@ func fleetApart(b *testing.B, clusters int) *quietFleet {
 	return nil
 }
 
-// TestAnswers responds for a fleet as long as a benchmark in a different process needs it.
+// TestAnswers serves a fleet for as long as a benchmark in a different process needs it.
 func TestAnswers(t *testing.T) {
 	clusters, err := strconv.Atoi(os.Getenv(asksFor))
 	if err != nil {
@@ -240,7 +240,7 @@ func TestAnswers(t *testing.T) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// encode encodes all pages in advance, because encoding takes longer than sending, and keeps nothing else.
+// encode encodes all pages in advance, because encoding takes longer than sending. It keeps only the encoded pages.
 func (f *quietFleet) encode() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -283,7 +283,7 @@ func (f *quietFleet) floorOf(ctx context.Context, key inventory.Key, own *invent
 	return members.Wait()
 }
 
-// BenchmarkListed reports how much memory a listing keeps.
+// BenchmarkListed reports the amount of memory that a listing keeps.
 func BenchmarkListed(b *testing.B) {
 	f := fleetApart(b, fleetSize(b, 100))
 	b.ReportAllocs()
@@ -318,25 +318,25 @@ func heap() uint64 {
 	return stats.HeapAlloc
 }
 
-// quietFleet is an API server with the objects of very many clusters, and their etcd members.
+// quietFleet is an API server with the objects of a large number of clusters, and their etcd members.
 type quietFleet struct {
 	testing.TB
-	// host is the address of the API server, and client is its client.
+	// host is the address of the API server, and client is a client for it.
 	host   string
 	client *kube.Client
-	// asked counts the requests, and otherwise the requests that are not LISTs.
+	// asked counts all requests, and otherwise counts the requests that are not LISTs.
 	asked, otherwise atomic.Int64
 	desired          reconcile.Desired
-	// lists are the objects by resource.
+	// lists contains the objects by resource.
 	lists   map[string][]k8sruntime.Object
 	address string
-	// ahead is how far the clocks of the API server and of all members are ahead of this machine's.
+	// ahead is the time by which the clocks of the API server and of all members are ahead of this machine's clock.
 	ahead time.Duration
 
 	mu sync.Mutex
-	// pages are the pages that were requested, as they were sent.
+	// pages are the encoded pages of the lists.
 	pages map[string][]byte
-	// hosts are the members, by the name that clients connect to.
+	// hosts are the members' TLS configurations, by the name to which clients connect.
 	hosts map[string]*tls.Config
 }
 
@@ -374,7 +374,7 @@ func declaredFleet(b testing.TB, clusters int) *quietFleet {
 	return f
 }
 
-// reach creates a client that counts its requests.
+// reach sets the fleet's client, which counts requests.
 func (f *quietFleet) reach(config *rest.Config) {
 	client, err := kube.New(kube.Counted(config, func(verb string, _ int) {
 		f.asked.Add(1)
@@ -460,7 +460,7 @@ func (f *quietFleet) put(object k8sruntime.Object) {
 	f.lists[resource.Resource] = append(f.lists[resource.Resource], object)
 }
 
-// live returns an object as the API server has it once it was applied, with the fields that two managers own.
+// live returns an object as the API server stores it after apply, with the fields that two managers own.
 func (f *quietFleet) live(o objects.Object, version string) k8sruntime.Object {
 	body, err := json.Marshal(o.Apply)
 	f.check(err)
@@ -497,7 +497,7 @@ func (f *quietFleet) addCustom(c *v1alpha1.EtcdCluster, applied map[string]any) 
 	f.put(&unstructured.Unstructured{Object: object})
 }
 
-// addPods adds the pods and volumes of a cluster whose other objects exist, and makes etcd respond in the pods.
+// addPods adds the pods and volumes of a cluster whose other objects exist, and an etcd member for each pod.
 func (f *quietFleet) addPods(c *v1alpha1.EtcdCluster, record decide.Record, certificates objects.Certificates) {
 	all := f.lists["statefulsets"]
 	set := all[len(all)-1].(*appsv1.StatefulSet)
@@ -602,7 +602,7 @@ func (f *quietFleet) serveEtcd() {
 	f.Cleanup(server.Stop)
 }
 
-// quietMember responds as the member that the TLS connection is for.
+// quietMember responds as the member to which the TLS connection is addressed.
 type quietMember struct {
 	etcdserverpb.UnimplementedClusterServer
 	etcdserverpb.UnimplementedMaintenanceServer

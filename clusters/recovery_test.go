@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestRecovery creates a new cluster from the remains of a lost cluster, on a real API server, as far as Kubernetes
-// objects are concerned.
+// TestRecovery creates a new cluster from the remains of a lost cluster. It uses a real API server, but covers only
+// the Kubernetes objects.
 func TestRecovery(t *testing.T) {
 	s := newStage(t)
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
@@ -68,13 +68,13 @@ func TestRecovery(t *testing.T) {
 	c = s.decided("Recover", "Job a-recovery failed: recover: it is a learner")
 	s.refuse(c, decide.StopRecovery{JobUID: "another"}, "the Job has been replaced")
 	s.do(c, decide.StopRecovery{JobUID: c.state.Recovery.Job.UID}, true)
-	s.decided("Recover", "pods of an earlier Job still exist: a-recovery-x") // not garbage-collected here
+	s.decided("Recover", "pods of an earlier Job still exist: a-recovery-x") // no garbage collection here
 	c = s.withoutPod("a-recovery-x")
 	s.do(c, start, false) // the pod exists after all
 	s.deletePod("a-recovery-x")
 	s.do(s.observe(), start, true)
 
-	// The Job succeeds: the member starts only on the new data, and the other members' data is kept.
+	// The Job succeeds: the member starts only with the new data, and the other members' data is kept.
 	done := time.Now().UTC().Truncate(time.Second)
 	word, err := result.Recovered{
 		LostClusterID: "00000000000000c1", LostMemberID: "00000000000000a1", Term: 2, Index: 308, Revision: 301, NewRevision: 1000000301,
@@ -102,7 +102,7 @@ func TestRecovery(t *testing.T) {
 	}
 	s.refuse(c, start, "StatefulSet a is not scaled to 0") // a late pass
 
-	// The record is lost too, and etcd does not respond: members do not start on the remains of the lost cluster.
+	// The record is lost too, and etcd does not respond: members do not start with data of the lost cluster.
 	s.loseRecord()
 	r = decide.RequiredRecord(s.observe().state, "")
 	if m, _ := r.Member(1); len(r.Members) != 1 || m.Mode != decide.Sealed || len(r.Removed) != 2 || r.Removed[0].LostCluster != 0xc1 {
@@ -110,8 +110,8 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// TestRecoveryFromBackup creates a new cluster from a backup on a real API server, as far as Kubernetes objects are
-// concerned, in place of a member whose claim is gone.
+// TestRecoveryFromBackup creates a new cluster from a backup, in place of a member whose claim is gone. It uses a real
+// API server, but covers only the Kubernetes objects.
 func TestRecoveryFromBackup(t *testing.T) {
 	s := newStage(t)
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
@@ -129,7 +129,7 @@ func TestRecoveryFromBackup(t *testing.T) {
 	s.do(before, start, true)
 	s.do(before, start, false) // a late pass
 	c := s.decided("Recover", "creating a new cluster from 20261121t180000z of default/a")
-	s.requireMarks("c1", "", "c1") // before only the record could distinguish the claims
+	s.requireMarks("c1", "", "c1") // until now, only the record could distinguish the claims
 	job := c.state.Recovery.Job
 	if claim := s.claim(1); job.From == "" || job.VolumeUID != string(claim.UID) || c.state.Record.Recovery.VolumeUID != string(claim.UID) ||
 		claim.Annotations[objects.AnnotationToken] != c.state.Record.Token || !c.state.Record.Recovery.FromBackup {
@@ -146,7 +146,7 @@ func TestRecoveryFromBackup(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 
-	// A late pass does not create a volume that the member has lost since.
+	// A late pass does not create a volume that the member has since lost.
 	s.deleteClaim(1)
 	s.do(before, start, false)
 	claims, err := s.server.Client.CoreV1().PersistentVolumeClaims("default").List(t.Context(), metav1.ListOptions{})
@@ -155,7 +155,8 @@ func TestRecoveryFromBackup(t *testing.T) {
 	}
 }
 
-// TestLostMarksOfListedMembersAreRemoved checks that marks are removed from claims whose members etcd lists.
+// TestLostMarksOfListedMembersAreRemoved checks that the lost-cluster mark is removed from claims whose members etcd
+// lists.
 func TestLostMarksOfListedMembersAreRemoved(t *testing.T) {
 	s := running(t)
 	c := s.observe()
@@ -193,7 +194,7 @@ func TestLostMarksOfListedMembersAreRemoved(t *testing.T) {
 	s.requireMarks("", "", "")
 }
 
-// requireMarks requires the claims, by ordinal, to be marked as left by these clusters.
+// requireMarks checks that the claims, by ordinal, are marked as left over from the given clusters.
 func (s *stage) requireMarks(want ...string) {
 	s.Helper()
 	for ordinal, id := range want {
@@ -226,7 +227,7 @@ func (s *stage) proveVolumes() {
 	}
 }
 
-// withoutPod returns the cluster as observed just before a pod is created.
+// withoutPod returns the cluster as observed just before the named pod is created.
 func (s *stage) withoutPod(name string) *cluster {
 	s.Helper()
 	pods := s.server.Client.CoreV1().Pods("default")

@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Report implements reconcile.Cluster. It writes the status if it has changed, an event for each change made, and an
-// event when the cluster gets stuck.
+// Report implements reconcile.Cluster. It writes the status if it has changed, an event for each change made by the
+// pass, and an event when the cluster becomes blocked.
 func (c *cluster) Report(
 	ctx context.Context, entry report.Cluster, source reconcile.SourceStatus,
 ) ([]report.News, error) {
@@ -56,7 +56,7 @@ func (c *cluster) Report(
 	return status.News(custom, next, events), c.live.advised(custom.Namespace, errors.Join(failures...))
 }
 
-// reportUnobserved sets the condition Ready to Unknown with the reason; the rest of the status is kept.
+// reportUnobserved sets the Ready condition to Unknown with the reason. The rest of the status is kept.
 func (c *cluster) reportUnobserved(ctx context.Context, why string, now time.Time) error {
 	custom := c.own.Custom
 	next, isNews := status.Unobserved(custom, why, now)

@@ -18,7 +18,7 @@ import (
 )
 
 // TestUnwrittenStatusReportsOnlyActions checks that a pass reports only its actions if the status cannot be written,
-// because each pass would find the same news.
+// because every later pass would report the same news again.
 func TestUnwrittenStatusReportsOnlyActions(t *testing.T) {
 	for reason, code := range map[metav1.StatusReason]int{metav1.StatusReasonForbidden: 403, metav1.StatusReasonConflict: 409} {
 		for _, acted := range []bool{false, true} {
@@ -62,8 +62,8 @@ func TestUnwrittenStatusReportsOnlyActions(t *testing.T) {
 	}
 }
 
-// TestUnobservedClusterSetsReadyUnknown checks that a cluster that cannot be observed reports that in its condition
-// Ready.
+// TestUnobservedClusterSetsReadyUnknown checks that the Ready condition of a cluster that cannot be observed becomes
+// Unknown.
 func TestUnobservedClusterSetsReadyUnknown(t *testing.T) {
 	var told []string
 	server := &listServer{t: t, clusters: []string{"a"}}

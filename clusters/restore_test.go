@@ -17,8 +17,8 @@ import (
 
 const declaredRestore = `, replicas: 1, restore: {from: {volume: {claimName: backups}}, cluster: b/a, backup: 20261121t180000z}`
 
-// TestRestore creates a cluster from a backup on a real API server, as far as Kubernetes objects are concerned: the
-// member cannot start before its volume is filled, and clients cannot reach it.
+// TestRestore creates a cluster from a backup. It uses a real API server, but covers only the Kubernetes objects. It
+// checks that the member cannot start before its volume is filled, and that clients cannot reach it until then.
 func TestRestore(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore
@@ -41,7 +41,7 @@ func TestRestore(t *testing.T) {
 		t.Errorf("%+v for %+v", job, claim)
 	}
 
-	// The Job fails; git declares a different backup.
+	// The Job fails, and git declares a different backup.
 	s.endJob("a-restore", objects.RestoreContainer, batchv1.JobFailed, `quorate: restore: the store has no backup 20261121t180000z`, 1)
 	s.decided("Restore", "the store has no backup 20261121t180000z. Fix the cause")
 	s.spec = strings.Replace(s.spec, "20261121t180000z", "20261120t180000z", 1)
@@ -49,7 +49,7 @@ func TestRestore(t *testing.T) {
 	changed := s.decided("Restore", "start again")
 	s.refuse(changed, decide.StopRestore{JobUID: "another"}, "the Job has been replaced")
 	s.do(changed, decide.StopRestore{JobUID: job.UID}, true)
-	s.decided("Restore", "pods of an earlier Job still exist: a-restore-x")                                      // not garbage-collected here
+	s.decided("Restore", "pods of an earlier Job still exist: a-restore-x")                                      // not garbage-collected
 	s.do(s.withoutPod("a-restore-x"), decide.StartRestore{Digest: changed.state.Declared.Restore.Digest}, false) // the pod exists after all
 	s.deletePod("a-restore-x")
 	c = s.decided("Restore", "restore 20261120t180000z")
@@ -58,7 +58,7 @@ func TestRestore(t *testing.T) {
 		t.Errorf("%+v", again)
 	}
 
-	// The Job succeeds: the member starts only on that volume.
+	// The Job succeeds: the member starts only with that volume.
 	s.endJob("a-restore", objects.RestoreContainer, batchv1.JobComplete, s.restoredWord(), 0)
 	c = s.decided("Restore", "of cluster 00000000000000c1 at revision 18204 has been restored")
 	finish := decide.Decide(c.state).Action
@@ -82,7 +82,7 @@ func TestRestore(t *testing.T) {
 		t.Errorf("the member must show %+v", c.state.Record.Restored)
 	}
 
-	// Once the first member has proved its data, the client Service is opened and stays open.
+	// Once the first member has proved to run with the restored data, the client Service is opened and stays open.
 	s.form()
 	if service := s.clients(); len(service.Spec.Selector) == 0 {
 		t.Error("clients do not reach any member")
@@ -94,8 +94,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestUnmanagedObjectsBlockRestore checks that unmanaged objects with the names of Job and claim are left alone, and
-// that nothing is restored.
+// TestUnmanagedObjectsBlockRestore checks that unmanaged objects with the names of the Job and the claim are left
+// alone, and that nothing is restored.
 func TestUnmanagedObjectsBlockRestore(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore
@@ -135,8 +135,8 @@ func TestUnmanagedObjectsBlockRestore(t *testing.T) {
 }
 
 // TestFormedClusterIsNotRestored checks that nothing is restored into a cluster that has formed according to its
-// status, whatever its record says, even that it was created from that source: policies do not check the restore source
-// of such a cluster.
+// status, because policies do not check the restore source of such a cluster. This holds regardless of the record,
+// even if it names the same source.
 func TestFormedClusterIsNotRestored(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore
@@ -210,7 +210,7 @@ func (s *stage) deleteClaim(ordinal int) {
 	}
 }
 
-// endJob creates the pod of a Job, as Kubernetes does, and ends both with that result.
+// endJob creates the pod of a Job, as Kubernetes does, and ends both with the given result.
 func (s *stage) endJob(name, container string, how batchv1.JobConditionType, words string, code int32) {
 	s.Helper()
 	jobs := s.server.Client.BatchV1().Jobs("default")
@@ -275,7 +275,7 @@ func TestLeftoverRecoveryDoesNotDelayRestore(t *testing.T) {
 		t.Errorf("got %s", d)
 	}
 
-	// Nor does it delay writing a lost record again.
+	// The leftover spec.recovery does not delay rewriting a lost record either.
 	if err := s.server.Client.CoreV1().ConfigMaps("default").Delete(s.Context(), "a-members", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

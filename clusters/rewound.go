@@ -11,10 +11,10 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// withoutRewound refuses the sources whose revision does not descend from the revision applied before: git was
-// rewound, or its history was rewritten. They are treated as unreadable, so their clusters stay as last applied. If
-// the ancestry is not known, that is a warning, but if the source must be signed, or no longer has the revision, it is
-// refused. While the ancestry is being determined, the source counts as being read.
+// withoutRewound rejects the sources whose revision does not descend from the previously applied revision: git was
+// rewound, or its history was rewritten. Rejected sources are treated as unreadable, so their clusters are kept as
+// last applied. Unknown ancestry causes a warning, but the source is rejected if it must be signed or no longer has
+// the applied revision. While the ancestry is being determined, the source counts as still being read.
 func withoutRewound(ctx context.Context, desired reconcile.Desired, owned inventory.ByCluster) reconcile.Desired {
 	for _, source := range desired.Sources {
 		if source.Follows == nil || source.Unread != nil {
@@ -29,8 +29,8 @@ func withoutRewound(ctx context.Context, desired reconcile.Desired, owned invent
 	return desired
 }
 
-// followsAll checks whether the revision of a source follows each of the revisions before. It returns doubts about
-// unknown ancestry, and an error if the revision is refused.
+// followsAll checks whether the revision of a source descends from each of the revisions in before. It returns
+// warnings about unknown ancestry, and an error if the revision is rejected.
 func followsAll(ctx context.Context, source reconcile.SourceState, before []string) (doubts []string, refused error) {
 	for _, revision := range before {
 		follows, err := source.Follows(ctx, revision)

@@ -16,8 +16,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestRewoundSourceIsTreatedAsUnread checks that a revision that does not descend from the applied revision of its
-// source is treated as unread, with everything that it declares. Other sources are not affected.
+// TestRewoundSourceIsTreatedAsUnread checks that a source whose revision does not descend from its applied revision is
+// treated as unread, with all its declarations. Other sources are not affected.
 func TestRewoundSourceIsTreatedAsUnread(t *testing.T) {
 	follows := func(yes bool, err error) func(context.Context, string) (bool, error) {
 		return func(_ context.Context, before string) (bool, error) {
@@ -37,7 +37,7 @@ func TestRewoundSourceIsTreatedAsUnread(t *testing.T) {
 		namespaces []string
 		// with changes the existing cluster ns/a, which fleet declared at main@sha1:1.
 		with func(*v1alpha1.EtcdCluster)
-		// declares is the list of clusters that fleet declares; ns/a by default.
+		// declares is the list of clusters that fleet declares, ns/a by default.
 		declares string
 		want     string
 	}{

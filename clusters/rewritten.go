@@ -16,8 +16,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// noteRewritten records the fields of an object that the API server returned with different values: an admission policy
-// or webhook has set them.
+// noteRewritten records the fields of an object that the API server returned with different values, because an
+// admission policy or webhook has set them.
 func (c *cluster) noteRewritten(applied objects.Object, live metav1.Object) error {
 	different, err := differences(applied, live)
 	if err != nil {
@@ -27,14 +27,14 @@ func (c *cluster) noteRewritten(applied objects.Object, live metav1.Object) erro
 	c.forgetRewritten(id)
 	for _, d := range different {
 		if d.Path == "metadata.uid" || d.Path == "metadata.resourceVersion" {
-			continue // they only identify the version it was applied over
+			continue // they only identify the version over which it was applied
 		}
 		c.rewritten = append(c.rewritten, rewrittenField(id, d, live))
 	}
 	return nil
 }
 
-// noteRewrittenCluster does the same for the custom resource, for which it names only the first such field.
+// noteRewrittenCluster is like noteRewritten, but for the custom resource. It records only the first such field.
 func (c *cluster) noteRewrittenCluster(live *v1alpha1.EtcdCluster) {
 	id := v1alpha1.Kind + " " + live.Name
 	c.forgetRewritten(id)
@@ -52,8 +52,8 @@ func (c *cluster) forgetRewritten(object string) {
 	c.rewritten = slices.DeleteFunc(c.rewritten, func(f decide.RewrittenField) bool { return f.Object == object })
 }
 
-// differences returns the fields of a live object that Quorate owns or will own and that differ from the wanted fields,
-// and the keys of a ConfigMap that are not wanted.
+// differences returns the fields of a live object that Quorate owns or will own and that differ from the wanted
+// fields, and the unwanted keys of a ConfigMap.
 func differences(wanted objects.Object, live metav1.Object) ([]objects.Difference, error) {
 	owned, err := kube.Owned(live)
 	if err != nil {
@@ -69,10 +69,10 @@ func differences(wanted objects.Object, live metav1.Object) ([]objects.Differenc
 	return different, nil
 }
 
-// rewrittenField describes a field that differs from the wanted value. It keeps the values as a digest, because they
-// may be secret.
+// rewrittenField returns a description of a field that differs from the wanted value. It contains only a digest of the
+// values, because they may be secret.
 func rewrittenField(object string, d objects.Difference, live metav1.Object) decide.RewrittenField {
-	values, _ := json.Marshal([]any{d.To, d.From}) // they come from JSON
+	values, _ := json.Marshal([]any{d.To, d.From}) // they were decoded from JSON
 	sum := sha256.Sum256(values)
 	kind, _, _ := strings.Cut(object, " ")
 	return decide.RewrittenField{Object: object, Field: d.Path, By: kube.OwnerOf(live, d.Path),

@@ -17,7 +17,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// pass runs a pass over the cluster: it decides, acts and reports.
+// pass runs a pass over the cluster: it observes, decides, acts and reports.
 func (s *stage) pass() report.Cluster {
 	s.Helper()
 	c := s.observe()
@@ -75,7 +75,7 @@ func (s *stage) rewrites(name, path, value string, isRewritten func(corev1.Conta
 	}
 }
 
-// deleteSet deletes the StatefulSet, so that it is applied again.
+// deleteSet deletes the StatefulSet, so that the next pass applies it again.
 func (s *stage) deleteSet() {
 	s.Helper()
 	if err := s.server.Client.AppsV1().StatefulSets("default").Delete(s.Context(), "a", metav1.DeleteOptions{}); err != nil {
@@ -84,7 +84,8 @@ func (s *stage) deleteSet() {
 }
 
 // TestAdmissionRewritesAreNotReapplied checks, on a real API server, that a field that an admission policy changes is
-// reported once and left alone, but blocks if security depends on it. Neither kind of field is applied repeatedly.
+// reported once and left alone. If security depends on the field, the cluster is blocked. In both cases, the field is
+// not applied repeatedly.
 func TestAdmissionRewritesAreNotReapplied(t *testing.T) {
 	s := newStage(t)
 	s.spec = "version: 3.6.16, pod: {resources: {limits: {cpu: 1, memory: 1Gi}}}"

@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// rightMissingError is an error due to a missing right, with advice.
+// rightMissingError is an error caused by a missing right, with advice.
 type rightMissingError struct {
 	err    error
 	advice string
@@ -34,8 +34,8 @@ func brief(err error) error {
 	return err
 }
 
-// advised adds advice to an error due to a missing right in a namespace, or in all namespaces if it is "". Other errors
-// are unchanged.
+// advised adds advice to an error caused by a missing right in a namespace, or in all namespaces if namespace is "".
+// Other errors are unchanged.
 func (l *Live) advised(namespace string, err error) error {
 	var already *rightMissingError
 	lack := kube.RightMissing(err)
@@ -67,7 +67,7 @@ func (l *Live) advice(namespace string, lack kube.Lack) string {
 	return "bind the ClusterRole quorate of deploy/base/rbac.yaml to this user " + where + " (docs/reference/rights.md)"
 }
 
-// lookedAt adds to an error the namespace that was being observed, and for which sources.
+// lookedAt returns err with the namespace that was being observed and the sources for which it was observed.
 func lookedAt(namespace string, sources []reconcile.SourceState, err error) error {
 	var of []string
 	for _, p := range sources {

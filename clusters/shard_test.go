@@ -43,7 +43,7 @@ func told(t *testing.T, clusters []report.Cluster) (lines []string) {
 
 // TestShardsDecideLikeOneRun checks that two shards together make the same decisions as one run, each for its own
 // clusters. Limits over all clusters are the same in each shard: one of the deletions may start, and clusters that the
-// source drops are held.
+// source no longer declares are held.
 func TestShardsDecideLikeOneRun(t *testing.T) {
 	f := newQuietFleet(t, 16)
 	for i := range 4 {

@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestUnreadableResourceFailsOnlyItsCluster checks that a custom resource that the API server accepts and Go cannot
-// read is an error of its cluster only, and that the cluster is not treated as absent.
+// TestUnreadableResourceFailsOnlyItsCluster checks that a custom resource that the API server accepts but Go cannot
+// decode causes an error only for its cluster. The cluster is not treated as absent.
 func TestUnreadableResourceFailsOnlyItsCluster(t *testing.T) {
 	s := newStage(t)
 	for name, size := range map[string]string{"a": "8Gi", "bad": "1e1.5"} {
@@ -60,8 +60,8 @@ func TestUnreadableResourceFailsOnlyItsCluster(t *testing.T) {
 	}
 }
 
-// TestCRDRulesAreEvaluatedInTime checks that the API server evaluates the CRD's rules within seconds, whatever is
-// declared, because other requests wait for it.
+// TestCRDRulesAreEvaluatedInTime checks that the API server evaluates the CRD's rules within seconds for any
+// declaration, because other requests wait for the evaluation.
 func TestCRDRulesAreEvaluatedInTime(t *testing.T) {
 	s := newStage(t)
 	declare := func(spec string) (time.Duration, error) {

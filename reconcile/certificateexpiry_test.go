@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// aging is a live side whose cluster has certificates.
+// aging is a Live whose cluster has certificates.
 type aging struct {
 	*live
 	left []time.Duration // of 100 hours; the first is for the CA
@@ -40,8 +40,8 @@ func (c agingCluster) State(ctx context.Context) (decide.State, error) {
 	return s, err
 }
 
-// TestExpiringCertificatesAreReported checks that the report lists certificates that expire soon, whatever the decision
-// is, unless this pass has just renewed them.
+// TestExpiringCertificatesAreReported checks that the report lists certificates that expire soon, regardless of the
+// decision, unless the pass has just renewed them.
 func TestExpiringCertificatesAreReported(t *testing.T) {
 	for _, test := range []struct {
 		left []time.Duration

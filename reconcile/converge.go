@@ -9,29 +9,29 @@ import (
 )
 
 const (
-	// resync is the longest time between two passes of a run, in case a change was missed.
+	// resync is the usual time between two passes if nothing changes, in case a change was missed.
 	resync = 5 * time.Second
-	// pace is the shortest time between the starts of two passes after a change, because changes come in bursts.
+	// pace is the minimum time between the starts of two passes after a change, because changes come in bursts.
 	pace = 100 * time.Millisecond
 	// again is the pause before an action that changed nothing is repeated: etcd rejects some requests until it is
 	// ready for them.
 	again = 200 * time.Millisecond
-	// unobserved is the pause before observing again after nothing could be observed.
+	// unobserved is the pause before the next attempt if nothing could be observed.
 	unobserved = time.Second
 )
 
-// UntilConverged repeats passes over one revision until every cluster is done or blocked, or ctx is done. It waits for
-// changes, not for time, and no cluster waits for another cluster or for a source that does not affect it.
-// Intermediate passes only look at clusters that have changed or have something left to do; the last pass covers all.
-// The report contains the last result for each cluster; converged reports whether nothing was left to do. Transient
-// failures are retried, so that only the failures of the last passes count.
+// UntilConverged repeats passes over one revision until every cluster is done or blocked, or ctx is done. It starts a
+// pass as soon as something changes. Clusters do not wait for other clusters, or for sources that do not affect them.
+// Intermediate passes process only clusters that have changed or have something left to do; the last pass covers all
+// clusters. The report contains the last result for each cluster. converged reports whether nothing was left to do.
+// Transient failures are retried, so the report contains only the failures of the last passes.
 func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, converged bool) {
 	changes := r.Live.Changes(ctx)
 	return r.repeat(ctx, changes, r.begin(ctx, r.once), newQueue(nil))
 }
 
-// repeat repeats passes according to the queue: until every cluster is done or blocked, except in a loop, or until ctx
-// is done.
+// repeat runs the passes that the queue requires until ctx is done or, except in a loop, every cluster is done or
+// blocked.
 func (r *Reconciler) repeat(
 	ctx context.Context, changes Changes, in *feed, todo *queue,
 ) (rep report.Report, converged bool) {
@@ -71,7 +71,8 @@ func (r *Reconciler) repeat(
 	}
 }
 
-// only returns a function that reports whether a cluster is in the set, or nil for all.
+// only returns a function that reports whether a cluster is in the set. It returns nil if clusters is nil, which means
+// all clusters.
 func only(clusters map[string]bool) func(cluster string) bool {
 	if clusters == nil {
 		return nil
@@ -79,8 +80,8 @@ func only(clusters map[string]bool) func(cluster string) bool {
 	return func(cluster string) bool { return clusters[cluster] }
 }
 
-// hasConverged reports whether no cluster has anything left to do. A cluster that is being looked at, which may always
-// be the case, must have had nothing left at the last look and after this one.
+// hasConverged reports whether no cluster has anything left to do. Clusters may be in flight at any time. A cluster in
+// flight must have had nothing left to do in its last result, and must have nothing left to do once it has finished.
 func (r *Reconciler) hasConverged(rep *report.Report, acted map[string]*report.Outcome, todo *queue) bool {
 	if !converged(*rep) || !r.inFlight.tells(*rep) {
 		return false
@@ -130,7 +131,7 @@ func converged(rep report.Report) bool {
 	return true
 }
 
-// recheck returns the time until the next pass, if nothing changes before.
+// recheck returns the time until the next pass if nothing changes first.
 func recheck(rep report.Report) time.Duration {
 	after := resync
 	if rep.Unobserved {
@@ -142,7 +143,7 @@ func recheck(rep report.Report) time.Duration {
 	return after
 }
 
-// soonest returns the time after which a cluster is looked at again, if nothing changes before.
+// soonest returns the time until a cluster is processed again if nothing changes first.
 func soonest(c report.Cluster) time.Duration {
 	switch {
 	case c.Error != "":
@@ -157,8 +158,8 @@ func soonest(c report.Cluster) time.Duration {
 	return resync
 }
 
-// wait waits for a change, new declarations, a slow cluster to finish, or the given time, and in any case until
-// earliest. It returns false if ctx is done first.
+// wait waits until something changes, new declarations arrive, a slow cluster finishes, or longest has passed. It does
+// not return before earliest. It returns false if ctx is done first.
 func (r *Reconciler) wait(
 	ctx context.Context, in *feed, changes Changes, earliest time.Time, longest time.Duration,
 ) bool {

@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// settling is a live side that determines who declares a cluster, as clusters.Live does.
+// settling is a Live that determines which source a cluster belongs to, as clusters.Live does.
 type settling struct {
 	*slowLive
 	before string
@@ -23,7 +23,8 @@ func (s settling) Observe(ctx context.Context, d reconcile.Desired, wanted func(
 	return seen, err
 }
 
-// both returns declarations in which both sources declare ns/a, and source two also declares ns/b with that content.
+// both returns declarations in which both sources declare ns/a, and source two also declares ns/b with the given
+// content.
 func both(content string) reconcile.Desired {
 	d := reconcile.Desired{Sources: []reconcile.SourceState{{Name: "one", Revision: "main@sha1:1"}, {Name: "two", Revision: "main@sha1:1"}}}
 	for _, c := range []struct{ source, cluster, content string }{{"one", "ns/a", "x"}, {"two", "ns/a", "x"}, {"two", "ns/b", content}} {
@@ -34,8 +35,8 @@ func both(content string) reconcile.Desired {
 	return d
 }
 
-// TestDuplicateDeclarationIsNotRequeued checks that a cluster that two sources declare is not looked at again when one
-// of them pushes a change to a different cluster.
+// TestDuplicateDeclarationIsNotRequeued checks that a cluster that two sources declare is not observed again when one
+// of the sources pushes a change to a different cluster.
 func TestDuplicateDeclarationIsNotRequeued(t *testing.T) {
 	for _, before := range []string{"one", ""} {
 		synctest.Test(t, func(t *testing.T) {
@@ -62,7 +63,7 @@ func TestDuplicateDeclarationIsNotRequeued(t *testing.T) {
 	}
 }
 
-// setRefuses makes lists refuse a source from now on, or none.
+// setRefuses makes lists refuse the named source from now on, or no source if the name is empty.
 func (l *slowLive) setRefuses(about string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +71,7 @@ func (l *slowLive) setRefuses(about string) {
 }
 
 // TestRemovalDuringRefusalIsProcessedLater checks that clusters that a source has stopped declaring are processed once
-// the source counts, even if it has been refused or unreadable since the loop began.
+// the source is accepted, even if it has been refused or unreadable since the loop began.
 func TestRemovalDuringRefusalIsProcessedLater(t *testing.T) {
 	for _, what := range []string{"refused", "unread"} {
 		t.Run(what, func(t *testing.T) {
@@ -103,7 +104,7 @@ func TestRemovalDuringRefusalIsProcessedLater(t *testing.T) {
 }
 
 // TestChangeIsProcessedAfterPassOverOtherCluster checks that a declaration that changed while its source was refused is
-// processed, even if the source first counts in a pass over a different cluster.
+// processed, even if the pass that first accepts the source covers only a different cluster.
 func TestChangeIsProcessedAfterPassOverOtherCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, nil, "ns/a", "ns/b")
@@ -124,7 +125,7 @@ func TestChangeIsProcessedAfterPassOverOtherCluster(t *testing.T) {
 }
 
 // TestRefusalAfterSlowObservationLosesNoChange checks that a declaration that changed while its cluster was being
-// looked at, and whose source was then refused, is processed once the source counts.
+// observed, and whose source was then refused, is processed once the source is accepted.
 func TestRefusalAfterSlowObservationLosesNoChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, nil, "ns/a", "ns/b")
@@ -133,12 +134,12 @@ func TestRefusalAfterSlowObservationLosesNoChange(t *testing.T) {
 		l.mu.Unlock()
 		l.events.tell("ns/a", false)
 		time.Sleep(3 * time.Second)
-		l.git.next <- revision("y", "x") // during the look
+		l.git.next <- revision("y", "x") // during the observation
 		time.Sleep(time.Second)
 		l.events.tell("ns/b", false) // a pass over a different cluster
 		time.Sleep(time.Second)
 		l.setRefuses("one")
-		time.Sleep(time.Minute) // looked at as last applied
+		time.Sleep(time.Minute) // observed as last applied
 		l.looks("ns/a")
 		l.setRefuses("")
 		l.git.next <- revision("y", "x")
@@ -150,8 +151,8 @@ func TestRefusalAfterSlowObservationLosesNoChange(t *testing.T) {
 	})
 }
 
-// TestRefusedSourceIsNotRequeuedByOtherPushes checks that, while a source is permanently refused, its changed clusters
-// are not looked at again whenever another source pushes.
+// TestRefusedSourceIsNotRequeuedByOtherPushes checks that the changed clusters of a permanently refused source are not
+// observed again whenever another source pushes.
 func TestRefusedSourceIsNotRequeuedByOtherPushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var names []string
@@ -208,8 +209,8 @@ func TestRefusedSourceIsNotRequeuedByOtherPushes(t *testing.T) {
 	})
 }
 
-// TestRefusedChangeIsProcessedOnceAccepted checks that declarations that changed while their source was refused, or was
-// asked about until it became unreadable, are processed once the source counts.
+// TestRefusedChangeIsProcessedOnceAccepted checks that declarations are processed once their source is accepted, even
+// if they changed while the source was refused, or while its ancestry was unknown until it became unreadable.
 func TestRefusedChangeIsProcessedOnceAccepted(t *testing.T) {
 	outage := reconcile.Desired{Sources: []reconcile.SourceState{{Name: "one", Unread: errors.New("no route to host")}}}
 	for name, meanwhile := range map[string]func(*looping){

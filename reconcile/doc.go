@@ -1,11 +1,12 @@
 // Package reconcile runs passes: Fetch, Observe, Decide, Do, Report.
 //
 // It does not use git, Kubernetes or etcd directly. It declares the two ports that it needs, [Source] and [Live]; the
-// command connects them. Nothing is remembered between passes.
+// command connects them. Decisions do not depend on anything kept in memory between passes.
 //
 // # Words
 //
-// Fetch reads the source, Observe reads the live state, Decide is pure (package decide), Do writes, and Report reports.
-// A pass looks at every cluster once and executes at most one action for each. A run is one pass or, until everything
-// has converged, several.
+// Fetch reads the source, Observe reads the live state, Decide chooses what to do without reading or writing anything
+// (package decide), Do writes, and Report reports. A pass processes every cluster once, and executes at most one action
+// for each. A full pass covers all clusters, a partial pass only some. A run consists of one pass or, until everything
+// has converged, of several.
 package reconcile

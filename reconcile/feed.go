@@ -8,43 +8,44 @@ import (
 	"time"
 )
 
-// ErrReading is in SourceState.Unread while a source is still being read.
+// ErrReading is the reason in SourceState.Unread while a source is still being read.
 var ErrReading = errors.New("it is still being read")
 
 // ErrGone is returned if a revision's ancestry is unknown because the source no longer has that revision.
 var ErrGone = errors.New("the source no longer has it")
 
-// feed holds what a run knows about the declarations. A run reads its sources once, and a loop reads them repeatedly.
+// feed holds the declarations that are known to a run. A loop reads its sources repeatedly; other runs read them once.
 type feed struct {
 	desired Desired
 	// known delivers the declarations whenever they have changed.
 	known <-chan Desired
-	// fresh is set until a pass over all has used the current declarations.
+	// fresh is set until a full pass has used the current declarations.
 	fresh bool
-	// asking is set if the last pass did not know yet whether the revisions of some sources follow what was applied
-	// before. These sources are asked about again after a pause, which grows.
+	// asking is set if the last pass could not determine yet whether the revisions of some sources follow the revisions
+	// applied before. The ancestry of these sources is checked again after a pause, which grows.
 	asking bool
 	pause  time.Duration
-	// again is when these sources are asked about again.
+	// again is when the ancestry of these sources is checked again.
 	again time.Time
-	// unseen is set if the last pass could not list anything, whether or not another pass could.
+	// unseen is set if the last pass could not list anything, whether or not a retry could succeed.
 	unseen bool
-	// ready reports which clusters the last pass was allowed to look at.
+	// ready reports whether the last pass was allowed to process a cluster.
 	ready func(cluster string) bool
-	// declared holds what each source declared when it was last read, by source and cluster, and news holds the
-	// clusters, as namespace/name, whose declarations have changed since. Both are nil in a run that reads once.
+	// declared holds the declarations of each source when it was last read, by source and cluster. news holds the
+	// clusters, as namespace/name, with changed declarations that the queue has not taken yet. Both are nil in a run
+	// that reads its sources once.
 	declared map[string]Declaration
 	news     map[string]bool
-	// read are the sources that have been read at least once.
+	// read holds the sources that have been read at least once.
 	read sourceNames
-	// untaken are changes that no pass has covered yet while their source counted.
+	// untaken holds the changes that no pass has covered yet while their source was readable and not refused.
 	untaken map[sourceAndCluster]bool
 }
 
-// sourceNames are names of sources.
+// sourceNames is a set of source names.
 type sourceNames map[string]bool
 
-// holds reports whether all sources that are readable now are in the set.
+// holds reports whether the set contains all sources that can be read now.
 func (names sourceNames) holds(d Desired) bool {
 	return !slices.ContainsFunc(d.Sources, func(p SourceState) bool { return p.Unread == nil && !names[p.Name] })
 }
@@ -57,11 +58,10 @@ func (names sourceNames) add(d Desired) {
 	}
 }
 
-// sourceAndCluster is a changed declaration of a cluster by a source, or its removal.
+// sourceAndCluster identifies a declaration of a cluster that a source has changed or removed.
 type sourceAndCluster struct{ source, cluster string }
 
-// begin starts a run. It reads all sources, and returns as soon as something is known that does not depend on the
-// remaining sources.
+// begin starts a run. It starts to read all sources, and returns as soon as the first declarations are known.
 func (r *Reconciler) begin(ctx context.Context, read func(context.Context, func(Desired))) *feed {
 	if r.inFlight = newInFlight(); r.failed == nil {
 		r.failed = map[string]bool{}
@@ -77,7 +77,7 @@ func (r *Reconciler) begin(ctx context.Context, read func(context.Context, func(
 	return &feed{desired: <-known, known: known, fresh: true, pause: firstPause}
 }
 
-// firstPause is the pause before sources are asked about for the first time.
+// firstPause is the pause between the first and the second check of the ancestry of sources.
 const firstPause = time.Second / 2
 
 // once reads all sources once.
@@ -92,10 +92,10 @@ func (r *Reconciler) fetched(d Desired) {
 		len(d.Problems))
 }
 
-// reading reports whether more will be known about some sources.
+// reading reports whether some sources are still being read, or their ancestry is not known yet.
 func (in *feed) reading() bool { return in.asking || in.desired.reading() }
 
-// sees records whether a pass was able to list, and returns the declarations that the pass has seen.
+// sees records whether a pass was able to list the clusters, and returns the declarations that the pass uses.
 func (in *feed) sees(observed Observed, err error) Desired {
 	in.unseen = err != nil
 	switch {
@@ -107,8 +107,8 @@ func (in *feed) sees(observed Observed, err error) Desired {
 	return in.desired
 }
 
-// passed records what a pass over some clusters has found out about the declarations. It returns which clusters the
-// pass may look at: those whose declarations are known and cannot be changed by sources that are still being read.
+// passed records what a pass over some clusters has learned about the declarations. ready reports whether the pass may
+// process a cluster: its declaration must be known, and no source that is still being read may be able to change it.
 func (in *feed) passed(d Desired, about func(cluster string) bool) (ready func(cluster string) bool) {
 	in.fresh = false
 	in.asking = d.asks(in.desired) || in.asking && in.unseen
@@ -141,8 +141,8 @@ func (in *feed) look() {
 	}
 }
 
-// take stores the current declarations. In a loop, this does not require a pass over all, unless sources were still
-// being read before, or a source is readable for the first time.
+// take stores the current declarations. In a loop, they require a full pass only if sources were still being read
+// before, or if a source can be read for the first time.
 func (in *feed) take(d Desired) {
 	in.fresh = in.fresh || in.declared == nil || in.desired.reading() || !in.read.holds(d)
 	in.desired, in.pause, in.again = d, firstPause, time.Time{}
@@ -150,8 +150,8 @@ func (in *feed) take(d Desired) {
 	in.retryChanged(d)
 }
 
-// retryChanged makes the next pass cover one cluster of each source whose declarations changed while the source did not
-// count. That pass determines whether it counts now.
+// retryChanged makes the next pass cover one changed cluster of each source that was unreadable or refused when its
+// declarations changed. That pass determines whether the source is still refused.
 func (in *feed) retryChanged(d Desired) {
 	probed := map[string]bool{}
 	for c := range in.untaken {
@@ -161,8 +161,8 @@ func (in *feed) retryChanged(d Desired) {
 	}
 }
 
-// note records the clusters whose declarations have changed. The declarations of a source that cannot be read are
-// unknown, and count as unchanged until it can be read.
+// note records the clusters whose declarations have changed. While a source cannot be read, its declarations are
+// unknown and count as unchanged.
 func (in *feed) note(d Desired) {
 	if in.declared == nil {
 		return
@@ -194,8 +194,8 @@ func (in *feed) change(c Declaration) {
 	in.untaken[sourceAndCluster{c.Source, c.key()}] = true
 }
 
-// askAgain returns when to ask again about the sources whose ancestry is not known yet, or zero if there are none. The
-// pause doubles each time, up to the longest time between two passes; passes for other reasons do not affect it.
+// askAgain returns when to check the ancestry of sources again, or zero if it is known for all sources. The pause
+// doubles each time, up to resync. Passes for other reasons do not affect it.
 func (in *feed) askAgain() time.Time {
 	if !in.asking {
 		return time.Time{}
@@ -206,8 +206,8 @@ func (in *feed) askAgain() time.Time {
 	return in.again
 }
 
-// asks reports whether the pass does not know yet, for some source that has been read, whether its revision follows
-// what was applied. read is the desired state before the pass.
+// asks reports whether the pass could not determine yet, for any source that has been read, whether its revision
+// follows the revisions applied before. read is the desired state before the pass.
 func (d Desired) asks(read Desired) bool {
 	return slices.ContainsFunc(d.Sources, func(p SourceState) bool {
 		if !errors.Is(p.Unread, ErrReading) {
@@ -220,9 +220,9 @@ func (d Desired) asks(read Desired) bool {
 
 func (d Desired) reading() bool { return errors.Is(d.Failure(), ErrReading) }
 
-// Ready returns the clusters, as namespace/name, that are declared by sources that have been read and that no unread
-// source can affect. An unread source affects its own namespaces and, because the declarations of a source belong
-// together, those of every source that shares a namespace with it.
+// Ready returns the clusters, as namespace/name, whose sources have been read and that no unread source can affect. An
+// unread source affects its own namespaces. Because the declarations of a source belong together, it also affects the
+// namespaces of every source that shares a namespace with it.
 func (d Desired) Ready() []string {
 	var free []string
 	awaited := d.awaited()
@@ -234,7 +234,7 @@ func (d Desired) Ready() []string {
 	return free
 }
 
-// awaited returns the names of the sources that are still being read, and of those that share a namespace with an
+// awaited returns the names of the sources that are still being read, and of all sources that share a namespace with an
 // awaited source.
 func (d Desired) awaited() []string {
 	var awaited []SourceState
@@ -257,7 +257,7 @@ func (d Desired) awaited() []string {
 	return names
 }
 
-// overlap reports whether a namespace is in both.
+// overlap reports whether n and other have a namespace in common.
 func (n Namespaces) overlap(other Namespaces) bool {
 	return len(n) == 0 || slices.ContainsFunc(n, other.Allow)
 }

@@ -33,7 +33,7 @@ func (s slow) Follow(ctx context.Context, _ time.Duration, known func(reconcile.
 	known(s.Fetch(ctx, known))
 }
 
-// tenants declares ns/a and other/b, unless their sources are unread for the given reasons.
+// tenants returns the declarations of ns/a and other/b. A source with an error is unread for that reason.
 func tenants(one, two error) reconcile.Desired {
 	d := reconcile.Desired{Sources: []reconcile.SourceState{
 		{Name: "one", Revision: "main@sha1:1", Namespaces: reconcile.Namespaces{"ns"}, Unread: one},
@@ -56,7 +56,7 @@ func declared(source, cluster string) reconcile.Declaration {
 }
 
 // TestSlowSourceDelaysOnlyItsClusters checks that a slow source does not delay clusters that it cannot affect, in a
-// single pass or in several. Its own clusters are processed as soon as it is read.
+// single pass or in several. The slow source's own clusters are processed as soon as it has been read.
 func TestSlowSourceDelaysOnlyItsClusters(t *testing.T) {
 	for name, run := range map[string]func(*reconcile.Reconciler) report.Report{
 		"pass": func(r *reconcile.Reconciler) report.Report { return r.Pass(t.Context()) },
@@ -114,12 +114,12 @@ func TestUnfinishedReadIsReported(t *testing.T) {
 	}
 }
 
-// TestReady checks that clusters wait for a source that is being read if it could affect them: in its namespaces, and
-// in the namespaces of sources that share a namespace with it.
+// TestReady checks that clusters wait for a source that is being read if it could affect them. It could affect its own
+// namespaces and the namespaces of sources that share a namespace with it.
 func TestReady(t *testing.T) {
 	for name, c := range map[string]struct {
-		// namespaces of the sources a, b and c, each of which declares a cluster of its own name in its first
-		// namespace; none means all
+		// namespaces contains the namespaces of the sources a, b and c; none means all. Each source declares a cluster
+		// with the source's name in its first namespace.
 		namespaces [3][]string
 		reading    string
 		want       string

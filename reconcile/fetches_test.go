@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestReportListsFetchedSources checks that the report of each pass contains the result for every source that was read
-// by that time.
+// TestReportListsFetchedSources checks that the report of each pass contains the result of every source that has been
+// read by then.
 func TestReportListsFetchedSources(t *testing.T) {
 	at := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	then := func() time.Time { return at }
@@ -28,7 +28,8 @@ func TestReportListsFetchedSources(t *testing.T) {
 	}
 }
 
-// TestReportNamesAllClusters checks that the report of a pass names every cluster, whatever the pass covers.
+// TestReportNamesAllClusters checks that the report of a pass names every cluster, even if the pass covers only some of
+// them.
 func TestReportNamesAllClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/waits")

@@ -13,7 +13,7 @@ type FetchOnce struct {
 	desired Desired
 }
 
-// Fetch reads all declarations on the first call, and returns the same ones from then on.
+// Fetch reads all declarations on the first call, and returns the same declarations from then on.
 func (h *FetchOnce) Fetch(ctx context.Context, early func(Desired)) Desired {
 	h.once.Do(func() { h.desired = h.Source.Fetch(ctx, early) })
 	return h.desired

@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// forbidden is a live side that cannot be listed from a certain time on.
+// forbidden is a Live that cannot be listed from a certain time on.
 type forbidden struct {
 	*slowLive
 	from  time.Time
@@ -31,7 +31,7 @@ func (l *forbidden) Observe(
 }
 
 // TestForbiddenListIsNotRetriedAtOnce checks that due or changed clusters are not retried without a pause while nothing
-// can be listed. A run that is not a loop ends with the error.
+// can be listed. A run that is not a loop returns the error.
 func TestForbiddenListIsNotRetriedAtOnce(t *testing.T) {
 	for _, loops := range []bool{false, true} {
 		for _, changes := range []bool{false, true} {

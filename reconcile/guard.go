@@ -11,11 +11,12 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// timeToTell is the timeout for a cluster's report. It is less than the 30 s that Kubernetes gives a pod to stop.
+// timeToTell is the timeout for reporting on a cluster. It is shorter than the 30 s that Kubernetes gives a pod to
+// stop.
 const timeToTell = 20 * time.Second
 
-// guarded returns the entry of a cluster that f creates. If f panics, the entry contains only the error, which is also
-// returned: partial findings are discarded.
+// guarded returns the entry that f creates for a cluster. If f panics, partial results are discarded: the entry
+// contains only the error, which is also returned.
 func guarded(cluster Cluster, f func() report.Cluster) (entry report.Cluster, err error) {
 	err = panics.Catch(func() error {
 		entry = f()
@@ -51,7 +52,7 @@ func tell(
 	return news, err
 }
 
-// stack returns the stack of a panic, for the log, or an empty attribute for other errors.
+// stack returns the stack of a panic as a log attribute, or an empty attribute for other errors.
 func stack(err error) slog.Attr {
 	if caught, is := errors.AsType[*panics.Error](err); is {
 		return slog.String("stack", caught.Stack)

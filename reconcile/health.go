@@ -17,16 +17,16 @@ const (
 type health struct {
 	// last is the time of the last sign of life, in nanoseconds since 1970; 0 before the run begins.
 	last atomic.Int64
-	// complete is set once a pass over all has finished. observed is set if the last one could list the live side, and
-	// so could all passes over some clusters since.
+	// complete is set once a full pass has listed everything and no source was still being read. observed is set if the
+	// last full pass and all partial passes since were able to list everything.
 	complete, observed atomic.Bool
 }
 
 func (p *health) beat() { p.last.Store(time.Now().UnixNano()) }
 
 // note records the result of a pass: whether it covered all clusters, whether sources were still being read, and
-// whether something could not be listed. A pass over some clusters does not list the others, so it cannot show that
-// everything works again.
+// whether something could not be listed. A partial pass does not list the other clusters, so its success does not show
+// that everything can be listed again.
 func (p *health) note(all, reading, unseen bool) {
 	if all || unseen {
 		p.observed.Store(!unseen)
@@ -39,5 +39,5 @@ func (p *health) note(all, reading, unseen bool) {
 // Alive reports whether the run has given a sign of life within the last five minutes.
 func (r *Reconciler) Alive() bool { return time.Since(time.Unix(0, r.health.last.Load())) < stuck }
 
-// Ready reports whether a loop has looked at every cluster, and could list the live side the last time.
+// Ready reports whether a loop has completed a full pass, and was able to list everything the last time.
 func (r *Reconciler) Ready() bool { return r.health.complete.Load() && r.health.observed.Load() }

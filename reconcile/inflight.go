@@ -10,20 +10,21 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// inFlight are the clusters that take longer than their turn, for example if etcd accepts connections and does not
-// respond. Passes do not wait for them, and skip each one until it is done: operations on a cluster are sequential, and
-// each one uses a list that is newer than the previous operation.
+// inFlight tracks the clusters that take longer than one turn, for example because etcd accepts connections but does
+// not respond. Passes do not wait for these clusters, and skip each of them until it is done. Operations on a cluster
+// are sequential, and each operation uses a list that is newer than the previous operation.
 type inFlight struct {
 	// done receives a value when a slow cluster is done.
 	done chan struct{}
 
 	mu sync.Mutex
-	// begun are all clusters that passes of this run have started on, and busy those that are not done.
+	// begun holds all clusters that passes of this run have started to process. busy holds the clusters that are still
+	// being processed.
 	begun, busy map[string]bool
-	// slow are the clusters that have ever taken longer than a turn: passes do not wait for them.
+	// slow holds the clusters that have taken longer than a turn at least once. Passes do not wait for them.
 	slow map[string]bool
-	// late are the entries of slow clusters that have finished but have not been taken, and cut those that were
-	// created after the run was stopped.
+	// late holds the entries of slow clusters that have finished and have not been taken. cut holds the entries that
+	// were created after the run was stopped.
 	late, cut []report.Cluster
 	all       sync.WaitGroup
 }
@@ -33,8 +34,8 @@ func newInFlight() *inFlight {
 		slow: map[string]bool{}}
 }
 
-// each calls do for all clusters in turn, except for those that are busy or were busy when they were listed. It returns
-// the entries that were created within a turn.
+// each calls do for all clusters in order, except clusters that are busy or were busy when they were listed. It returns
+// the entries that were created within one turn.
 func (s *inFlight) each(
 	ctx context.Context, clusters []Cluster, wereBusy map[string]bool, do func(Cluster) report.Cluster,
 ) []report.Cluster {
@@ -68,8 +69,8 @@ func (s *inFlight) each(
 	return entries
 }
 
-// begin divides the clusters that are not busy into clusters that a pass waits for and clusters that it does not wait
-// for.
+// begin divides the clusters that are not busy into quick clusters, which a pass waits for, and slow clusters, which it
+// does not wait for.
 func (s *inFlight) begin(clusters []Cluster, wereBusy map[string]bool) (quick, slow []Cluster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +111,7 @@ func (s *inFlight) take() []report.Cluster {
 	return late
 }
 
-// forget drops all state about clusters that are no longer known.
+// forget discards all state about clusters that are no longer known.
 func (s *inFlight) forget(known map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,28 +126,28 @@ func (s *inFlight) rest() { s.all.Wait() }
 // interrupted returns the entries that were created after the run was stopped. Call rest first.
 func (s *inFlight) interrupted() []report.Cluster { return s.cut }
 
-// areBusy returns the clusters that a pass has started on and that are not done.
+// areBusy returns the clusters that are being processed.
 func (s *inFlight) areBusy() map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.busy)
 }
 
-// isNew reports whether no pass of this run has started on a cluster.
+// isNew reports whether this run has not started to process the cluster yet.
 func (s *inFlight) isNew(cluster string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.begun[cluster]
 }
 
-// underway reports whether some slow clusters are not done, or have not been taken.
+// underway reports whether clusters are still being processed, or entries of slow clusters have not been taken.
 func (s *inFlight) underway() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.busy)+len(s.late) > 0
 }
 
-// tells reports whether a report contains all clusters that are busy.
+// tells reports whether a report contains all busy clusters.
 func (s *inFlight) tells(rep report.Report) bool {
 	told := keysOf(rep)
 	for key := range s.areBusy() {
@@ -157,8 +158,8 @@ func (s *inFlight) tells(rep report.Report) bool {
 	return true
 }
 
-// carried returns the report of a pass, with the earlier entries of clusters that are not done yet and, unless the pass
-// covered all, of clusters that it did not cover.
+// carried returns the report of a pass with earlier entries added: for clusters that are still being processed and,
+// after a partial pass, for clusters that the pass did not cover.
 func (s *inFlight) carried(rep, before report.Report, all bool) report.Report {
 	told, busy := keysOf(rep), s.areBusy()
 	rep.Clusters = slices.Clip(rep.Clusters) // do not modify the report of the pass

@@ -15,7 +15,7 @@ import (
 )
 
 // TestRunEndsDespiteSlowObservations checks that a run ends when nothing is left to do, or if manual action is
-// required, even if looks at its clusters take longer than a turn and are out of step.
+// required, even if observing its clusters takes longer than a turn and the observations overlap.
 func TestRunEndsDespiteSlowObservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/b", "ns/c")
@@ -36,8 +36,8 @@ func TestRunEndsDespiteSlowObservations(t *testing.T) {
 	})
 }
 
-// TestSlowConvergedClusterIsObservedSeldom checks that a slow cluster with nothing left to do is looked at together
-// with all the others, and not repeatedly while a run waits for another cluster.
+// TestSlowConvergedClusterIsObservedSeldom checks that a slow cluster with nothing left to do is observed only in full
+// passes, and not repeatedly while a run waits for another cluster.
 func TestSlowConvergedClusterIsObservedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/slow", "ns/waits")
@@ -48,15 +48,15 @@ func TestSlowConvergedClusterIsObservedSeldom(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		reconciler(&source{}, l).UntilConverged(ctx)
-		if slow.look > 1+60/5 { // it looks at all once in five seconds
+		if slow.look > 1+60/5 { // a full pass every five seconds
 			t.Errorf("it looked at it %d times in a minute", slow.look)
 		}
 		l.end(t)
 	})
 }
 
-// TestChangeDuringObservationRequeues checks that a change of a cluster while it is being looked at causes another
-// look, even if no pass waits for the cluster.
+// TestChangeDuringObservationRequeues checks that a change to a cluster while it is being observed causes another
+// observation, even if no pass waits for the cluster.
 func TestChangeDuringObservationRequeues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/slow", "ns/waits")
@@ -75,8 +75,8 @@ func TestChangeDuringObservationRequeues(t *testing.T) {
 	})
 }
 
-// TestChangeDuringFirstObservationRequeues checks the same in a loop that has not known the cluster before, and has
-// already looked at all other clusters.
+// TestChangeDuringFirstObservationRequeues checks the same in a loop that did not know the cluster before, and has
+// already observed all other clusters.
 func TestChangeDuringFirstObservationRequeues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) { l.clusters["ns/a"].looks = 20 * time.Second }, "ns/a", "ns/b")
@@ -93,8 +93,8 @@ func TestChangeDuringFirstObservationRequeues(t *testing.T) {
 	})
 }
 
-// TestSlowBootstrapIsSealedSoon checks that a cluster being bootstrapped is sealed soon, however slow it is and
-// whatever else the run waits for.
+// TestSlowBootstrapIsSealedSoon checks that a cluster being bootstrapped is sealed soon, even if it is slow and the run
+// is waiting for something else.
 func TestSlowBootstrapIsSealedSoon(t *testing.T) {
 	for name, s := range map[string]reconcile.Source{
 		"beside a source that is being read": later{tenants(nil, fmt.Errorf("read two: %w", reconcile.ErrReading)), tenants(nil, nil), 2 * time.Minute},
@@ -115,16 +115,16 @@ func TestSlowBootstrapIsSealedSoon(t *testing.T) {
 	}
 }
 
-// TestInFlightErrorIsReportedUnlessStopped checks that the report has an error of a slow cluster from before the run
-// was stopped, but not an error that the stop has caused.
+// TestInFlightErrorIsReportedUnlessStopped checks that the report contains an error of a slow cluster that occurred
+// before the run was stopped, but not an error caused by stopping.
 func TestInFlightErrorIsReportedUnlessStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for limit, want := range map[time.Duration]bool{3800 * time.Millisecond: true, 2 * time.Second: false} {
 			l := slowClusters("ns/a", "ns/b")
 			reconciler(&source{}, l).UntilConverged(t.Context())
 			a, b := l.clusters["ns/a"], l.clusters["ns/b"]
-			b.world.LockHolder, b.world.Declared.SpecHash = "process 7 on elsewhere", "h2" // it waits
-			a.look, a.failsAt, l.changes = 0, 2, always{}                                  // after 2.6 s
+			b.world.LockHolder, b.world.Declared.SpecHash = "process 7 on elsewhere", "h2" // b waits for another process
+			a.look, a.failsAt, l.changes = 0, 2, always{}                                  // a fails after 2.6 s
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			rep, _ := reconciler(&source{}, l).UntilConverged(ctx)
 			cancel()
@@ -136,8 +136,8 @@ func TestInFlightErrorIsReportedUnlessStopped(t *testing.T) {
 	})
 }
 
-// TestBrieflyRefusedDeclarationIsProcessed checks that a declaration is acted on if its source was refused while
-// another source was being read, but is not refused in the end.
+// TestBrieflyRefusedDeclarationIsProcessed checks that a declaration is acted on if its source is refused only while
+// another source is being read.
 func TestBrieflyRefusedDeclarationIsProcessed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "other/b")
@@ -154,8 +154,9 @@ func TestBrieflyRefusedDeclarationIsProcessed(t *testing.T) {
 	})
 }
 
-// TestRandomDelaysDuplicateNothing checks that, whatever is slow, hangs or is interrupted, nothing is done twice at the
-// same time, from an old list or after the end, and that the report has each cluster once, with its errors.
+// TestRandomDelaysDuplicateNothing checks that operations on a cluster never overlap, never use an outdated list, and
+// never run after the end of the run, even if operations are slow, hang or are interrupted. The report must contain
+// each cluster once, with its errors.
 func TestRandomDelaysDuplicateNothing(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {

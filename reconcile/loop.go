@@ -13,35 +13,35 @@ import (
 )
 
 const (
-	// backOff is the pause before a failed cluster is looked at again. It doubles each time, up to longestBackOff.
+	// backOff is the pause before a failed cluster is processed again. It doubles each time, up to longestBackOff.
 	backOff, longestBackOff = time.Second, time.Minute
-	// slots is the number of groups in which a loop looks at healthy clusters: each large group costs a list of all
+	// slots is the number of groups in which a loop processes healthy clusters: each large group requires a list of all
 	// clusters.
 	slots = 4
-	// inARow is how many times in a row the same action may be done to a cluster before it counts as being reverted
-	// each time, for example by an admission webhook or another controller. forgotten is the time after which actions
-	// no longer count as consecutive. It is longer than the longest pause.
+	// inARow is the number of consecutive times that the same action may be executed on a cluster before it counts as
+	// reverted each time, for example by an admission webhook or another controller. forgotten is the time after which
+	// actions no longer count as consecutive. It is longer than the longest pause.
 	inARow, forgotten = 10, 2 * longestBackOff
-	// longestUnseen bounds how long a run that ends continues without a pass over all.
+	// longestUnseen limits how long a run that is not a loop postpones a full pass because full passes take long.
 	longestUnseen = time.Minute
 )
 
-// Intervals specifies how often a loop looks at clusters and sources if nothing has changed.
+// Intervals specifies how often a loop processes clusters and reads sources if nothing has changed.
 type Intervals struct {
-	// Git is the pause before each source is asked again.
+	// Git is the pause before each source is read again.
 	Git time.Duration
-	// Resync is the longest time between two passes over all clusters.
+	// Resync is the time until the next full pass. The time is longer if full passes take long.
 	Resync time.Duration
-	// Etcd is the shortest time after which a cluster that has nothing left to do and has not changed is looked at
-	// again, except by passes over all.
+	// Etcd is the minimum time before an unchanged cluster with nothing left to do is processed again, except by a full
+	// pass.
 	Etcd time.Duration
-	// Lease is how long a cluster is left alone while another process acts on it.
+	// Lease is how long a loop skips a cluster that another process has locked, unless the cluster changes.
 	Lease time.Duration
 }
 
-// Loop repeats passes until ctx is done, and returns the last result for each cluster. It looks at a cluster when the
-// cluster or its declaration has changed or something is left to do, and otherwise at the given intervals; a failing
-// cluster is looked at after a growing pause. Other loops may handle the same clusters at the same time.
+// Loop repeats passes until ctx is done, and returns the last result for each cluster. It processes a cluster if the
+// cluster or its declaration has changed or something is left to do, and otherwise at the given intervals. The pause
+// before a failing cluster is processed again grows. Other loops may manage the same clusters at the same time.
 func (r *Reconciler) Loop(ctx context.Context, often Intervals) report.Report {
 	r.loops = true
 	changes := r.Live.Changes(ctx)
@@ -59,28 +59,28 @@ func (r *Reconciler) Loop(ctx context.Context, often Intervals) report.Report {
 	return rep
 }
 
-// backoff determines the intervals of a loop, and the clusters that deviate from them.
+// backoff determines when a loop processes a cluster again, and how long it waits before the next full pass.
 type backoff struct {
 	Intervals
-	// took is how long the last pass over all took.
+	// took is the duration of the last full pass.
 	took time.Duration
-	// failures counts the consecutive failed looks at each cluster.
+	// failures counts the consecutive failures of each cluster.
 	failures map[string]int
-	// did is the last action on each cluster.
+	// did holds the last action on each cluster.
 	did map[string]lastChange
-	// partial counts the consecutive passes over all that could not observe everything, including a preceding pass over
-	// some clusters that encountered the problem first.
+	// partial counts the consecutive full passes that could not list everything, including a preceding partial pass
+	// that encountered the problem first.
 	partial int
 }
 
-// lastChange is the last action on a cluster, and how many times in a row.
+// lastChange is the last action on a cluster, and how many times in a row it was executed.
 type lastChange struct {
 	what  string
 	at    time.Time
 	times int
 }
 
-// resync returns the time from a pass over all that took that long to the next one.
+// resync returns how long to wait after a full pass before the next one. took is the duration of that pass.
 func (r *backoff) resync(took time.Duration) time.Duration {
 	if r == nil {
 		return max(resync, min(share*took, longestUnseen))
@@ -89,8 +89,8 @@ func (r *backoff) resync(took time.Duration) time.Duration {
 	return max(r.Resync, share*took)
 }
 
-// listingBackoff returns the longest time to the next pass over all, depending on whether the last one could not
-// observe everything. It grows, because every such pass lists all the rest.
+// listingBackoff returns the maximum time until the next full pass. If full passes cannot list everything, the time
+// grows with each of them, because each full pass lists everything else again.
 func (r *backoff) listingBackoff(unobserved bool) time.Duration {
 	if !unobserved {
 		r.partial = 0
@@ -102,7 +102,7 @@ func (r *backoff) listingBackoff(unobserved bool) time.Duration {
 
 func (r *backoff) failing(cluster string) bool { return r != nil && r.failures[cluster] > 0 }
 
-// note records an action on a cluster.
+// note records the action on a cluster, if it has changed something.
 func (r *backoff) note(c report.Cluster) {
 	if c.Outcome == nil || !c.Outcome.Changed {
 		return
@@ -114,8 +114,8 @@ func (r *backoff) note(c report.Cluster) {
 	r.did[c.Key()] = d
 }
 
-// revertedTimes returns by how many times an action was recently repeated beyond inARow, which means that something
-// reverts it each time.
+// revertedTimes returns how many more times than inARow an action was recently repeated. Any such repetition means that
+// something reverts the action each time.
 func (r *backoff) revertedTimes(cluster string) int {
 	if r == nil || time.Since(r.did[cluster].at) >= forgotten {
 		return 0
@@ -123,8 +123,8 @@ func (r *backoff) revertedTimes(cluster string) int {
 	return max(r.did[cluster].times-inARow, 0)
 }
 
-// after returns the time until a cluster with this result is looked at again if nothing changes before, and whether it
-// is looked at on its own.
+// after returns the time until a cluster with this result is processed again if nothing changes first. alone reports
+// whether the cluster is then processed on its own, without a full pass.
 func (r *backoff) after(c report.Cluster) (pause time.Duration, alone bool) {
 	if r == nil {
 		return soonest(c), c.Pending() || c.Error != ""
@@ -153,8 +153,8 @@ func (r *backoff) after(c report.Cluster) (pause time.Duration, alone bool) {
 	return r.idle(), true
 }
 
-// idle returns the time until a cluster that has nothing left to do is looked at again. Such clusters are looked at in
-// groups, and less often if it takes longer to look at all of them.
+// idle returns the time until a cluster with nothing left to do is processed again. These clusters are processed in
+// groups, and less often if full passes take longer.
 func (r *backoff) idle() time.Duration {
 	least := max(r.Etcd, share*r.took)
 	slot := max(least/slots, 1)
@@ -163,16 +163,16 @@ func (r *backoff) idle() time.Duration {
 	return max(due.Truncate(slot).Sub(now), least)
 }
 
-// jitter returns the time plus up to half of it.
+// jitter returns d plus a random time of up to half of d.
 func jitter(d time.Duration) time.Duration { return d + rand.N(max(d/2, 1)) }
 
-// lockedElsewhere reports whether a cluster is left alone because another process acts on it.
+// lockedElsewhere reports whether a cluster is skipped because another process is acting on it.
 func lockedElsewhere(c report.Cluster) bool {
 	return c.Decision.Rule == decide.LockedElsewhere && c.Decision.Verdict == decide.Wait
 }
 
-// passed records what a pass of a loop covered, while some sources may still be being read. After a pass over all, it
-// drops all state about clusters that are gone.
+// passed records the health of a loop after a pass. After a full pass that could list everything, it discards all state
+// about clusters that no longer exist.
 func (r *Reconciler) passed(
 	todo *queue, in *feed, rep report.Report, acted map[string]*report.Outcome, all bool,
 ) {

@@ -38,7 +38,7 @@ func (s *followed) Follow(ctx context.Context, _ time.Duration, known func(recon
 	}
 }
 
-// revision declares ns/a, ns/b and so on, each with the given content.
+// revision declares ns/a, ns/b and so on, each with its own content.
 func revision(contents ...string) reconcile.Desired {
 	d := reconcile.Desired{Sources: []reconcile.SourceState{{Name: "one", Revision: "main@sha1:1"}}}
 	for i, content := range contents {
@@ -66,7 +66,7 @@ func (e *events) Take() (map[string]bool, bool) {
 	return e.told.Take()
 }
 
-// tell reports a change of a cluster, and whether its declaration may have changed.
+// tell reports a change to a cluster, and whether its declaration may have changed.
 func (e *events) tell(cluster string, declaration bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -89,7 +89,7 @@ type looping struct {
 
 var seldom = reconcile.Intervals{Git: 10 * time.Second, Resync: time.Hour, Etcd: 10 * time.Minute, Lease: 15 * time.Second}
 
-// loop starts a loop over these clusters, which have already converged unless prepare changes them.
+// loop starts a loop over the named clusters. They have already converged unless prepare changes them.
 func loop(t *testing.T, often reconcile.Intervals, prepare func(*slowLive), names ...string) *looping {
 	l := &looping{T: t, slowLive: slowClusters(names...), git: &followed{next: make(chan reconcile.Desired, 1)}, events: newEvents()}
 	reconciler(&source{}, l.slowLive).UntilConverged(t.Context())
@@ -111,7 +111,7 @@ func loop(t *testing.T, often reconcile.Intervals, prepare func(*slowLive), name
 	return l
 }
 
-// start starts a loop, and returns a function that stops it and waits for its end.
+// start starts a loop, and returns a function that stops the loop and waits until it has ended.
 func start(t *testing.T, r *reconcile.Reconciler, often reconcile.Intervals) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -125,7 +125,7 @@ func start(t *testing.T, r *reconcile.Reconciler, often reconcile.Intervals) (st
 	}
 }
 
-// looks returns the intervals between looks at a cluster since the last call.
+// looks returns the intervals between observations of a cluster since the last call.
 func (l *looping) looks(cluster string) []time.Duration {
 	synctest.Wait()
 	l.mu.Lock()
@@ -139,7 +139,8 @@ func (l *looping) looks(cluster string) []time.Duration {
 	return gaps
 }
 
-// wantLooks requires that many looks at each cluster, in the order of their names, since the last call.
+// wantLooks requires the given numbers of observations since the last call, one number per cluster, in the order of
+// cluster names.
 func (l *looping) wantLooks(when string, want ...int) {
 	l.Helper()
 	for i, n := range want {
@@ -149,8 +150,8 @@ func (l *looping) wantLooks(when string, want ...int) {
 	}
 }
 
-// TestLoopObservesOnlyChangedClusters checks that a loop looks at all clusters once, and then only at clusters that
-// have changed or whose declarations have changed.
+// TestLoopObservesOnlyChangedClusters checks that a loop observes all clusters once, and then only clusters that have
+// changed or whose declarations have changed.
 func TestLoopObservesOnlyChangedClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, nil, "ns/a", "ns/b", "ns/c")
@@ -179,8 +180,8 @@ func TestLoopObservesOnlyChangedClusters(t *testing.T) {
 	})
 }
 
-// TestLoopObservesHealthyClustersAtInterval checks that a healthy cluster is not looked at more often than configured,
-// and not together with all others.
+// TestLoopObservesHealthyClustersAtInterval checks that a healthy cluster is not observed more often than configured,
+// and not at the same time as all other clusters.
 func TestLoopObservesHealthyClustersAtInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var names []string
@@ -207,15 +208,15 @@ func TestLoopObservesHealthyClustersAtInterval(t *testing.T) {
 				t.Errorf("%d of 26 were looked at at the same time, at %s", n, when)
 			}
 		}
-		if len(at) > 10*60/7 { // lists are also rare: there is one for each time
+		if len(at) > 10*60/7 { // lists are also rare: one for each of these times
 			t.Errorf("there were %d lists", len(at))
 		}
 		l.stop()
 	})
 }
 
-// TestLoopBacksOffFromFailingCluster checks that a failing cluster is looked at after a growing pause, whatever happens
-// to its objects, but immediately when its declaration changes. It does not delay others.
+// TestLoopBacksOffFromFailingCluster checks that the pause before a failing cluster is observed again grows, even if
+// its objects change. If its declaration changes, it is observed immediately. It does not delay other clusters.
 func TestLoopBacksOffFromFailingCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) { l.clusters["ns/a"].failsAt = 1 }, "ns/a", "ns/b")
@@ -252,8 +253,8 @@ func TestLoopBacksOffFromFailingCluster(t *testing.T) {
 	})
 }
 
-// TestLoopLeavesLockedClusterAlone checks that a cluster that another process acts on is left alone until its lease
-// expires or it changes, and that only the other process reports on it.
+// TestLoopLeavesLockedClusterAlone checks that a loop skips a cluster that another process is acting on, until the
+// lease expires or the cluster changes. Only the other process reports on the cluster.
 func TestLoopLeavesLockedClusterAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a *slowCluster
@@ -280,9 +281,9 @@ func TestLoopLeavesLockedClusterAlone(t *testing.T) {
 	})
 }
 
-// TestLoopDoesNotReportOnLockedCluster checks that one of two loops that cannot observe a cluster, for example because
-// of missing rights or a timeout, does not report on the cluster while the other one acts. The two reports would
-// contradict each other in every pass.
+// TestLoopDoesNotReportOnLockedCluster checks that a loop that cannot observe a cluster, for example because of missing
+// rights or a timeout, does not report on it while another loop acts on it. Otherwise, the reports of the two loops
+// would contradict each other in every pass.
 func TestLoopDoesNotReportOnLockedCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a *slowCluster
@@ -307,8 +308,8 @@ func TestLoopDoesNotReportOnLockedCluster(t *testing.T) {
 	})
 }
 
-// TestLoopProcessesPushOnceAncestryIsKnown checks that a push whose ancestry is not known yet is processed as soon as
-// it is known, and does not delay clusters of other sources.
+// TestLoopProcessesPushOnceAncestryIsKnown checks that a push is processed as soon as its ancestry is known, and does
+// not delay clusters of other sources until then.
 func TestLoopProcessesPushOnceAncestryIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, nil, "ns/a", "ns/b")
@@ -335,7 +336,7 @@ func TestLoopProcessesPushOnceAncestryIsKnown(t *testing.T) {
 }
 
 // TestLoopIsAliveAndReadyWhileItProgresses checks that a loop is alive as long as it makes progress. It is ready once
-// it has seen everything, and while it can list.
+// it has observed all clusters, as long as it can list.
 func TestLoopIsAliveAndReadyWhileItProgresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := reconciler(&source{}, oneCluster())
@@ -361,7 +362,7 @@ func TestLoopIsAliveAndReadyWhileItProgresses(t *testing.T) {
 	})
 }
 
-// TestStoppedLoopFinishesAction checks that a loop that is stopped in the middle of an action ends after the action.
+// TestStoppedLoopFinishesAction checks that a loop that is stopped during an action finishes the action before it ends.
 func TestStoppedLoopFinishesAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) {
@@ -374,7 +375,7 @@ func TestStoppedLoopFinishesAction(t *testing.T) {
 	})
 }
 
-// passing are clusters that come and go: each list contains different ones.
+// passing is a Live with short-lived clusters: each list contains different clusters.
 type passing struct {
 	lists int
 	heap  map[int]uint64
@@ -402,7 +403,7 @@ func (p *passing) Observe(_ context.Context, desired reconcile.Desired, _ func(s
 func (p *passing) Changes(context.Context) reconcile.Changes { return always{} }
 func (p *passing) Close(context.Context) error               { return nil }
 
-// brief is a cluster that exists in a single list.
+// brief is a cluster that only one list contains.
 type brief struct {
 	fleetCluster
 	name  string
@@ -422,8 +423,8 @@ func (c *brief) Do(context.Context, decide.Action) (report.Outcome, error) {
 	return report.Outcome{Changed: true}, nil
 }
 
-// TestLoopMemoryDoesNotGrow checks that ten thousand passes do not use more memory than a thousand, whatever clusters
-// come and go.
+// TestLoopMemoryDoesNotGrow checks that ten thousand passes do not use more memory than a thousand, even if clusters
+// are constantly created and deleted.
 func TestLoopMemoryDoesNotGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -9,11 +9,11 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// ErrNotAsked is the reason why declarations are unknown if no source was read.
+// ErrNotAsked means that declarations are unknown because no source was read.
 var ErrNotAsked = errors.New("no source was read")
 
-// ObserveAll observes every custom resource as it is, without a source, and reports the state of each cluster. The
-// error names everything that could not be observed; the report contains the rest.
+// ObserveAll observes every cluster that has a custom resource, without reading a source, and reports its state. The
+// error describes what could not be listed; the report contains everything else.
 func ObserveAll(ctx context.Context, live Live) (report.Report, error) {
 	observed, err := live.Observe(ctx, Desired{Live: true, Unread: ErrNotAsked}, nil)
 	if err != nil {

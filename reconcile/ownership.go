@@ -9,17 +9,18 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Previous is what is recorded about a cluster: the name of the source that declared it last, or empty if none has, and
-// whether it is held although that source no longer declares it.
+// Previous is the recorded ownership of a cluster. Source is the name of the source that last declared it, or empty if
+// no source has declared it. Held is set if the cluster is kept although that source no longer declares it.
 type Previous struct {
 	Source string
 	Held   bool
 }
 
-// ResolveOwners returns the desired state after it has been determined which source declares each cluster. A cluster
-// that was declared by a source of this run belongs to that source: until it is read and releases the cluster, other
-// sources' declarations of the cluster are reported as problems of those sources and delay nothing. A cluster that
-// several sources declare and none has declared before is contested, because the intended source is unknown.
+// ResolveOwners determines which source each cluster belongs to, and returns the resulting desired state. A cluster
+// that a source of this run has declared before belongs to that source. Until that source is read and releases the
+// cluster, declarations of the cluster in other sources are reported as problems of those sources, and delay nothing. A
+// cluster that several sources declare is contested if none of them has declared it before, because the intended source
+// is unknown.
 func (d Desired) ResolveOwners(before func(cluster string) Previous) Desired {
 	claims := d.claims()
 	keeps := map[string]string{} // by cluster, the source that keeps it
@@ -42,7 +43,8 @@ func (d Desired) ResolveOwners(before func(cluster string) Previous) Desired {
 	return d
 }
 
-// counted returns the declarations that count, and the problems including those with declarations that do not count.
+// counted returns the declarations that take effect, and all problems, including one for each declaration that does not
+// take effect.
 func (d Desired) counted(
 	problems []report.Problem, claims map[string][]claim, keeps map[string]string,
 ) ([]Declaration, []report.Problem) {
@@ -68,7 +70,7 @@ func (d Desired) counted(
 // claim is a source, by name and label, that declares a cluster or has a problem with it.
 type claim struct{ source, label string }
 
-// claims returns the claims on each cluster, valid or not. A source that declares it twice has two claims.
+// claims returns the claims on each cluster, valid or not. A source that declares a cluster twice has two claims.
 func (d Desired) claims() map[string][]claim {
 	claims := map[string][]claim{}
 	for _, c := range d.Clusters {
@@ -83,8 +85,9 @@ func (d Desired) claims() map[string][]claim {
 	return claims
 }
 
-// mayDeclare reports whether the source that declared the cluster before is in this run and still declares it, or may
-// do so: it could not be read, was not fully understood, or its removal of the cluster is not confirmed.
+// mayDeclare reports whether the source that declared the cluster before is in this run, and still declares the cluster
+// or may do so. The source may do so if it could not be read, if it was not fully understood, or if its removal of the
+// cluster is not confirmed.
 func (d Desired) mayDeclare(was Previous, claims []claim) bool {
 	owner := was.Source
 	state, ours := d.State(owner)
@@ -110,7 +113,7 @@ func (d Desired) labelOf(name string) string {
 	return cmp.Or(p.Label, name)
 }
 
-// otherThan returns the first label in claims that is different.
+// otherThan returns the first label in claims that differs from label.
 func otherThan(label string, claims []claim) string {
 	for _, c := range claims {
 		if c.label != label {
@@ -123,8 +126,8 @@ func otherThan(label string, claims []claim) string {
 // key returns the namespace/name of the declared cluster.
 func (c Declaration) key() string { return c.Cluster.Namespace + "/" + c.Cluster.Name }
 
-// lost returns the problem of a declaration that does not count because of another source's declaration. The label of
-// that source is only for reports.
+// lost returns the problem for a declaration that has no effect because of another source. beside is the label of that
+// source, for reports only.
 func (c Declaration) lost(message, beside string) report.Problem {
 	p := c.Where
 	p.Place, p.Cluster = c.Source, c.key()

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestPanicAffectsOnlyItsCluster checks that a panic for one cluster becomes that cluster's error, with the stack in
-// the log, and that the other clusters continue.
+// TestPanicAffectsOnlyItsCluster checks that a panic while a cluster is processed becomes an error of that cluster,
+// that the log contains the stack, and that the other clusters are still processed.
 func TestPanicAffectsOnlyItsCluster(t *testing.T) {
 	for _, method := range []string{"Warnings", "State", "Do", "Report"} {
 		t.Run(method, func(t *testing.T) {

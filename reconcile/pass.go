@@ -27,29 +27,29 @@ type Reconciler struct {
 	Log    *slog.Logger
 	// Plan makes every pass end before Do, so that nothing is written.
 	Plan bool
-	// ClusterTimeout is the time limit for each cluster in a pass; zero means the constant of that name.
+	// ClusterTimeout is the time limit for each cluster in a pass; zero means the constant ClusterTimeout.
 	ClusterTimeout time.Duration
-	// Approval restricts actions to what was approved; nil approves everything.
+	// Approval restricts actions to the approved actions; nil allows all actions.
 	Approval approval.Approval
-	// Progress, if set, is called at the end of each pass with its report and duration, and for slow clusters that
-	// finish later, with a duration of zero.
+	// Progress, if set, is called at the end of each pass with its report and duration. It is also called for slow
+	// clusters that finish later, with a duration of zero.
 	Progress func(rep report.Report, took time.Duration)
 	// Steps, if set, is called when a phase ends, and for lease conflicts.
 	Steps steps.Hook
 
-	// said contains the last log message about each cluster, so that a run of many passes logs each message once.
+	// said contains the last log message about each subject, so that a run of many passes does not repeat it.
 	said sync.Map
-	// failed are the clusters that failed at the last look.
+	// failed records whether each cluster failed when it was last processed.
 	failed   map[string]bool
 	inFlight *inFlight
-	// loops is set if other processes may handle the same clusters at any time.
+	// loops is set in a loop: other processes may then manage the same clusters at the same time.
 	loops  bool
 	health health
 }
 
-// pass runs one pass over the wanted clusters; nil means all clusters whose declarations are known. Each cluster is
-// observed, acted on and reported independently, so that none waits for another, and the pass waits for each cluster
-// only for the length of its turn.
+// pass runs one pass over the wanted clusters; nil means all clusters. Clusters whose declarations are not known yet
+// are skipped. Each cluster is observed, acted on and reported independently. The pass waits for each cluster for at
+// most one turn.
 func (r *Reconciler) pass(ctx context.Context, in *feed, wanted func(key string) bool) report.Report {
 	began, busy := time.Now(), r.inFlight.areBusy()
 	observed, err := r.list(ctx, in.desired, wanted)
@@ -104,7 +104,7 @@ func addLocations(clusters []report.Cluster, declared []Declaration) {
 	}
 }
 
-// others returns the clusters that are not in a report.
+// others returns the names of the clusters that the report does not contain.
 func others(clusters []Cluster, rep report.Report) []string {
 	var list []string
 	told := keysOf(rep)
@@ -126,7 +126,7 @@ func (r *Reconciler) seen(rep report.Report, took time.Duration) {
 	}
 }
 
-// inLine returns the wanted clusters in the order in which they are looked at. Namespaces take turns, so that a
+// inLine returns the wanted clusters in the order in which they are processed. Namespaces take turns, so that a
 // namespace with many clusters does not delay the others by more than one of its clusters. Within a namespace, clusters
 // that failed in the previous pass or were unhealthy in the last report come first. The order only affects timing, not
 // decisions.
@@ -148,7 +148,7 @@ func (r *Reconciler) inLine(clusters []Cluster, wanted func(key string) bool) []
 	return interleaved(first)
 }
 
-// interleaved takes one element of each list in turn, in the order of the keys.
+// interleaved merges the lists by taking one element of each list in turn. The lists are in the order of their keys.
 func interleaved[T any](lists map[string][]T) []T {
 	var all []T
 	for keys, n := slices.Sorted(maps.Keys(lists)), 0; len(keys) > 0; n++ {
@@ -160,7 +160,7 @@ func interleaved[T any](lists map[string][]T) []T {
 	return all
 }
 
-// reconcile decides for one cluster, executes the action, and reports.
+// reconcile observes one cluster, decides, executes the action, and reports.
 func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source SourceStatus) report.Cluster {
 	entry := report.Cluster{Warnings: cluster.Warnings()}
 	entry.Namespace, entry.Name = cluster.Identity()
@@ -211,8 +211,9 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	return entry
 }
 
-// tellUnobserved reports in the cluster's status that it cannot be observed, because otherwise the status would keep
-// what an earlier pass saw. If another loop acts on the cluster, that loop observes and reports it.
+// tellUnobserved records in the cluster's status that the cluster cannot be observed. Otherwise, the status would still
+// show the result of an earlier pass. It must not be called while another loop acts on the cluster: that loop reports
+// on it.
 func (r *Reconciler) tellUnobserved(
 	ctx context.Context, log *slog.Logger, cluster Cluster, entry report.Cluster, source SourceStatus,
 ) {
@@ -233,8 +234,8 @@ func (r *Reconciler) approve(entry *report.Cluster) {
 	}
 }
 
-// compare adds the differences between the live state and the declaration, unless everything is done. If it fails, it
-// only adds a warning.
+// compare adds the differences between the live state and the declaration to the entry, unless nothing is left to do.
+// On failure, it only adds a warning.
 func compare(cluster Cluster, entry *report.Cluster) {
 	if entry.Decision.Verdict == decide.Done {
 		return
@@ -248,8 +249,8 @@ func compare(cluster Cluster, entry *report.Cluster) {
 	}
 }
 
-// foretell adds the cluster's forecast, unless everything is done or blocked. If it fails, it only adds a
-// warning.
+// foretell adds the cluster's forecast to the entry, unless nothing is left to do or the cluster is blocked. On
+// failure, it only adds a warning.
 func foretell(entry *report.Cluster) {
 	if entry.Decision.Verdict != decide.Act && entry.Decision.Verdict != decide.Wait {
 		return
@@ -264,8 +265,8 @@ func foretell(entry *report.Cluster) {
 	}
 }
 
-// warnOfCertificates warns of certificates that need manual action, and of certificates that expire soon, unless the
-// pass has just renewed them.
+// warnOfCertificates adds warnings about certificates that need manual action. It also warns about certificates that
+// expire soon, unless the pass has just renewed them.
 func warnOfCertificates(entry *report.Cluster) {
 	entry.Warnings = slices.Concat(entry.Warnings, entry.State.CertificateWarnings())
 	if !entry.Renews() {
@@ -308,7 +309,7 @@ func (r *Reconciler) do(ctx context.Context, log *slog.Logger, cluster Cluster, 
 	return nil
 }
 
-// logDecision logs the decision, unless the previous pass logged the same.
+// logDecision logs the decision, unless the previous pass logged the same decision.
 func (r *Reconciler) logDecision(log *slog.Logger, entry report.Cluster) {
 	d := entry.Decision
 	if !r.isNewMessage(entry.Key(), d.String()) {
@@ -325,7 +326,7 @@ func (r *Reconciler) logDecision(log *slog.Logger, entry report.Cluster) {
 	log.Log(context.Background(), level, "decided", attrs...)
 }
 
-// logUnread logs which sources cannot be read.
+// logUnread logs which sources cannot be read, once no source is still being read.
 func (r *Reconciler) logUnread(desired Desired) {
 	unread := desired.Failure()
 	if unread == nil || !desired.reading() {
@@ -345,13 +346,13 @@ func (r *Reconciler) isNewError(subject string, err error) bool {
 	return r.isNewMessage(subject, oneLine(err))
 }
 
-// isNewMessage reports whether the message differs from the last one about that subject in this run.
+// isNewMessage reports whether the message differs from the last message about the same subject in this run.
 func (r *Reconciler) isNewMessage(cluster, what string) bool {
 	before, _ := r.said.Swap(cluster, what)
 	return before != what
 }
 
-// oneLine joins the lines of joined errors.
+// oneLine returns the message of an error on one line. Joined errors have several lines.
 func oneLine(err error) string {
 	return strings.Join(strings.Split(err.Error(), "\n"), "; ")
 }

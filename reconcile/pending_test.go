@@ -10,12 +10,12 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// lookedAt is a live side that records when it was observed, and that fails in one pass.
+// lookedAt is a Live that records when it was observed. It fails in one pass.
 type lookedAt struct {
 	*slowLive
 	start time.Time
 	when  []time.Duration
-	// forbidden is the number of the pass without a required right, or 0 for none.
+	// forbidden is the number of the pass that lacks a required right, or 0 if no pass does.
 	forbidden int
 }
 
@@ -27,7 +27,8 @@ func (l *lookedAt) Observe(ctx context.Context, d reconcile.Desired, wanted func
 	return l.slowLive.Observe(ctx, d, wanted)
 }
 
-// requireOften runs until everything is done, and fails the test if there was a long gap without a look before that.
+// requireOften runs until all clusters have converged, and fails the test if nothing was observed for a long time
+// before that.
 func (l *lookedAt) requireOften(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -40,8 +41,8 @@ func (l *lookedAt) requireOften(t *testing.T) {
 	}
 }
 
-// TestLostRightsKeepPendingClusters checks that losing a right during a pass over some clusters does not make the run
-// forget pending clusters.
+// TestLostRightsKeepPendingClusters checks that losing a right during a partial pass does not make the run forget
+// pending clusters.
 func TestLostRightsKeepPendingClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/b")
@@ -52,8 +53,8 @@ func TestLostRightsKeepPendingClusters(t *testing.T) {
 	})
 }
 
-// TestLateChangeIsObservedSoon checks that a slow cluster that was done is looked at again soon if it turns out to have
-// something left to do when the run is about to end.
+// TestLateChangeIsObservedSoon checks that a converged slow cluster is observed again soon if its last observation,
+// just before the run would end, shows that something is left to do.
 func TestLateChangeIsObservedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/b")

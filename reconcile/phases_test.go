@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/reconcile/steps"
 )
 
-// watcher is a hook that records the phases that have ended, and the lease conflicts.
+// watcher is a hook that records finished phases and lease conflicts.
 type watcher struct {
 	mu    sync.Mutex
 	lines []string

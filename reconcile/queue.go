@@ -8,30 +8,31 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// share bounds the time that a run spends on passes over all clusters without a cause: one part in share.
+// share limits the time that a run spends on full passes without a cause to 1/share of its total time.
 const share = 20
 
-// mostRechecks bounds how many waiting clusters per second a run looks at again, whether or not they have changed:
-// objects of a cluster with starting pods change several times a second. With a thousand clusters being bootstrapped,
-// each is looked at every twenty seconds; a single one is looked at whenever it changes.
+// mostRechecks is the maximum number of waiting clusters that a run processes again per second, whether or not they
+// have changed: the objects of a cluster with starting pods change several times a second. If a thousand clusters are
+// being bootstrapped, each of them is processed every twenty seconds. A single waiting cluster is processed whenever it
+// changes.
 const mostRechecks = 50
 
-// queue determines when a run looks at which cluster.
+// queue determines when a run processes each cluster.
 type queue struct {
-	// backoff belongs to a loop. It is nil in a run that ends, which looks at finished clusters only together with all
-	// others.
+	// backoff is set in a loop. It is nil in other runs, which process finished clusters only in full passes.
 	backoff *backoff
-	// known are the clusters that the last pass over all has found, whether or not it has looked at them, and those
+	// known holds the clusters that the last full pass has found, whether or not it processed them, and the clusters
 	// declared since.
 	known map[string]bool
-	// changed are the clusters that have changed since the last look, and whether their declaration may have changed.
+	// changed holds the clusters that have changed since they were last processed, and whether the declaration of each
+	// may have changed.
 	changed map[string]bool
-	// due is when each cluster must be looked at on its own if it does not change before.
+	// due is when each cluster must be processed on its own if it does not change first.
 	due map[string]time.Time
-	// waiting are the clusters that had to wait at the last look, and until when they are left alone even if they
-	// change.
+	// waiting holds the clusters whose last verdict was Wait, and the time before which they are not processed again
+	// even if they change.
 	waiting map[string]time.Time
-	// all is when the next pass over all clusters is due, in case a change was missed.
+	// all is when the next full pass is due, in case a change was missed.
 	all time.Time
 }
 
@@ -40,8 +41,7 @@ func newQueue(r *backoff) *queue {
 		waiting: map[string]time.Time{}}
 }
 
-// takeDue returns the clusters that need a pass now, which may be none. all reports that the pass must cover every
-// cluster.
+// takeDue returns the clusters that need a pass now, if any. all reports whether the pass must cover every cluster.
 func (a *queue) takeDue(changes Changes, in *feed, busy map[string]bool) (wanted map[string]bool, all bool) {
 	all = in.fresh || !time.Now().Before(a.all)
 	a.takeNews(in)
@@ -60,7 +60,7 @@ func (a *queue) takeDue(changes Changes, in *feed, busy map[string]bool) (wanted
 	return a.wanted(busy), false
 }
 
-// takeNews marks the clusters with a changed declaration.
+// takeNews marks the clusters whose declarations have changed.
 func (a *queue) takeNews(in *feed) {
 	for cluster := range in.news {
 		a.known[cluster] = true
@@ -72,7 +72,7 @@ func (a *queue) takeNews(in *feed) {
 // change marks a cluster as changed, and records whether its declaration may have changed.
 func (a *queue) change(cluster string, declaration bool) {
 	if !a.counts(cluster) {
-		return // a pass over all finds new clusters, and unknown clusters could have any number of names
+		return // full passes find new clusters; the number of unknown names is not limited
 	}
 	a.changed[cluster] = a.changed[cluster] || declaration
 	if declaration && a.backoff != nil {
@@ -81,7 +81,7 @@ func (a *queue) change(cluster string, declaration bool) {
 	}
 }
 
-// wanted returns the clusters that have changed or are due, and are not being looked at.
+// wanted returns the clusters that have changed or are due, and that are not being processed.
 func (a *queue) wanted(busy map[string]bool) map[string]bool {
 	now, wanted := time.Now(), map[string]bool{}
 	for cluster := range a.changed {
@@ -100,12 +100,11 @@ func (a *queue) wanted(busy map[string]bool) map[string]bool {
 	return wanted
 }
 
-// counts reports whether a change of a cluster causes a look at it. A run that ends ignores clusters that its last pass
-// over all has not found.
+// counts reports whether a run processes a cluster when it changes. A run that is not a loop ignores unknown clusters.
 func (a *queue) counts(cluster string) bool { return a.known[cluster] || a.backoff != nil }
 
-// earliest returns when a changed cluster may be looked at again. A changed declaration never waits, even if it changed
-// during a look at the cluster with its previous declaration.
+// earliest returns when a changed cluster may be processed again. A changed declaration never waits, even if it changed
+// while the cluster was being processed with its previous declaration.
 func (a *queue) earliest(cluster string) time.Time {
 	if a.changed[cluster] {
 		return time.Time{}
@@ -116,8 +115,8 @@ func (a *queue) earliest(cluster string) time.Time {
 	return a.waiting[cluster]
 }
 
-// end records the findings of a pass over these clusters, or over all, that took that long, and when to look again. A
-// cluster that is not in the report is gone or still being looked at.
+// end records the results of a pass and when clusters are due again. The pass lasted took, and covered the wanted
+// clusters, or all clusters. A cluster that is not in the report no longer exists or is still being processed.
 func (a *queue) end(
 	in *feed, rep report.Report, wanted, busy map[string]bool, all bool, took time.Duration,
 ) {
@@ -127,7 +126,7 @@ func (a *queue) end(
 		delete(a.due, cluster)
 	}
 	if rep.Error != "" && len(rep.Clusters)+len(rep.Others) == 0 && !rep.Unobserved {
-		// Nothing could be observed: the next pass over all must do what remains.
+		// Nothing could be observed: the next full pass must process these clusters.
 		a.all = now.Add(resync)
 		return
 	}
@@ -150,9 +149,9 @@ func (a *queue) end(
 	a.takeNews(in)
 }
 
-// holdBack postpones the clusters that a pass had to skip because their declarations are not known yet: until their
-// source is read, which feed reports, or until it is asked again. If a cluster is still being looked at, that look is
-// older than the change, so that the cluster remains changed.
+// holdBack postpones the clusters that a pass had to skip because their declarations are not known yet. They wait until
+// feed reports that their source has been read, or until the ancestry of the source is checked again. A cluster that is
+// still being processed remains marked as changed, because it was observed before the change.
 func (a *queue) holdBack(in *feed, wanted, busy map[string]bool, all bool) {
 	if all {
 		maps.DeleteFunc(a.changed, func(cluster string, _ bool) bool { return !in.ready(cluster) && !busy[cluster] })
@@ -180,7 +179,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// reschedule records what was found about clusters, and when each is due again.
+// reschedule records the results for clusters, and when each cluster is due again.
 func (a *queue) reschedule(entries []report.Cluster) {
 	now := time.Now()
 	for _, c := range entries {
@@ -201,7 +200,7 @@ func (a *queue) reschedule(entries []report.Cluster) {
 	}
 }
 
-// late records what was found about slow clusters.
+// late records the results for slow clusters that have finished.
 func (a *queue) late(entries []report.Cluster) {
 	for _, c := range entries {
 		a.known[c.Key()] = true
@@ -209,10 +208,10 @@ func (a *queue) late(entries []report.Cluster) {
 	a.reschedule(entries)
 }
 
-// lookAtAll makes the next pass cover all clusters immediately.
+// lookAtAll makes a full pass due immediately.
 func (a *queue) lookAtAll() { a.all = time.Now() }
 
-// pause returns the time until a cluster that is not being looked at is due, or a pass over all.
+// pause returns the time until a full pass, or a cluster that is not being processed, is due.
 func (a *queue) pause(busy map[string]bool) time.Duration {
 	next := a.all
 	for cluster, due := range a.due {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// told are changes of clusters that a test reports.
+// told reports the cluster changes that a test sets.
 type told struct {
 	woken    chan struct{}
 	clusters map[string]bool
@@ -24,8 +24,8 @@ func (c *told) Take() (clusters map[string]bool, all bool) {
 	return clusters, all
 }
 
-// TestConvergedClusterIsObservedSeldom checks that a run looks at a cluster with nothing left to do only at its start,
-// occasionally, and before its end.
+// TestConvergedClusterIsObservedSeldom checks that a run observes a cluster with nothing left to do only at the start
+// of the run, occasionally, and before its end.
 func TestConvergedClusterIsObservedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/b")
@@ -44,8 +44,8 @@ func TestConvergedClusterIsObservedSeldom(t *testing.T) {
 	})
 }
 
-// TestChangeRequeuesOnlyItsCluster checks that a change causes a look only at its own cluster, and a missed change
-// causes a look at all clusters.
+// TestChangeRequeuesOnlyItsCluster checks that a change causes an observation only of its own cluster, and that a
+// missed change causes an observation of all clusters.
 func TestChangeRequeuesOnlyItsCluster(t *testing.T) {
 	for _, c := range []struct {
 		changes told
@@ -82,8 +82,8 @@ func TestChangeRequeuesOnlyItsCluster(t *testing.T) {
 	}
 }
 
-// TestDeletedClusterIsNotRequeued checks that a run does not repeatedly look for a cluster that was deleted while
-// something was left to do for it.
+// TestDeletedClusterIsNotRequeued checks that a run does not repeatedly try to observe a cluster that was deleted while
+// it had something left to do.
 func TestDeletedClusterIsNotRequeued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/waits")
@@ -103,7 +103,7 @@ func TestDeletedClusterIsNotRequeued(t *testing.T) {
 	})
 }
 
-// restless are clusters that each change ten times a second.
+// restless reports changes to each of its clusters ten times a second.
 type restless struct {
 	woken    chan struct{}
 	clusters map[string]bool
@@ -123,7 +123,7 @@ func (c restless) wake(ctx context.Context) {
 	}
 }
 
-// waitingClusters returns that many clusters, named ns/c0 and so on, that wait for another process.
+// waitingClusters returns the given number of clusters, named ns/c0 and so on, that are waiting for another process.
 func waitingClusters(many int) *slowLive {
 	var names []string
 	for n := range many {
@@ -136,8 +136,9 @@ func waitingClusters(many int) *slowLive {
 	return l
 }
 
-// TestManyWaitingClustersAreObservedSeldom checks that a run looks at waiting clusters only as often as it has time
-// for, however many they are and however often they change. A few clusters are looked at whenever they change.
+// TestManyWaitingClustersAreObservedSeldom checks that the number and the changes of waiting clusters do not make a run
+// observe them more often than it has time for. If only a few clusters are waiting, they are observed whenever they
+// change.
 func TestManyWaitingClustersAreObservedSeldom(t *testing.T) {
 	for _, test := range []struct {
 		many  int
@@ -163,7 +164,7 @@ func TestManyWaitingClustersAreObservedSeldom(t *testing.T) {
 				least = min(least, c.look)
 			}
 			t.Logf("%+v: %d looks in a minute", test, looks)
-			// Once every five seconds, it looks at all clusters, which takes no time here.
+			// The run makes a full pass every five seconds, which takes no time here.
 			if many == 1 && looks < 50 || many == 1 && test.moves && looks < 500 || many > 1 && looks > 14*many+60*60 || least < 3 {
 				t.Errorf("%+v: it looked %d times in a minute, and at one %d times", test, looks, least)
 			}
@@ -195,8 +196,8 @@ func TestNewDeclarationEndsPause(t *testing.T) {
 	})
 }
 
-// TestDeclarationDuringSlowObservationEndsPause checks the same for a declaration that changes during a long look at
-// the cluster.
+// TestDeclarationDuringSlowObservationEndsPause checks the same for a declaration that changes during a long
+// observation of the cluster.
 func TestDeclarationDuringSlowObservationEndsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := waitingClusters(600)

@@ -10,8 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// unlistable is a live side that cannot be listed completely for some time. Clusters that are listed on their own
-// exist, and report why they cannot be observed.
+// unlistable is a Live that cannot be listed completely for some time. Partial lists still succeed.
 type unlistable struct {
 	*slowLive
 	why         error
@@ -27,8 +26,8 @@ func (u *unlistable) Observe(
 	return u.slowLive.Observe(ctx, d, wanted)
 }
 
-// TestLoopIsNotReadyWhileListsFail checks that a loop that cannot list is not ready, whatever the reason and whichever
-// clusters it looks at in between. It is ready again once it can list.
+// TestLoopIsNotReadyWhileListsFail checks that a loop that cannot list all clusters is not ready, regardless of the
+// reason and of partial passes that succeed in between. It is ready again once it can list all clusters.
 func TestLoopIsNotReadyWhileListsFail(t *testing.T) {
 	for _, why := range []error{
 		reconcile.SetupError{Err: errors.New("list pods: forbidden")}, errors.New("connection refused"),

@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestReplace checks that two entries about a cluster that was slow twice before they were taken become one entry in
-// the report: the last one.
+// TestReplace checks that the report keeps only the last entry of a cluster that was slow twice before its entries were
+// taken.
 func TestReplace(t *testing.T) {
 	entry := func(name, message string) report.Cluster {
 		return report.Cluster{Namespace: "ns", Name: name, Decision: decide.Decision{Message: message}}

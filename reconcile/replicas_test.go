@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// replica is one of two processes that handle the same clusters, each of which has a lease.
+// replica is one of two processes that manage the same clusters. Each cluster has a lease.
 type replica struct {
 	*slowLive
 	name   string
@@ -68,8 +68,8 @@ func (c *contended) Do(ctx context.Context, action decide.Action) (report.Outcom
 	return c.slowSight.Do(ctx, action)
 }
 
-// TestTwoLoopsNeverActTogether checks that two loops over the same clusters split the work, or one stands by. They
-// never act on a cluster at the same time, and all clusters are bootstrapped. Once one loop is gone, the other handles
+// TestTwoLoopsNeverActTogether checks that two loops over the same clusters never act on a cluster at the same time,
+// and bootstrap all clusters. They share the work, or one loop stands by. Once one loop has stopped, the other manages
 // all clusters.
 func TestTwoLoopsNeverActTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -14,14 +14,14 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// undoing is a live side of one cluster on which the same action is needed each time, because something reverts it,
-// such as an admission webhook or another controller.
+// undoing is a Live with one cluster that always needs the same action, because something, such as an admission webhook
+// or another controller, reverts the action each time.
 type undoing struct {
 	events *events
 	acts   []time.Time
 }
 
-// undone is the cluster.
+// undone is the cluster of undoing.
 type undone struct {
 	fleetCluster
 	live *undoing
@@ -43,7 +43,7 @@ func (c *undone) State(context.Context) (decide.State, error) {
 
 func (c *undone) Do(context.Context, decide.Action) (report.Outcome, error) {
 	c.live.acts = append(c.live.acts, time.Now())
-	c.live.events.tell("ns/a", true) // reverting the declaration changes it too
+	c.live.events.tell("ns/a", true) // reverting the declaration also counts as a change to it
 	return report.Outcome{Changed: true, Detail: "applied EtcdCluster a"}, nil
 }
 

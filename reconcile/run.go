@@ -9,11 +9,12 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Pass runs one pass over each cluster. All failures are in the report. While some sources are still being read, the
-// pass first handles the clusters that those sources cannot affect, and the others once everything is known.
+// Pass runs one pass over all clusters. The report contains all failures. While some sources are still being read, the
+// pass processes only the clusters that those sources cannot affect. It processes the other clusters once their
+// declarations are known.
 //
-// Until its members are sealed, a cluster that is being bootstrapped could be bootstrapped again by a member that loses
-// its volume, so passes over such clusters continue until they are sealed or ctx is done.
+// Until the members of a new cluster are sealed, a member that loses its volume could bootstrap the cluster again.
+// Passes over clusters being bootstrapped therefore continue until their members are sealed or ctx is done.
 func (r *Reconciler) Pass(ctx context.Context) report.Report {
 	in := r.begin(ctx, r.once)
 	rep := r.pass(ctx, in, nil)
@@ -29,7 +30,7 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 			return r.ended(rep, report.Report{}, acted)
 		}
 		if changes != nil {
-			changes.Take() // clusters being bootstrapped are looked at regardless of changes
+			changes.Take() // clusters being bootstrapped are processed regardless of changes
 		}
 		in.look()
 		latest.Clusters = r.takeLate(&rep, acted)
@@ -50,8 +51,8 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 	return rep
 }
 
-// rest waits until the latest report of a single pass leaves something to do, or until sources are asked about again.
-// It returns false if ctx is done first.
+// rest waits until something changes, a cluster in the latest report of a single pass is due again, or source ancestry
+// must be checked again. It returns false if ctx is done first.
 func (r *Reconciler) rest(
 	ctx context.Context, in *feed, changes Changes, latest report.Report, again time.Time,
 ) bool {
@@ -63,7 +64,7 @@ func (r *Reconciler) rest(
 	return longest <= 0 || r.wait(ctx, in, changes, earliest, longest)
 }
 
-// idle returns a report restricted to these clusters, without those that are being looked at.
+// idle returns the report restricted to the given clusters, without clusters that are being processed.
 func (r *Reconciler) idle(clusters map[string]bool, rep report.Report) report.Report {
 	busy := r.inFlight.areBusy()
 	rep.Clusters = slices.DeleteFunc(slices.Clone(rep.Clusters),
@@ -84,8 +85,9 @@ func foundingOf(rep report.Report) map[string]bool {
 	return founding
 }
 
-// replace replaces the report with that of a later pass, but keeps the clusters that the later pass did not cover. If
-// the later report contains a cluster twice, such as a cluster that was slow twice in a row, the last entry is used.
+// replace replaces the report with the report of a later pass, but keeps the clusters that the later pass did not
+// cover. If the later report contains a cluster twice, for example because the cluster was slow twice in a row, the
+// last entry is used.
 func replace(rep *report.Report, later report.Report) {
 	about := keysOf(later)
 	later.Clusters = newest(later.Clusters)
@@ -112,8 +114,8 @@ func newest(entries []report.Cluster) []report.Cluster {
 	return list
 }
 
-// replaceFinished is like replace for a stopped pass, but only replaces clusters that the pass had finished, or that
-// had no earlier entry.
+// replaceFinished is like replace, but for a stopped pass: it uses only the entries of clusters that the pass has
+// finished or that have no earlier entry.
 func replaceFinished(rep *report.Report, later report.Report) {
 	told, finished := keysOf(*rep), *rep
 	finished.Clusters = slices.DeleteFunc(later.Clusters,
@@ -129,7 +131,7 @@ func keysOf(rep report.Report) map[string]bool {
 	return keys
 }
 
-// knownOf returns the clusters that a pass over all has found, including clusters in flight.
+// knownOf returns the clusters that a full pass has found, including clusters in flight.
 func knownOf(rep report.Report) map[string]bool {
 	known := keysOf(rep)
 	for _, cluster := range rep.Others {

@@ -26,7 +26,7 @@ func TestPassContinuesUntilBootstrapIsSealed(t *testing.T) {
 	}
 }
 
-// TestPassResumesBootstrap checks the same for the pass after one that died in the middle.
+// TestPassResumesBootstrap checks the same for a pass after a pass that was interrupted during the bootstrap.
 func TestPassResumesBootstrap(t *testing.T) {
 	l := oneCluster()
 	l.worlds["a"].Do(decide.Bootstrap{Replicas: 3}, simulate.NoCrash)
@@ -53,7 +53,7 @@ func TestPassRepeatsOnlyForBootstraps(t *testing.T) {
 	}
 }
 
-// TestUnfinishedBootstrapIsReported checks that the report says that the bootstrap is not finished.
+// TestUnfinishedBootstrapIsReported checks that the report shows that the bootstrap is unfinished.
 func TestUnfinishedBootstrapIsReported(t *testing.T) {
 	l := oneCluster()
 	l.worlds["a"].Unpullable = "3.6.16"
@@ -66,7 +66,7 @@ func TestUnfinishedBootstrapIsReported(t *testing.T) {
 }
 
 // TestStoppedPassStillReportsDecision checks that a decision is reported in the status and in the report, even if the
-// pass is stopped in between.
+// pass is stopped right after the decision.
 func TestStoppedPassStillReportsDecision(t *testing.T) {
 	for name, run := range map[string]func(context.Context, *reconcile.Reconciler) report.Report{
 		"one pass": func(ctx context.Context, r *reconcile.Reconciler) report.Report { return r.Pass(ctx) },
@@ -94,8 +94,8 @@ func TestStoppedPassStillReportsDecision(t *testing.T) {
 	}
 }
 
-// TestBlockedBootstrapDoesNotHoldPass checks that a pass does not continue for a bootstrap that needs manual action, or
-// one that has not started.
+// TestBlockedBootstrapDoesNotHoldPass checks that a pass does not continue for a bootstrap that requires manual action
+// or has not started.
 func TestBlockedBootstrapDoesNotHoldPass(t *testing.T) {
 	founding := decide.State{Record: decide.FoundingRecord("t", 1), Replicas: []decide.Replica{{}}}
 	for _, test := range []struct {

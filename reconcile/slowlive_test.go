@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// slowLive is a live side of simulated worlds in which operations take time. It records violations.
+// slowLive implements Live with simulated worlds in which operations take time. It records violations.
 type slowLive struct {
 	mu       sync.Mutex
 	clusters map[string]*slowCluster // by namespace/name
@@ -24,7 +24,7 @@ type slowLive struct {
 	lists func() time.Duration
 	// refuses, if set, returns the source that a list refuses, by the list's number from 1.
 	refuses func(n int) string
-	// asks is similar, and returns the source whose ancestry is not known yet.
+	// asks is similar: it returns the source whose ancestry is not known yet.
 	asks    func(n int) string
 	changes reconcile.Changes
 	listed  int
@@ -35,8 +35,8 @@ type slowLive struct {
 type slowCluster struct {
 	name  string
 	world *simulate.World
-	// looks and acts are the durations of looks and actions. A look at a cluster that hangs ends with its timeout; a
-	// look at a failing cluster fails after 2.5 s, from look number failsAt on.
+	// looks and acts are the durations of observations and actions. Observing a cluster that hangs ends with a timeout.
+	// From observation number failsAt on, observing a cluster fails after 2.5 s.
 	looks, acts time.Duration
 	hangs       bool
 	failsAt     int
@@ -59,7 +59,7 @@ func slowClusters(names ...string) *slowLive {
 	return l
 }
 
-// slowSight is a cluster as a list has shown it.
+// slowSight is a cluster in the state that a list returned.
 type slowSight struct {
 	*slowCluster
 	live  *slowLive
@@ -94,7 +94,7 @@ func (l *slowLive) Observe(_ context.Context, desired reconcile.Desired, _ func(
 func (l *slowLive) Changes(context.Context) reconcile.Changes { return l.changes }
 func (l *slowLive) Close(context.Context) error               { return nil }
 
-// note records an event of a cluster, and the violations that it causes.
+// note records the violations that an event of the cluster causes.
 func (c *slowSight) note(wrong map[string]bool) {
 	wrong["after the end"] = c.live.ended
 	for what, is := range wrong {
@@ -164,7 +164,7 @@ func (c *slowSight) Report(_ context.Context, entry report.Cluster, source recon
 	return nil, nil
 }
 
-// later is a source with one part that is known immediately and another that is known later.
+// later is a source with declarations that are known immediately and declarations that are known later.
 type later struct {
 	first, last reconcile.Desired
 	takes       time.Duration

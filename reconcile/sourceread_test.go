@@ -14,15 +14,15 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestUnreadSourceCausesFewFullPasses checks that a constantly changing cluster is looked at on its own while another
-// source is still being read, or the ancestry of its revision is not known yet. Changes of clusters that have to wait
-// for that source do not cause passes over all clusters.
+// TestUnreadSourceCausesFewFullPasses checks that a constantly changing cluster is observed on its own while another
+// source is still being read or its ancestry is not known yet. Changes to clusters that wait for that source do not
+// cause full passes.
 func TestUnreadSourceCausesFewFullPasses(t *testing.T) {
 	unread := fmt.Errorf("read two: %w", reconcile.ErrReading)
 	for name, test := range map[string]struct {
 		two    error
 		asks   func(int) string
-		passes int // maximum number of passes over all
+		passes int // maximum number of full passes
 	}{
 		"being read": {unread, nil, 5},
 		"asked for":  {nil, func(int) string { return "two" }, 8},
@@ -68,7 +68,7 @@ func TestUnreadSourceCausesFewFullPasses(t *testing.T) {
 	}
 }
 
-// asking is a live side that does not know yet whether the revisions of some sources follow what was applied.
+// asking is a Live that does not know yet whether the revisions of some sources follow the revisions applied before.
 type asking struct {
 	*slowLive
 	about func() []string
@@ -85,15 +85,15 @@ func (a asking) Observe(
 	return a.slowLive.Observe(ctx, d, wanted)
 }
 
-// setAsks makes lists ask about a source from now on, or about none.
+// setAsks makes the ancestry of the named source unknown from now on, or of no source if the name is empty.
 func (l *slowLive) setAsks(about string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asks = func(int) string { return about }
 }
 
-// TestDeclarationDuringAncestryCheckIsProcessed checks that a declaration that changes during a look at its cluster,
-// while its source is being asked about, is processed as soon as that look is over.
+// TestDeclarationDuringAncestryCheckIsProcessed checks that a declaration that changes while its cluster is being
+// observed, and while the ancestry of its source is unknown, is processed as soon as the observation ends.
 func TestDeclarationDuringAncestryCheckIsProcessed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) { l.clusters["ns/a"].looks = 20 * time.Second }, "ns/a", "ns/b")
@@ -115,8 +115,8 @@ func TestDeclarationDuringAncestryCheckIsProcessed(t *testing.T) {
 	})
 }
 
-// TestSlowReadDoesNotDelayAncestryChecks checks that a source that is slow to read does not prevent others from being
-// asked about.
+// TestSlowReadDoesNotDelayAncestryChecks checks that a source that is slow to read does not delay the ancestry checks
+// of other sources.
 func TestSlowReadDoesNotDelayAncestryChecks(t *testing.T) {
 	for mode, run := range map[string]func(*reconcile.Reconciler, context.Context){
 		"pass":            func(r *reconcile.Reconciler, ctx context.Context) { r.Pass(ctx) },
@@ -142,7 +142,7 @@ func TestSlowReadDoesNotDelayAncestryChecks(t *testing.T) {
 	}
 }
 
-// TestAncestryIsCheckedAgainSoon checks that sources are asked about again soon, whatever else changes in the meantime.
+// TestAncestryIsCheckedAgainSoon checks that unknown ancestry is checked again soon, regardless of other changes.
 func TestAncestryIsCheckedAgainSoon(t *testing.T) {
 	for mode, run := range map[string]func(*reconcile.Reconciler, context.Context){
 		"pass":            func(r *reconcile.Reconciler, ctx context.Context) { r.Pass(ctx) },
@@ -173,8 +173,8 @@ func TestAncestryIsCheckedAgainSoon(t *testing.T) {
 	}
 }
 
-// TestPassListsSeldomDuringAncestryCheck checks that a single pass that waits for the ancestry of a source does not
-// list more often because of other changes.
+// TestPassListsSeldomDuringAncestryCheck checks that other changes do not make a single pass list more often while it
+// waits for the ancestry of a source.
 func TestPassListsSeldomDuringAncestryCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "other/b")
@@ -195,7 +195,7 @@ func TestPassListsSeldomDuringAncestryCheck(t *testing.T) {
 	})
 }
 
-// unable is a live side whose nth list fails for the given reason.
+// unable is a Live whose nth list fails for the given reason.
 type unable struct {
 	asking
 	why    error
@@ -211,7 +211,7 @@ func (u *unable) Observe(
 	return u.asking.Observe(ctx, d, wanted)
 }
 
-// TestLoopIsNotReadyBeforeFirstObservation checks that a loop that has not looked at anything is not ready, even if no
+// TestLoopIsNotReadyBeforeFirstObservation checks that a loop that has not observed anything is not ready, even if no
 // source was being read when it failed to list.
 func TestLoopIsNotReadyBeforeFirstObservation(t *testing.T) {
 	for nth := range 3 {
@@ -255,7 +255,7 @@ func TestFailedListDoesNotEndAncestryCheck(t *testing.T) {
 	})
 }
 
-// staged are three sources that are read, or fail, after some time each.
+// staged provides three sources, each of which is read or fails after its own delay.
 type staged struct {
 	at    map[string]time.Duration
 	fails string
@@ -298,8 +298,9 @@ func (s staged) Follow(ctx context.Context, _ time.Duration, known func(reconcil
 	known(s.Fetch(ctx, known))
 }
 
-// TestRunConvergesWithRandomSourceTiming checks that a run converges, has then looked at all clusters, and lists only a
-// limited number of times, whenever sources are read, fail and are asked about, and however slow clusters are.
+// TestRunConvergesWithRandomSourceTiming checks that a run converges with all clusters bootstrapped and a limited
+// number of lists. The times at which sources are read or fail and their ancestry becomes known are random, as are the
+// delays of clusters.
 func TestRunConvergesWithRandomSourceTiming(t *testing.T) {
 	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) {

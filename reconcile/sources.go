@@ -14,30 +14,30 @@ import (
 
 // SourceState is a source at one revision.
 type SourceState struct {
-	// Name identifies it: the location, followed by ",path=" and the path if it has one.
+	// Name identifies the source: its location, followed by ",path=" and its path if it has one.
 	Name string
-	// Label is its name in reports, as given by the user.
+	// Label is the source's name in reports, as given by the user.
 	Label string
 	// Revision is the revision that was read, or empty; Signer is its signer, if signatures are verified.
 	Revision, Signer string
-	// Committed is the revision's own commit time, or zero if it is unknown.
+	// Committed is the commit time of the revision, or zero if it is unknown.
 	Committed time.Time
-	// Unread is why the source could not be read, or was refused: nothing is known about its declarations. It is nil
-	// if the source was read.
+	// Unread is the reason why the source could not be read or was refused; its declarations are then unknown. It is
+	// nil if the source was read and not refused.
 	Unread error
-	// At returns when it was last read, or when that last failed. It is nil before that.
+	// At returns when the source was last read, or when reading it last failed. At is nil before the first read.
 	At func() time.Time
-	// Follows reports whether the revision is equal to another one, or descends from it. An error means that this is
-	// unknown: ErrReading means not known yet, and ErrGone means that the source no longer declares what was read. It
-	// is nil if ancestry does not matter.
+	// Follows reports whether the revision is equal to another revision or descends from it. An error means that the
+	// ancestry is unknown: ErrReading means that it is not known yet, and ErrGone means that the source no longer has
+	// the revision. Follows is nil if ancestry does not matter.
 	Follows func(ctx context.Context, revision string) (bool, error)
-	// Namespaces limits the namespaces in which it may declare clusters.
+	// Namespaces limits the namespaces in which the source may declare clusters.
 	Namespaces Namespaces
 	// Unlisted is set if some of these namespaces could not be listed.
 	Unlisted bool
-	// Refuses returns which pod settings of a cluster are not allowed.
+	// Refuses returns the pod settings of a cluster that are not allowed.
 	Refuses Policy
-	// Signed is set if signatures are required. A revision is then refused if it is unknown whether it follows another.
+	// Signed is set if signatures are required. A revision is then refused if its ancestry is unknown.
 	Signed bool
 }
 
@@ -67,10 +67,10 @@ func Location(source string) string {
 	return source
 }
 
-// SameLocation reports whether two names of sources have the same location.
+// SameLocation reports whether two sources, given by name, have the same location.
 func SameLocation(a, b string) bool { return Location(a) == Location(b) }
 
-// Summarize sets the combined revision and signer of all sources.
+// Summarize sets the combined revision and signer of all sources that were read.
 func (d *Desired) Summarize() {
 	var revisions, signers []string
 	for _, p := range d.Sources {
@@ -82,7 +82,8 @@ func (d *Desired) Summarize() {
 	d.Revision, d.Signer = strings.Join(distinct(revisions), " "), strings.Join(distinct(signers), ", ")
 }
 
-// SourcesRead returns the revision of each source, or nil if there is only one, which needs no name.
+// SourcesRead returns the revision of each source, or nil if there are fewer than two sources: a single source does not
+// need a name.
 func (d Desired) SourcesRead() []report.Source {
 	if len(d.Sources) < 2 {
 		return nil
@@ -98,7 +99,7 @@ func (d Desired) SourcesRead() []report.Source {
 	return list
 }
 
-// fetches returns for each source whether it was read. A source that is still being read is omitted.
+// fetches returns the result of reading each source. Sources that are still being read are omitted.
 func (d Desired) fetches() []report.Fetch {
 	var list []report.Fetch
 	for _, p := range d.Sources {
@@ -115,7 +116,7 @@ func (d Desired) fetches() []report.Fetch {
 	return list
 }
 
-// distinct returns the non-empty words without duplicates, in their order.
+// distinct returns the non-empty words without duplicates, in their original order.
 func distinct(words []string) []string {
 	var list []string
 	for _, w := range words {
@@ -126,7 +127,7 @@ func distinct(words []string) []string {
 	return list
 }
 
-// Failure returns what could not be read, and why, or nil if everything was read.
+// Failure returns the reasons why sources could not be read, or nil if all sources were read.
 func (d Desired) Failure() error {
 	errs := []error{d.Unread}
 	for _, p := range d.Sources {
@@ -135,12 +136,12 @@ func (d Desired) Failure() error {
 	return errors.Join(errs...)
 }
 
-// AnyRead reports whether a source was read, so that some declarations are known.
+// AnyRead reports whether at least one source was read, so that some declarations are known.
 func (d Desired) AnyRead() bool {
 	return d.Unread == nil && slices.ContainsFunc(d.Sources, func(p SourceState) bool { return p.Unread == nil })
 }
 
-// Refused returns the desired state as if the source of that name could not be read.
+// Refused returns the desired state as if the source with this name could not be read.
 func (d Desired) Refused(name string, why error) Desired {
 	d.Sources = slices.Clone(d.Sources)
 	for i := range d.Sources {
@@ -154,7 +155,7 @@ func (d Desired) Refused(name string, why error) Desired {
 	return d
 }
 
-// State returns the source of that name.
+// State returns the source with this name, and whether it exists.
 func (d Desired) State(name string) (SourceState, bool) {
 	i := slices.IndexFunc(d.Sources, func(p SourceState) bool { return p.Name == name })
 	if i < 0 {
@@ -163,8 +164,8 @@ func (d Desired) State(name string) (SourceState, bool) {
 	return d.Sources[i], true
 }
 
-// StateOf returns the source that corresponds to the source of an earlier declaration: the source of that name, or the
-// only source if it has the same location or the source is unknown.
+// StateOf returns the source that corresponds to the source of an earlier declaration: the source with the same name,
+// or the only source if it has the same location or the earlier source is unknown.
 func (d Desired) StateOf(source string) (SourceState, bool) {
 	if p, ok := d.State(source); ok {
 		return p, true
@@ -175,7 +176,8 @@ func (d Desired) StateOf(source string) (SourceState, bool) {
 	return SourceState{}, false
 }
 
-// sourceOf returns a function that returns the source of a cluster's declaration. It does not reveal other sources.
+// sourceOf returns a function that returns the source of a cluster's declaration. The function does not reveal other
+// sources.
 func (d Desired) sourceOf() func(Cluster) SourceStatus {
 	declared := make(map[string]*Declaration, len(d.Clusters))
 	for i := range d.Clusters {

@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// concurrency is how many clusters a pass works on at the same time.
+	// concurrency is the number of clusters that a pass processes at the same time.
 	concurrency = 16
-	// turn is the maximum time that a cluster delays others. A slower cluster, for example if etcd does not respond,
-	// continues alongside the following clusters: waiting costs nothing.
+	// turn is the maximum time that a cluster delays other clusters. A slower cluster, for example because etcd does
+	// not respond, continues alongside the following clusters: waiting uses hardly any resources.
 	turn = 2 * time.Second
-	// ClusterTimeout is the default time limit for observing one cluster in a pass and acting on it.
+	// ClusterTimeout is the default time limit for observing a cluster and acting on it in one pass.
 	ClusterTimeout = time.Minute
 )
 
@@ -40,7 +40,7 @@ func inTurn(n int, do func(i int)) (rest func()) {
 	return all.Wait
 }
 
-// clusterTime returns a context that limits the time of a pass for one cluster.
+// clusterTime returns a context that limits the time that a pass spends on one cluster.
 func clusterTime(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit,
 		fmt.Errorf("it took longer than %s, the maximum per cluster", limit))

@@ -18,13 +18,13 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// fleet is a live side of many clusters, some of which do not respond.
+// fleet implements Live with many clusters, some of which do not respond.
 type fleet struct {
 	clusters []*fleetCluster
 
 	mu    sync.Mutex
 	asked []string
-	// full, if set, is closed once as many clusters are asked as start at the same time; each one waits for it.
+	// full, if set, is closed once atOnce observations have started. Each observation waits for it.
 	full chan struct{}
 }
 
@@ -32,10 +32,10 @@ const atOnce = 16
 
 type fleetCluster struct {
 	fleet         *fleet
-	namespace     string // ns if it is empty
+	namespace     string // empty means ns
 	name          string
 	hangs, unwell bool
-	looks         time.Duration // how long a look at it takes
+	looks         time.Duration // the duration of an observation
 	acted         time.Time
 }
 
@@ -74,7 +74,7 @@ func (c *fleetCluster) State(ctx context.Context) (decide.State, error) {
 		return decide.State{}, context.Cause(ctx)
 	}
 	s := worldOf(c.name).Observe()
-	s.Declared.Suspended, s.Objects.DeclarationDiffers = true, true // one action, and it is done
+	s.Declared.Suspended, s.Objects.DeclarationDiffers = true, true // only one action is needed
 	return s, nil
 }
 
@@ -87,7 +87,7 @@ func (c *fleetCluster) Report(context.Context, report.Cluster, reconcile.SourceS
 	return nil, nil
 }
 
-// newFleet returns a fleet with that number of clusters. The first hang of them do not respond.
+// newFleet returns a fleet with size clusters. The first hang clusters do not respond.
 func newFleet(size, hang int) *fleet {
 	f := &fleet{}
 	for n := range size {
@@ -97,7 +97,7 @@ func newFleet(size, hang int) *fleet {
 }
 
 // TestSlowClustersDoNotDelayOthers checks that clusters that respond are acted on long before the others time out.
-// Sixty of a hundred clusters do not respond, and they come first.
+// Sixty of a hundred clusters do not respond, and they are processed first.
 func TestSlowClustersDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	f := newFleet(100, 60)
@@ -123,7 +123,7 @@ func TestSlowClustersDoNotDelayOthers(t *testing.T) {
 }
 
 // TestHangingClustersCostOneTimeout checks that the pass takes less than one cluster timeout longer if one in twenty
-// clusters does not respond, and that the other clusters are done long before that.
+// clusters does not respond, and that the other clusters finish long before the pass ends.
 func TestHangingClustersCostOneTimeout(t *testing.T) {
 	pass := func(hang int) (whole, others time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestHangingClustersCostOneTimeout(t *testing.T) {
 }
 
 // TestUnhealthyClustersComeFirst checks that clusters that were unhealthy at the last report, or that failed in the
-// previous pass, come first.
+// previous pass, are processed first.
 func TestUnhealthyClustersComeFirst(t *testing.T) {
 	t.Parallel()
 	f := newFleet(40, 0)
@@ -186,8 +186,8 @@ func TestNamespacesTakeTurns(t *testing.T) {
 }
 
 // TestUnresponsiveClusterDelaysOthersByOneTurn checks that an unresponsive cluster delays another cluster by at most
-// one turn, however many steps the other one takes, in a single pass or in several. No pass starts on a cluster while
-// it is being looked at, and a single pass looks at it once.
+// one turn, in a single pass or in several, even if the other cluster needs many steps. A pass does not start on a
+// cluster that is still being processed, and a single pass observes the unresponsive cluster once.
 func TestUnresponsiveClusterDelaysOthersByOneTurn(t *testing.T) {
 	for name, run := range map[string]func(context.Context, *reconcile.Reconciler) report.Report{
 		"pass": func(ctx context.Context, r *reconcile.Reconciler) report.Report { return r.Pass(ctx) },
@@ -220,7 +220,7 @@ func TestUnresponsiveClusterDelaysOthersByOneTurn(t *testing.T) {
 				defer cancel()
 				rep := run(ctx, r)
 				want := []time.Duration{0}
-				if name != "pass" { // it is looked at again after the pause that follows a failure
+				if name != "pass" { // it is observed again after the pause that follows a failure
 					want = append(want, time.Minute, 2*time.Minute)
 				}
 				if formed == 0 || formed > 4*time.Second || len(looks) != len(want) {

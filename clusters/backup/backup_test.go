@@ -55,7 +55,8 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestTakeRejectsInvalidSnapshots checks that an unproven snapshot is rejected and leaves nothing behind.
+// TestTakeRejectsInvalidSnapshots checks that a snapshot that fails a check is rejected and leaves nothing behind. A
+// snapshot without proof is accepted and marked as unproven.
 func TestTakeRejectsInvalidSnapshots(t *testing.T) {
 	whole := backuptest.MustSnapshot(t)
 	flipped := slices.Clone(whole)
@@ -86,8 +87,8 @@ func TestTakeRejectsInvalidSnapshots(t *testing.T) {
 	}
 }
 
-// TestInspectFindsDamage checks that bytes that were changed together with the checksum are reported as damage, and do
-// not end this process.
+// TestInspectFindsDamage checks that content that was changed together with the checksum is reported as damage, and
+// does not crash this process.
 func TestInspectFindsDamage(t *testing.T) {
 	whole := backuptest.MustSnapshot(t)
 	for _, c := range []struct {
@@ -108,7 +109,7 @@ func TestInspectFindsDamage(t *testing.T) {
 	}
 }
 
-// encodings returns all ways to store a backup, with the identities that can read it.
+// encodings returns all encodings of a backup, with the identities that can read them.
 func encodings(t testing.TB) map[string]struct {
 	Encoding
 	identity age.Identity
@@ -205,7 +206,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// TestVerifyFindsDamage changes the stored bytes and their number.
+// TestVerifyFindsDamage checks that changed, missing or additional bytes in the stored data are detected.
 func TestVerifyFindsDamage(t *testing.T) {
 	for name, e := range encodings(t) {
 		dir := t.TempDir()
@@ -231,7 +232,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 		for at := 0; at < len(whole); at += max(1, len(whole)/40) {
 			spoiled := slices.Clone(whole)
 			spoiled[at] ^= 0x40
-			if e.identity != nil && at < 250 { // it then seems to be encrypted to an unknown recipient
+			if e.identity != nil && at < 250 { // the backup then seems to be encrypted to an unknown recipient
 				continue
 			}
 			verify(fmt.Sprint("flipped at ", at), spoiled, true)
@@ -251,7 +252,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 type faulty struct {
 	store.Bucket
 	left int
-	// after makes the failing call succeed, but lose its response.
+	// after makes the failing call take effect, although it returns an error.
 	after bool
 }
 
@@ -293,8 +294,8 @@ func (f *faulty) Open(ctx context.Context, name string) (r io.ReadCloser, err er
 	}{io.MultiReader(io.LimitReader(r, 3000), iotest.ErrReader(errCut)), r}, nil
 }
 
-// TestInterruptedStoreCanBeRepeated checks that, wherever storing is interrupted, the backup either exists or does
-// not, and the next attempt at the same slot completes it.
+// TestInterruptedStoreCanBeRepeated checks that, wherever storing is interrupted, the backup either exists completely
+// or not at all, and that the next attempt for the same slot completes it.
 func TestInterruptedStoreCanBeRepeated(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n := 1; n <= 4; n++ {

@@ -17,13 +17,14 @@ import (
 
 // Encoding specifies how data is stored: compressed first, then encrypted.
 type Encoding struct {
-	// Compress compresses with zstd.
+	// Compress means that data is compressed with zstd.
 	Compress bool
-	// Recipients can read the backup. No secret is needed to create a backup. Without recipients, it is not encrypted.
+	// Recipients are the age recipients that can decrypt the backup. Creating a backup does not require a secret.
+	// Without recipients, the backup is not encrypted.
 	Recipients []age.Recipient
 }
 
-// The window also limits the memory for reading a backup, which needs as much.
+// zstdWindow is the window size for compression. Reading a backup requires as much memory.
 const zstdWindow = 4 << 20
 
 func (e Encoding) compression() string {
@@ -40,11 +41,11 @@ func (e Encoding) encryption() string {
 	return ""
 }
 
-// ErrRecipients is returned if there are so many recipients that age could write the backup, but not read it.
+// ErrRecipients is returned if there are so many recipients that age could write the backup but not read it.
 var ErrRecipients = errors.New("too many recipients")
 
-// Check rejects recipients for which age could not decrypt its own output: age limits the headers that it reads, but
-// not the headers that it writes.
+// Check rejects recipients for which age could not decrypt its own output. age limits the size of headers that it
+// reads, but not of headers that it writes.
 func (e Encoding) Check() error {
 	if len(e.Recipients) == 0 {
 		return nil
@@ -59,7 +60,7 @@ func (e Encoding) Check() error {
 	return nil
 }
 
-// encode writes plain data to w in its stored form.
+// encode writes plain data to w in stored form.
 func (e Encoding) encode(w io.Writer, plain io.Reader) error {
 	if err := e.Check(); err != nil {
 		return err
@@ -119,7 +120,7 @@ func decoder(m store.Manifest, stored io.Reader, identities []age.Identity) (pla
 	return plain, free, nil
 }
 
-// howToRead returns the commands that read the data with common tools.
+// howToRead returns the commands that decode the data with common tools.
 func howToRead(m store.Manifest) []string {
 	file, steps := m.Data, []string{}
 	if m.Encryption == store.Age {

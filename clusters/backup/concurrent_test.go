@@ -14,9 +14,9 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// TestConcurrentOperationsKeepBackupsConsistent runs backups, verifications, drills and prunes on one store at the same
-// time, two and then ten of each. Every manifest keeps its data, no backup is reported as damaged, and the newest
-// verified backup is kept.
+// TestConcurrentOperationsKeepBackupsConsistent runs backups, verifications, drills and prunes on one store at the
+// same time, two and then ten of each. It checks that every manifest keeps its data, backups are not reported as
+// damaged, and the newest verified backup is kept.
 func TestConcurrentOperationsKeepBackupsConsistent(t *testing.T) {
 	for _, each := range []int{2, 10} {
 		t.Run(fmt.Sprint(each), func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestConcurrentOperationsKeepBackupsConsistent(t *testing.T) {
 						if err == nil {
 							_, err = taken.Store(t.Context(), b, o)
 						}
-						// Another backup of the slot may have been stored and pruned since.
+						// Another backup of the slot may since have been stored and pruned.
 						if err != nil && !errors.Is(err, store.ErrNotFound) {
 							t.Errorf("back up: %v", err)
 						}
@@ -75,7 +75,7 @@ func TestConcurrentOperationsKeepBackupsConsistent(t *testing.T) {
 	}
 }
 
-// proven is the newest verified slot.
+// proven stores the newest verified slot.
 type proven struct {
 	mu     sync.Mutex
 	newest time.Time
@@ -98,7 +98,7 @@ func verifyNewest(
 	if err == nil {
 		err = record(t.Context(), b, found)
 	}
-	// It may have been pruned since, and stored again by another worker on the same slot.
+	// The backup may since have been pruned, and stored again by another worker for the same slot.
 	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrManifest) {
 		t.Errorf("verify: %v", err)
 	}
@@ -109,7 +109,7 @@ func verifyNewest(
 	}
 }
 
-// prune deletes all backups that it may delete.
+// prune deletes all backups that the retention policy allows it to delete.
 func prune(t *testing.T, b store.Bucket, of store.Cluster, now time.Time) {
 	listing, err := store.List(t.Context(), b, of)
 	if err != nil {
@@ -121,7 +121,7 @@ func prune(t *testing.T, b store.Bucket, of store.Cluster, now time.Time) {
 		return
 	}
 	if err := store.Confirm(t.Context(), b, plan.RestsOn); err != nil {
-		if !errors.Is(err, store.ErrNotFound) { // a newer one has replaced it
+		if !errors.Is(err, store.ErrNotFound) { // a newer backup has replaced it
 			t.Errorf("confirm: %v", err)
 		}
 		return
@@ -137,7 +137,7 @@ func prune(t *testing.T, b store.Bucket, of store.Cluster, now time.Time) {
 	}
 }
 
-// requireLaws requires every manifest to have its data, and returns the newest verified slot.
+// requireLaws checks that every manifest has its data, and returns the newest verified slot.
 func requireLaws(t *testing.T, b store.Bucket, of store.Cluster) (newest time.Time) {
 	t.Helper()
 	listing, err := store.List(t.Context(), b, of)
@@ -155,8 +155,8 @@ func requireLaws(t *testing.T, b store.Bucket, of store.Cluster) (newest time.Ti
 	return newest
 }
 
-// echoing is a store that reports everything it creates as already existing, as after a repeated request when the
-// response was lost.
+// echoing is a store that reports each object that it creates as already existing, as if the request had been repeated
+// after its response was lost.
 type echoing struct{ store.Bucket }
 
 func (e echoing) Create(ctx context.Context, name string, content io.Reader) error {
@@ -166,8 +166,8 @@ func (e echoing) Create(ctx context.Context, name string, content io.Reader) err
 	return store.ErrExists
 }
 
-// TestStoreRetryAcceptsOwnData checks that data stored by a request whose response was lost becomes a normal backup,
-// but not data of a different size, which was not stored by this process.
+// TestStoreRetryAcceptsOwnData checks that data stored by a request whose response was lost becomes a normal backup.
+// Data of a different size does not, because this process did not store it.
 func TestStoreRetryAcceptsOwnData(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	m := stored(t, echoing{b}, o)

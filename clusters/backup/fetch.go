@@ -25,13 +25,13 @@ type Reading struct {
 	Progress Progress
 }
 
-// ErrDamaged is returned for a backup that differs from the stored backup, or does not contain a sound database.
+// ErrDamaged is returned for a backup that has changed since it was stored, or does not contain a sound database.
 var ErrDamaged = errors.New("the backup is damaged")
 
-// Fetch reads a backup into a new file, as the member sent it, and verifies it: the checksums of the stored and the
-// original bytes, every page, and whether the content matches the manifest. The file exists only if all checks pass.
-// ErrDamaged is only returned if the stored bytes do not match the manifest: a failure to read or inspect a backup is
-// not evidence of damage.
+// Fetch reads a backup into a new file, as the member sent it. It verifies the checksums of the stored and the
+// original bytes, every page, and that the content matches the manifest. The file exists only if all checks pass.
+// Fetch returns ErrDamaged only if the stored bytes do not match the manifest: a failure to read or inspect a backup
+// is not evidence of damage.
 func Fetch(
 	ctx context.Context, from store.Bucket, m store.Manifest, path string, r Reading,
 ) (facts snapshot.Facts, err error) {
@@ -96,7 +96,7 @@ func fetch(ctx context.Context, from store.Bucket, m store.Manifest, to io.Write
 	return nil
 }
 
-// source and sink record their own errors, which are not evidence of damage.
+// source is a reader that records its own error. Like the error of a sink, it is not evidence of damage.
 type source struct {
 	r   io.Reader
 	err error
@@ -123,8 +123,8 @@ func (s *sink) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// blame attributes an error: to the store or the disk if they failed, or to a missing key. Otherwise the backup is
-// damaged.
+// blame returns the cause of an error: the error of the store or the disk if they failed (edge), or a missing key.
+// Otherwise, the backup is damaged.
 func blame(err, edge error) error {
 	switch {
 	case edge != nil:
@@ -135,8 +135,8 @@ func blame(err, edge error) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }
 
-// check compares the content of a snapshot with the manifest. The bytes are the bytes that were proven when the backup
-// was taken, so a failure means that something is wrong with this machine, or that the manifest is false.
+// check compares the content of a snapshot with the manifest. The bytes are the same as when the backup was taken and
+// proven. A failure therefore means that this machine has a problem, or that the manifest is false.
 func (r Reading) check(ctx context.Context, file string, m store.Manifest) (snapshot.Facts, error) {
 	r.Progress.Step("check every page")
 	facts, err := r.Inspect(ctx, file)
@@ -149,7 +149,8 @@ func (r Reading) check(ctx context.Context, file string, m store.Manifest) (snap
 	return facts, nil
 }
 
-// Verify reads a backup back and returns the result. A failure to read is an error.
+// Verify reads a backup back and returns the result, which includes any damage. A failure to read the backup is an
+// error.
 func Verify(
 	ctx context.Context, from store.Bucket, m store.Manifest, spool string, r Reading,
 ) (store.Verification, error) {

@@ -76,7 +76,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// remove removes what was created, so that the next step can create it again.
+// remove removes a file after a successful step, so that the next attempt can create it again.
 func remove(failed error, path string) error {
 	if failed == nil {
 		return os.Remove(path)

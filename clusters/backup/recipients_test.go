@@ -11,14 +11,14 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// TestAllRecipientsCanRead checks that a backup that cannot be read back is not stored: age writes headers for more
+// TestAllRecipientsCanRead checks that a backup that cannot be read back is not stored. age writes headers for more
 // recipients than it can read.
 func TestAllRecipientsCanRead(t *testing.T) {
 	identity, err := age.GenerateX25519Identity()
 	if err != nil {
 		t.Fatal(err)
 	}
-	const most = 1024 // the limit of age
+	const most = 1024 // age's limit
 	for _, count := range []int{1, most, most + 1} {
 		b, o := bucketIn(t, t.TempDir()), order(t)
 		o.Encoding.Recipients = slices.Repeat([]age.Recipient{identity.Recipient()}, count)

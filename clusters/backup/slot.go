@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// A minute in a Job's name is accepted if a CronJob can have meant it now. A CronJob makes up for the latest time of
-// its schedule that it missed, which may be a month ago, and clocks differ.
+// A minute in a Job's name is accepted if a CronJob can plausibly have set it. A CronJob catches up on the latest
+// missed scheduled time, which may be a month ago, and clocks differ.
 const (
 	maxSlotAge   = 32 * 24 * time.Hour
 	maxSlotAhead = 10 * time.Minute
@@ -24,8 +24,8 @@ const (
 // the year 2160.
 var ofMinute = regexp.MustCompile(`-(\d{8,9})$`)
 
-// SlotOfJob returns the scheduled time of a CronJob's Job. It is the slot of the backup, whichever pod takes it, and
-// however late. It returns false for a Job with a different name.
+// SlotOfJob returns the scheduled time of a CronJob's Job. The time is the slot of the backup, regardless of which pod
+// takes the backup and when. SlotOfJob returns false for a Job with any other name.
 func SlotOfJob(name string, now time.Time) (time.Time, bool) {
 	found := ofMinute.FindStringSubmatch(name)
 	if found == nil {
@@ -39,9 +39,9 @@ func SlotOfJob(name string, now time.Time) (time.Time, bool) {
 	return slot, true
 }
 
-// Find returns an earlier backup of the slot, for example by a pod of the same Job that was killed before it could
-// report it, or nil if no valid one exists. It first asks a quorum for the cluster ID: another cluster of the same name
-// has its own history.
+// Find returns an existing backup of the slot, or nil if no valid backup exists. For example, a pod of the same Job
+// may have been killed before it could report the backup. Find first asks a quorum for the cluster ID, because a
+// different cluster of the same name has its own history.
 func Find(ctx context.Context, from Source, in store.Bucket, o Order) (*store.Manifest, error) {
 	if o.Fresh {
 		return nil, nil
@@ -58,8 +58,8 @@ func Find(ctx context.Context, from Source, in store.Bucket, o Order) (*store.Ma
 	return earlier, nil
 }
 
-// placeOf returns where to store a backup: its slot, or the next free second. Names of invalid backups cannot be
-// reused, but must not prevent a new backup. A valid backup is returned unless a fresh one is required.
+// placeOf returns where to store a backup: its slot, or the next free second. The names of invalid backups cannot be
+// reused, but must not prevent a new backup. An existing valid backup is returned unless a fresh backup is required.
 func placeOf(
 	ctx context.Context, b store.Bucket, of store.Backup, fresh bool,
 ) (place time.Time, earlier *store.Manifest, err error) {
@@ -79,5 +79,5 @@ func placeOf(
 
 func (o Order) slot() time.Time { return o.Slot.UTC().Truncate(time.Second) }
 
-// hexadecimal formats a cluster ID as in a store.
+// hexadecimal formats a cluster ID like the names in a store.
 func hexadecimal(id decide.ID) string { return fmt.Sprintf("%016x", uint64(id)) }

@@ -33,7 +33,7 @@ func TestSlotOfJob(t *testing.T) {
 		named(minute) + "\n":               {},
 		"a-backup-gen7":                    {},
 		fmt.Sprint("a-backup-gen", minute): {},
-		"a-backup-20261122":                {}, // a date, which would be a minute in 2008
+		"a-backup-20261122":                {}, // a date; as minutes, it would be in 2008
 		"a-backup-2026112218":              {},
 		"a-backup-1234567":                 {},
 		"a-backup-999999999":               {},
@@ -47,7 +47,7 @@ func TestSlotOfJob(t *testing.T) {
 	}
 }
 
-// found returns an earlier backup of the slot.
+// found returns the existing backup of the slot, or nil.
 func found(t *testing.T, b store.Bucket, o Order) *store.Manifest {
 	t.Helper()
 	m, err := Find(t.Context(), sound(t), b, o)
@@ -57,7 +57,7 @@ func found(t *testing.T, b store.Bucket, o Order) *store.Manifest {
 	return m
 }
 
-// counts requires that a sound backup is found in the slot.
+// counts checks that a sound backup is found in the slot.
 func counts(t *testing.T, b store.Bucket, o Order, want store.Manifest) {
 	t.Helper()
 	if m := found(t, b, o); m == nil || m.Data != want.Data || !m.Slot.Equal(want.Slot) {
@@ -68,8 +68,8 @@ func counts(t *testing.T, b store.Bucket, o Order, want store.Manifest) {
 	}
 }
 
-// TestFindReturnsExistingBackup checks that a later attempt finds an existing backup of the slot, wherever the first
-// attempt was killed.
+// TestFindReturnsExistingBackup checks that a later attempt finds an existing backup of the slot, regardless of where
+// the first attempt was killed.
 func TestFindReturnsExistingBackup(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	if m := found(t, b, o); m != nil {
@@ -109,8 +109,8 @@ func TestFindReturnsExistingBackup(t *testing.T) {
 	}
 }
 
-// TestBackupOfOtherClusterIDIsNotUsed checks that a backup with another cluster ID is not used, even if its slot and
-// name are the same.
+// TestBackupOfOtherClusterIDIsNotUsed checks that a backup with a different cluster ID is not used, even if its slot
+// and name are the same.
 func TestBackupOfOtherClusterIDIsNotUsed(t *testing.T) {
 	dir := t.TempDir()
 	b, o := bucketIn(t, dir), order(t)
@@ -149,7 +149,7 @@ func TestBackupOfOtherClusterIDIsNotUsed(t *testing.T) {
 }
 
 // TestInvalidBackupDoesNotBlockSlot checks that an invalid backup in the slot is not reported, and does not prevent a
-// new one.
+// new backup.
 func TestInvalidBackupDoesNotBlockSlot(t *testing.T) {
 	for name, spoil := range map[string]func(data, manifest string) error{
 		"its data are gone":     func(data, _ string) error { return os.Remove(data) },
@@ -181,8 +181,8 @@ func TestInvalidBackupDoesNotBlockSlot(t *testing.T) {
 
 func write(stem, suffix, text string) error { return os.WriteFile(stem+suffix, []byte(text), 0o600) }
 
-// TestSuspectBackupDoesNotBlockSlot checks that a suspect backup does not prevent a new backup, and that no second
-// suspect backup of the slot is stored.
+// TestSuspectBackupDoesNotBlockSlot checks that a suspect backup does not prevent a new backup, and that a second
+// suspect backup of the slot is not stored.
 func TestSuspectBackupDoesNotBlockSlot(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	corrupt := o

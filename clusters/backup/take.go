@@ -27,7 +27,7 @@ type Source interface {
 	Prove(ctx context.Context, wanted decide.Hash) etcd.Proof
 }
 
-// Inspector returns what a snapshot file contains: snapshot.Inspect, or a process that calls it.
+// Inspector returns facts about a snapshot file. It is snapshot.Inspect, or calls snapshot.Inspect in a child process.
 type Inspector func(ctx context.Context, file string) (snapshot.Facts, error)
 
 // Progress is called with the current step, the bytes processed so far, and the total, or 0 if unknown.
@@ -36,13 +36,13 @@ type Progress func(step string, done, total int64)
 // Order specifies a backup to take.
 type Order struct {
 	Cluster store.Cluster
-	// Slot is the time that the backup is for. An existing backup of that slot is used instead, unless Fresh is set:
-	// then the slot is the next free second.
+	// Slot is the time for which the backup is taken. An existing backup of the slot is used instead, unless Fresh is
+	// set: the slot is then the next free second.
 	Slot     time.Time
 	Fresh    bool
 	Encoding Encoding
-	// Spool is the directory for the snapshot while it is checked. It is read from etcd as fast as possible, because a
-	// database grows while it is being read.
+	// Spool is the directory for the snapshot while it is checked. The snapshot is spooled so that it is read from
+	// etcd as fast as possible, because a database grows while it is being read.
 	Spool string
 	// MaxBytes is the maximum size of a snapshot.
 	MaxBytes int64
@@ -50,25 +50,25 @@ type Order struct {
 	Progress Progress
 }
 
-// ErrOld is returned for a snapshot that lacks changes acknowledged before it was requested.
+// ErrOld is returned for a snapshot without changes that etcd had acknowledged before the snapshot was requested.
 var ErrOld = errors.New("the snapshot lacks changes that etcd has acknowledged")
 
 // ErrDiffers is returned for a snapshot that differs from the data of other members.
 var ErrDiffers = errors.New("members hold different data than the snapshot")
 
-// Taken is a snapshot that was received, checked, and proven as far as possible.
+// Taken is a snapshot that was received, checked and, as far as possible, proven.
 type Taken struct {
 	// File is the path of the snapshot. Remove deletes it.
 	File string
-	// Manifest describes it, except for the facts that are known only after storing.
+	// Manifest describes the backup, except for facts that are known only after it is stored.
 	Manifest store.Manifest
 }
 
 // Remove deletes the file.
 func (t Taken) Remove() error { return os.Remove(t.File) }
 
-// Take receives a snapshot into a file in the spool and verifies it: the checksum at its end, every page, its revision
-// against the acknowledged revision, and the hash of its data against a quorum of members.
+// Take receives a snapshot into a file in the spool and verifies the checksum at its end and every page. It compares
+// its revision with the acknowledged revision, and the hash of its data with a quorum of members.
 func Take(ctx context.Context, from Source, o Order) (taken Taken, err error) {
 	started := time.Now().UTC()
 	s, err := from.Snapshot(ctx)
@@ -121,8 +121,8 @@ func receive(file *os.File, sent *snapshot.Trailer, s *etcd.Snapshot, o Order) e
 	return sent.Check()
 }
 
-// prove records which members hold the same data. A backup without proof is still useful. A backup that differs from a
-// member is not, unless a quorum agrees with the snapshot.
+// prove records which members hold the same data. A backup without proof is still useful. If a member's data differs,
+// the backup is rejected unless a quorum agrees with the snapshot.
 func prove(ctx context.Context, from Source, s *store.Snapshot) error {
 	if s.Hash == nil {
 		s.Unproven = s.HashWhy
@@ -137,8 +137,8 @@ func prove(ctx context.Context, from Source, s *store.Snapshot) error {
 	return nil
 }
 
-// Store stores a taken backup. The backup does not exist until its manifest is written, which comes last. If a valid
-// backup of the slot exists already, its manifest is returned, and no other data is left behind.
+// Store stores a taken backup. The backup does not exist until its manifest is written, which happens last. If a valid
+// backup of the slot already exists, Store returns its manifest and does not leave other data behind.
 func (t Taken) Store(ctx context.Context, to store.Bucket, o Order) (store.Manifest, error) {
 	m := t.Manifest
 	place, earlier, err := placeOf(ctx, to, m.Backup(), o.Fresh)
@@ -185,7 +185,7 @@ func (t Taken) upload(ctx context.Context, to store.Bucket, name string, o Order
 	go func() { w.CloseWithError(t.encode(ctx, io.MultiWriter(w, stored), o)) }()
 	defer r.Close()
 	err := to.Create(ctx, name, r)
-	if errors.Is(err, store.ErrExists) { // the name is unique: the response was lost and the request repeated
+	if errors.Is(err, store.ErrExists) { // the name is unique, so a request was repeated after its response was lost
 		if size, unknown := to.Size(ctx, name); unknown == nil && size == stored.size {
 			return nil
 		}
@@ -193,7 +193,7 @@ func (t Taken) upload(ctx context.Context, to store.Bucket, name string, o Order
 	return err
 }
 
-// encode writes the snapshot in its stored form. The bytes read from the spool must match the proven snapshot.
+// encode writes the snapshot in stored form. The bytes read from the spool must match the proven snapshot.
 func (t Taken) encode(ctx context.Context, w io.Writer, o Order) error {
 	file, err := os.Open(t.File)
 	if err != nil {
@@ -213,7 +213,7 @@ func (t Taken) encode(ctx context.Context, w io.Writer, o Order) error {
 	return nil
 }
 
-// Save writes the taken backup to a new file in its stored form, without a manifest. The file is complete or does not
+// Save writes the taken backup to a new file in stored form, without a manifest. The file is complete or does not
 // exist.
 func (t Taken) Save(ctx context.Context, path string, o Order) error {
 	out, err := os.CreateTemp(filepath.Dir(path), unfinished)

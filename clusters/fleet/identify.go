@@ -12,40 +12,40 @@ import (
 	"quorate.dev/quorate/internal/panics"
 )
 
-// IdentifyWait is how long Identify waits for all Kubernetes clusters. A slower Kubernetes cluster does not
-// delay the others.
+// IdentifyWait is the maximum time that Identify waits for all Kubernetes clusters. A slower Kubernetes cluster does
+// not delay the others.
 const IdentifyWait = 2 * time.Second
 
-// timeToAnswer is how long the identification of one Kubernetes cluster may take.
+// timeToAnswer is the maximum time for identifying one Kubernetes cluster.
 const timeToAnswer = 5 * time.Second
 
 // Connection identifies a Kubernetes cluster. kube.Client implements it.
 type Connection interface {
 	// Address returns the address of the API server.
 	Address() string
-	// ClusterID returns an ID that no other Kubernetes cluster has.
+	// ClusterID returns the unique ID of the Kubernetes cluster.
 	ClusterID(ctx context.Context) (string, error)
 }
 
-// registered is a Kubernetes cluster of a command.
+// registered is one of the Kubernetes clusters of a command.
 type registered struct {
 	fleetfile.Cluster
 	// known is closed once the Kubernetes cluster has been identified, or the attempt has failed.
 	known chan struct{}
-	// err is why the Kubernetes cluster cannot be reached; address and id identify it, as far as they are known. These
-	// fields are guarded by the mutex of the register.
+	// err is the reason why nothing can be done in the Kubernetes cluster. address and id identify the cluster; they
+	// are empty while unknown. The register's mutex guards these fields.
 	err         error
 	address, id string
 }
 
-// Register determines whether two of several Kubernetes clusters are the same before anything is done there: different
-// contexts or kubeconfigs may lead to the same API server, and two parts of a run would act on the same objects.
+// Register detects whether two Kubernetes clusters are the same before anything is done there. Different contexts or
+// kubeconfigs may point to the same API server; two parts of a run would then act on the same objects.
 type Register struct {
 	mu  sync.Mutex
 	all []*registered
 }
 
-// Known returns the register of Kubernetes clusters that need not be identified, such as a single one.
+// Known returns a register of Kubernetes clusters that do not need to be identified, such as a single cluster.
 func Known(clusters []fleetfile.Cluster) *Register {
 	r := newRegister(clusters)
 	for _, one := range r.all {
@@ -63,8 +63,8 @@ func newRegister(clusters []fleetfile.Cluster) *Register {
 }
 
 // Identify identifies each Kubernetes cluster, in parallel, through the connection that connect returns for its index.
-// It waits for at most IdentifyWait; Ready checks those that take longer. It returns an error if two of them are the
-// same.
+// It waits for at most IdentifyWait; Ready checks clusters that take longer. It returns an error if two clusters are
+// the same.
 func Identify(
 	ctx context.Context, clusters []fleetfile.Cluster, connect func(ctx context.Context, i int) (Connection, error),
 ) (*Register, error) {
@@ -113,7 +113,7 @@ func (m *Register) find(
 	m.note(func() { one.address = client.Address() })
 	id, err := client.ClusterID(ctx)
 	m.note(func() {
-		if err == nil { // otherwise its address identifies it; other errors show up soon
+		if err == nil { // otherwise its address identifies it; other requests will soon report the error
 			one.id = id
 		}
 		if other := one.sameAs(ours(m.all)); other != nil && !one.theirs() {
@@ -129,8 +129,8 @@ func (m *Register) note(what func()) {
 	what()
 }
 
-// Ready waits until the Kubernetes cluster with that index has been identified, or until ctx is done, because a
-// credential plugin may never end. It returns why nothing can be done there.
+// Ready waits until Kubernetes cluster i has been identified, or until ctx is done, because a credential plugin may
+// never exit. If nothing can be done in that cluster, it returns the reason as an error.
 func (m *Register) Ready(ctx context.Context, i int) error {
 	one := m.all[i]
 	select {
@@ -155,9 +155,9 @@ func (m *Register) Ready(ctx context.Context, i int) error {
 	return one.err
 }
 
-// preceding returns the Kubernetes clusters that take precedence if one is the same. A kubeconfig written by others
-// may claim to be any Kubernetes cluster, and must not block the real one. It yields to all that have a trusted
-// kubeconfig, and to the untrusted ones listed before it.
+// preceding returns the Kubernetes clusters that take precedence if they are the same cluster as one. An untrusted
+// kubeconfig may claim to be any Kubernetes cluster, and must not block the real one. It yields to all trusted
+// kubeconfigs, and to the untrusted kubeconfigs listed before it.
 func (m *Register) preceding(one *registered) []*registered {
 	if !one.theirs() {
 		return nil
@@ -171,7 +171,7 @@ func (m *Register) preceding(one *registered) []*registered {
 	return list
 }
 
-// theirs reports whether others, who may write the Secret, can influence how the Kubernetes cluster is reached.
+// theirs reports whether the kubeconfig is untrusted: it is read from a Secret that other users may be able to write.
 func (m *registered) theirs() bool { return m.Secret != "" }
 
 // ours returns the Kubernetes clusters whose connection settings are trusted.
@@ -179,12 +179,12 @@ func ours(all []*registered) []*registered {
 	return slices.DeleteFunc(slices.Clone(all), (*registered).theirs)
 }
 
-// awaitRetry returns the error for a Kubernetes cluster that is the same as m.
+// awaitRetry returns the error for an entry that is the same Kubernetes cluster as m.
 func (m *registered) awaitRetry() error {
 	return fmt.Errorf("it is the same Kubernetes cluster as %s; remove one of them", m.Name)
 }
 
-// sameAs returns the Kubernetes cluster among others that is the same, or nil if none is known to be.
+// sameAs returns the first of others that is known to be the same Kubernetes cluster as m, or nil.
 func (m *registered) sameAs(others []*registered) *registered {
 	for _, other := range others {
 		switch {

@@ -1,5 +1,5 @@
-// Package fleetfile reads the file that lists the Kubernetes clusters of a run. It is an input of the administrator
-// who starts the run, as its flags are, and never of a repository.
+// Package fleetfile reads the file that lists the Kubernetes clusters of a run. Like the flags, the file is provided
+// by the administrator who starts the run, never by a repository.
 package fleetfile
 
 import (
@@ -15,27 +15,29 @@ import (
 	"quorate.dev/quorate/clusters/shard"
 )
 
-// Cluster is one Kubernetes cluster, and what of the declarations is for it.
+// Cluster is a Kubernetes cluster, and selects the declarations that apply to it.
 type Cluster struct {
-	// Name in reports.
+	// Name is the name in reports.
 	Name string
-	// Kubeconfig is the path of one, and Context one of its contexts. Each may be empty, as it may as a flag.
+	// Kubeconfig is the path of a kubeconfig, and Context is one of its contexts. Each may be empty, like the flag of
+	// the same name.
 	Kubeconfig, Context string
-	// Secret that holds a kubeconfig, as NAMESPACE/NAME, in the place of both.
+	// Secret is the NAMESPACE/NAME of a Secret that contains a kubeconfig. It replaces Kubeconfig and Context.
 	Secret string
-	// Path of the declarations in the repository; empty if it is the same for all targets.
+	// Path is the path of the declarations in the repository. It is empty if all Kubernetes clusters use the same
+	// path.
 	Path string
-	// Shard of its clusters, as i/n; empty where that is the same for all.
+	// Shard is the shard of its clusters, as i/n. It is empty if all Kubernetes clusters use the same shard.
 	Shard string
 }
 
-// Problem is something wrong in the file.
+// Problem is an error in the file.
 type Problem struct {
 	Line    int
 	Message string
 }
 
-// MostBytes is how large a file may be.
+// MostBytes is the maximum size of a file.
 const MostBytes = 1 << 20
 
 const (
@@ -48,7 +50,7 @@ var (
 	secret = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`)
 )
 
-// Parse reads a file, and says all that is wrong with it. There are no clusters if anything is.
+// Parse parses a fleet file. It returns either its clusters or all its problems.
 func Parse(text []byte) ([]Cluster, []Problem) {
 	var p parser
 	list := p.file(text)
@@ -59,7 +61,7 @@ func Parse(text []byte) ([]Cluster, []Problem) {
 	return list, nil
 }
 
-// parser gathers problems.
+// parser collects problems.
 type parser struct{ problems []Problem }
 
 func (p *parser) problem(at *yaml.Node, format string, args ...any) {
@@ -106,7 +108,7 @@ func (p *parser) file(text []byte) []Cluster {
 	return list
 }
 
-// cluster is one entry of the list.
+// cluster parses an entry of the list.
 func (p *parser) cluster(node *yaml.Node, at string) Cluster {
 	fields := p.mapping(node, at, "name", "kubeconfig", "context", "secret", "path", "shard")
 	if fields == nil {
@@ -137,7 +139,7 @@ func (p *parser) cluster(node *yaml.Node, at string) Cluster {
 	return c
 }
 
-// mapping are the values of the fields that there may be; nil if it is no mapping.
+// mapping returns the values of a mapping by field, or nil if node is not a mapping. Unknown fields are problems.
 func (p *parser) mapping(node *yaml.Node, at string, fields ...string) map[string]*yaml.Node {
 	if node.Kind != yaml.MappingNode {
 		p.problem(node, "%s: want fields: %s", at, strings.Join(fields, ", "))
@@ -158,7 +160,7 @@ func (p *parser) mapping(node *yaml.Node, at string, fields ...string) map[strin
 	return found
 }
 
-// text is a value that is given, and says something.
+// text returns a string value, or "" if the field is omitted. Other types and empty strings are problems.
 func (p *parser) text(node *yaml.Node, at string) string {
 	switch {
 	case node == nil:
@@ -175,7 +177,7 @@ func (p *parser) text(node *yaml.Node, at string) string {
 
 var line = regexp.MustCompile(`^yaml: line ([0-9]+):`)
 
-// lineOf is the line that an error of YAML names.
+// lineOf returns the line number in a YAML error, or 1.
 func lineOf(err error) int {
 	n := 1
 	if found := line.FindStringSubmatch(err.Error()); found != nil {

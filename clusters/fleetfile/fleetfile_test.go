@@ -30,7 +30,8 @@ clusters:
 	}
 }
 
-// TestProblems checks that all problems are reported together, with their lines, and that nothing is accepted.
+// TestProblems checks that all problems are reported together, with their line numbers, and that no clusters are
+// returned.
 func TestProblems(t *testing.T) {
 	list, problems := fleetfile.Parse([]byte(`clusters:
 - name: eu-1
@@ -81,7 +82,7 @@ more: 1
 	}
 }
 
-// TestInvalidFleetFileIsRejected checks that content of any kind that is not a fleet file is one problem.
+// TestInvalidFleetFileIsRejected checks that any content that is not a fleet file is rejected with a problem.
 func TestInvalidFleetFileIsRejected(t *testing.T) {
 	bomb := "a: &a [x, x]\nb: &b [*a, *a]\nclusters: *b\n"
 	for _, text := range []string{"", "# nothing", "---", "x", "[]", "clusters:", "clusters: []", "clusters: {}", "clusters: x", "x: [", "\tx: y", bomb,

@@ -16,17 +16,17 @@ import (
 type Cluster struct {
 	Custom  *v1alpha1.EtcdCluster
 	Lease   *coordinationv1.Lease
-	Objects map[string]metav1.Object // by kind/name; the kinds that are applied
+	Objects map[string]metav1.Object // applied objects, by kind/name
 	Pods    []*corev1.Pod            // of members
 	Claims  []*corev1.PersistentVolumeClaim
-	// BackupJobs and BackupPods back up the cluster, or have.
+	// BackupJobs and BackupPods are the Jobs and pods that back up the cluster, including finished ones.
 	BackupJobs []*batchv1.Job
 	BackupPods []*corev1.Pod
-	// VolumePods work on a member's volume, or have, to restore or recover it.
+	// VolumePods are the pods that restore or recover a member's volume, including finished ones.
 	VolumePods []*corev1.Pod
 }
 
-// add sorts an object into the cluster.
+// add adds an object to the field for its kind.
 func (c *Cluster) add(object kube.Object) {
 	switch o := object.(type) {
 	case *coordinationv1.Lease:
@@ -53,7 +53,7 @@ func (c *Cluster) add(object kube.Object) {
 	}
 }
 
-// Get returns the object of that kind and name, or nil.
+// Get returns the object with the given kind and name, or nil.
 func Get[T metav1.Object](c *Cluster, kind, name string) (object T) {
 	object, _ = c.Objects[kind+"/"+name].(T)
 	return object
@@ -70,7 +70,7 @@ func (c *Cluster) Secrets() map[string]map[string][]byte {
 	return data
 }
 
-// Pod returns the pod of that name, or nil.
+// Pod returns the named pod, or nil.
 func (c *Cluster) Pod(name string) *corev1.Pod {
 	for _, pod := range c.Pods {
 		if pod.Name == name {
@@ -80,7 +80,7 @@ func (c *Cluster) Pod(name string) *corev1.Pod {
 	return nil
 }
 
-// Claim returns the volume claim of that name, or nil.
+// Claim returns the named volume claim, or nil.
 func (c *Cluster) Claim(name string) *corev1.PersistentVolumeClaim {
 	for _, claim := range c.Claims {
 		if claim.Name == name {

@@ -1,4 +1,4 @@
-// Package inventory sorts listed objects by their cluster, and keeps them packed until the cluster is opened.
+// Package inventory sorts listed objects by cluster, and keeps them packed until their cluster is opened.
 package inventory
 
 import (
@@ -25,15 +25,15 @@ func ParseKey(cluster string) Key {
 // KeyOf returns the key of a custom resource's cluster.
 func KeyOf(custom *v1alpha1.EtcdCluster) Key { return Key{custom.Namespace, custom.Name} }
 
-// Listed holds what was listed of a cluster. Data that is needed of all clusters together is available directly; the
-// objects are packed until the cluster is opened.
+// Listed holds the listed objects of a cluster. The data that every pass needs for all clusters is available directly;
+// the objects are packed until the cluster is opened.
 type Listed struct {
 	Custom *v1alpha1.EtcdCluster
 	// Unreadable is why the custom resource could not be read, or nil. If it is set, Custom holds little more than its
 	// metadata.
 	Unreadable error
-	// Applied is the number of objects of the kinds that are applied, Pods the number of member pods, and Claims the
-	// number of volume claims.
+	// Applied is the number of applied objects, Pods the number of member pods, and Claims the number of volume
+	// claims.
 	Applied, Pods, Claims int
 	// Record is the record as stored in the ConfigMap, and HasConfigMap reports whether the ConfigMap exists.
 	Record       string
@@ -60,7 +60,7 @@ func (l *Listed) ClusterID() decide.ID {
 	return record.ClusterID
 }
 
-// Empty reports whether a cluster has neither a custom resource nor a record nor a volume.
+// Empty reports whether a cluster does not have a custom resource, a ConfigMap or a volume.
 func (l *Listed) Empty() bool { return l.Custom == nil && l.Claims == 0 && !l.HasConfigMap }
 
 // ReportedClusterID returns the ID in the status of a custom resource, or zero.
@@ -72,10 +72,10 @@ func ReportedClusterID(custom *v1alpha1.EtcdCluster) decide.ID {
 	return decide.ID(id)
 }
 
-// ByCluster maps clusters to what was listed of them.
+// ByCluster maps clusters to their listed objects.
 type ByCluster map[Key]*Listed
 
-// Of returns what was listed of a cluster, possibly nothing.
+// Of returns the listed objects of a cluster. If there are none, the result is empty.
 func (i ByCluster) Of(k Key) *Listed {
 	if l := i[k]; l != nil {
 		return l
@@ -83,7 +83,7 @@ func (i ByCluster) Of(k Key) *Listed {
 	return &Listed{}
 }
 
-// At returns what was listed of a cluster, for adding to it.
+// At returns the listed objects of a cluster, so that the caller can add to them. It creates the entry if necessary.
 func (i ByCluster) At(namespace, cluster string) *Listed {
 	k := Key{namespace, cluster}
 	if i[k] == nil {

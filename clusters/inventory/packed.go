@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// packed is an object in protobuf encoding, which takes a fraction of the memory.
+// packed is an object in protobuf encoding, which takes only a fraction of the object's memory.
 type packed struct {
 	of   reflect.Type
 	body []byte
@@ -40,15 +40,15 @@ func kindOf(object metav1.Object) string { return reflect.TypeOf(object).Elem().
 type contents struct {
 	mu      sync.Mutex
 	objects []packed
-	// gone: the objects were handed out, or never kept.
+	// gone is set once the objects have been returned, or if they were never kept.
 	gone bool
 }
 
-// errGone is returned if a cluster is opened again, or may not be opened.
+// errGone is returned if a cluster has already been opened, or may not be opened.
 var errGone = errors.New("what was listed of it is not kept any more; it has to be listed again")
 
-// Open unpacks what was listed. It works only once, because nothing is kept after that; a second call returns an error,
-// so that missing objects are not mistaken for an empty cluster.
+// Open unpacks the listed objects. It works only once, because the packed objects are then discarded. A second call
+// returns an error, so that the missing objects are not mistaken for an empty cluster.
 func (l *Listed) Open() (*Cluster, error) {
 	c := &Cluster{Custom: l.Custom, Objects: map[string]metav1.Object{}}
 	packed, err := l.contents.take()
@@ -65,7 +65,7 @@ func (l *Listed) Open() (*Cluster, error) {
 	return c, nil
 }
 
-// take hands out the objects. It returns nil if nothing was listed.
+// take returns the objects and discards them. It returns nil if nothing was listed.
 func (c *contents) take() ([]packed, error) {
 	if c == nil {
 		return nil, nil

@@ -37,7 +37,8 @@ func another(of kube.Object) kube.Object {
 	return reflect.New(reflect.TypeOf(of).Elem()).Interface().(kube.Object)
 }
 
-// golden returns the objects in a golden file, with what the API server adds, a lease, and pods of each sort.
+// golden returns the objects in a golden file, with the fields that the API server adds, a lease, and pods of each
+// type.
 func golden(t *testing.T, file string) (list []kube.Object) {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)
@@ -79,7 +80,7 @@ func golden(t *testing.T, file string) (list []kube.Object) {
 
 func keyOf(o kube.Object) Key { return Key{o.GetNamespace(), objects.ClusterOf(o.GetLabels())} }
 
-// decoded returns an object from its YAML. Golden files do not contain the content of Secrets.
+// decoded decodes an object from YAML. Golden files do not contain the content of Secrets.
 func decoded(t *testing.T, text []byte) kube.Object {
 	t.Helper()
 	var fields map[string]any
@@ -142,7 +143,7 @@ func sorted(t *testing.T, opens func(Key) bool, list ...kube.Object) ByCluster {
 	return sorter.Listed()
 }
 
-// told returns the cluster ID if the status does not contain it.
+// told returns the cluster ID that is known without the status.
 func told(l *Listed) decide.ID {
 	unreported := *l
 	unreported.Custom = &v1alpha1.EtcdCluster{}
@@ -158,8 +159,8 @@ func goldenFiles(t *testing.T) []string {
 	return files
 }
 
-// TestOpenReturnsListedObjects checks that opening a cluster returns everything that was listed, unchanged. The data
-// available before opening matches it.
+// TestOpenReturnsListedObjects checks that opening a cluster returns every listed object unchanged, and that the data
+// available before opening matches these objects.
 func TestOpenReturnsListedObjects(t *testing.T) {
 	met := map[string]bool{}
 	for _, file := range goldenFiles(t) {
@@ -196,8 +197,8 @@ func TestOpenReturnsListedObjects(t *testing.T) {
 	}
 }
 
-// TestClusterOpensOnlyOnce checks that objects are not kept after opening, and that the cluster is not mistaken for an
-// empty one because of that.
+// TestClusterOpensOnlyOnce checks that objects are not kept after opening, and that the cluster is then not mistaken
+// for an empty one.
 func TestClusterOpensOnlyOnce(t *testing.T) {
 	list := golden(t, goldenFiles(t)[0])
 	owned, k := sorted(t, AnyCluster, list...), keyOf(list[0])
@@ -216,8 +217,8 @@ func TestClusterOpensOnlyOnce(t *testing.T) {
 	}
 }
 
-// TestUnwantedClustersAreNotKept checks that only the data that is needed of all clusters is kept for clusters that may
-// not be opened.
+// TestUnwantedClustersAreNotKept checks that only the data needed for all clusters is kept for clusters that may not
+// be opened.
 func TestUnwantedClustersAreNotKept(t *testing.T) {
 	list := golden(t, goldenFiles(t)[0])
 	owned := sorted(t, func(k Key) bool { return k != keyOf(list[0]) }, list...)

@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// Sorter sorts listed objects by their cluster. It implements kube.Taker.
+// Sorter sorts listed objects by cluster. It implements kube.Taker.
 type Sorter struct {
 	// opens reports whether a cluster may be opened.
 	opens func(Key) bool
@@ -22,14 +22,14 @@ type Sorter struct {
 	listed ByCluster
 }
 
-// NewSorter returns a Sorter. For clusters that may not be opened according to opens, it keeps only the data needed of
-// all clusters.
+// NewSorter returns a Sorter. For clusters that may not be opened according to opens, it keeps only the data needed
+// for all clusters.
 func NewSorter(opens func(Key) bool) *Sorter { return &Sorter{opens: opens, listed: ByCluster{}} }
 
-// AnyCluster allows opening any cluster.
+// AnyCluster is an opens function that allows every cluster to be opened.
 func AnyCluster(Key) bool { return true }
 
-// Listed returns what was listed. Call it once everything was.
+// Listed returns the listed objects by cluster. Call it only after listing is complete.
 func (s *Sorter) Listed() ByCluster { return s.listed }
 
 // TakeCustom implements kube.Taker.
@@ -62,7 +62,7 @@ func (s *Sorter) Take(object kube.Object) error {
 	return nil
 }
 
-// note records the data needed of all clusters.
+// note records the data needed for all clusters.
 func (l *Listed) note(cluster string, object metav1.Object) {
 	switch o := object.(type) {
 	case *coordinationv1.Lease:

@@ -31,8 +31,8 @@ import (
 const manager = kube.Manager
 
 // TestNoDriftAfterApply applies the objects of every golden file to a real API server. The returned objects must not
-// read as drift, and applying them again must change nothing. QUORATE_KUBE_APISERVER names the binary, QUORATE_ETCD_DIR
-// contains an etcd for it.
+// count as drift, and applying them again must not change anything. QUORATE_KUBE_APISERVER is the path of the API
+// server, and QUORATE_ETCD_DIR contains an etcd for it.
 func TestNoDriftAfterApply(t *testing.T) {
 	server := startAPIServer(t)
 	files, err := filepath.Glob("../../testdata/objects/*.txtar")
@@ -84,7 +84,7 @@ func (s *apiServer) applyTwice(in Input) {
 	}
 }
 
-// changeAndApply changes what may change in a live cluster, inside and outside of lists.
+// changeAndApply changes fields that may change in a live cluster, inside and outside lists.
 func (s *apiServer) changeAndApply(in Input) {
 	s.Helper()
 	changed := in
@@ -130,7 +130,7 @@ func (s *apiServer) keepTemplate(in Input) {
 	s.applyTwice(in)
 }
 
-// noticeStrangers makes another manager change the number of replicas, which must read as drift.
+// noticeStrangers changes the number of replicas as a different manager, which must count as drift.
 func (s *apiServer) noticeStrangers(in Input) {
 	s.Helper()
 	path := pathOf(in, Identity{"StatefulSet", in.Cluster.Name})
@@ -145,7 +145,7 @@ func (s *apiServer) noticeStrangers(in Input) {
 	}
 }
 
-// createPod creates a pod as the StatefulSet would, to see whether the API server accepts it.
+// createPod creates a pod as the StatefulSet would, to check that the API server accepts it.
 func (s *apiServer) createPod(in Input) {
 	s.Helper()
 	namespace := "/api/v1/namespaces/" + in.Cluster.Namespace
@@ -159,7 +159,7 @@ func (s *apiServer) createPod(in Input) {
 	s.call(http.MethodPost, namespace+"/pods", runtime.ContentTypeJSON, pod)
 }
 
-// createBackup creates a pod as the CronJob's Jobs would, and a Job as a pass does, to see whether the API server
+// createBackup creates a pod as the CronJob's Jobs would, and a Job as a pass does, to check that the API server
 // accepts them.
 func (s *apiServer) createBackup(in Input) {
 	s.Helper()
@@ -177,7 +177,7 @@ func (s *apiServer) createBackup(in Input) {
 	s.apply(pathOf(in, job.Identity), job.Apply)
 }
 
-// createRestore creates the claim, the Job and a pod of it, as for a cluster being created from a backup.
+// createRestore creates the claim, the Job and one of its pods, as for a cluster that is being created from a backup.
 func (s *apiServer) createRestore(in Input) {
 	s.Helper()
 	if !in.Record.Restoring() {
@@ -192,7 +192,7 @@ func (s *apiServer) createRestore(in Input) {
 	s.call(http.MethodPost, "/api/v1/namespaces/"+in.Cluster.Namespace+"/pods", runtime.ContentTypeJSON, pod)
 }
 
-// extract returns what the test's manager owns in a live object.
+// extract returns the fields of a live object that the test's manager owns.
 func extract(t *testing.T, live runtime.Object) any {
 	t.Helper()
 	var owned any

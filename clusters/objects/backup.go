@@ -24,23 +24,23 @@ const (
 )
 
 const (
-	// componentBackup is the component of backup pods. Selectors of members never match it.
+	// componentBackup is the component label of backup pods. Member selectors never match it.
 	componentBackup = "backup"
 	// ExitDoubtful is the exit code of a step that finds a backup suspect or damaged.
 	ExitDoubtful = 4
-	// AnnotationGeneration is, on a Job started by a pass, the generation of the custom resource that it was started
-	// for.
+	// AnnotationGeneration, on a Job started by a pass, is the generation of the custom resource for which the Job was
+	// started.
 	AnnotationGeneration = "etcd.quorate.dev/generation"
 
-	// AnnotationBackupTo is the destination, on backup Jobs.
+	// AnnotationBackupTo, on backup Jobs, is the destination.
 	AnnotationBackupTo = "etcd.quorate.dev/backup-to"
 
-	// backupAttempts is how often Kubernetes retries a pod within the deadline, after 10 s at first and then twice as
-	// long each time.
+	// backupAttempts is how often Kubernetes retries a pod within the deadline. The delay is 10 s at first, and
+	// doubles each time.
 	backupAttempts = 5
-	// backupsKept is the number of Jobs of each outcome to keep for inspection.
+	// backupsKept is the number of successful Jobs, and of failed Jobs, to keep for inspection.
 	backupsKept = 3
-	// startedKept is how long a Job started by a pass is kept, in seconds.
+	// startedKept is the time that a Job started by a pass is kept, in seconds.
 	startedKept = 24 * 60 * 60
 )
 
@@ -66,25 +66,27 @@ func BackupJobName(cluster string, generation int64) string {
 	return NamesOf(cluster).BackupCronJob + "-gen" + strconv.FormatInt(generation, 10)
 }
 
-// BackupSchedule returns the schedule of the backups. spec.backup must be set.
+// BackupSchedule returns the backup schedule. spec.backup must be set.
 func BackupSchedule(c *v1alpha1.EtcdCluster) (schedule.Schedule, error) {
 	b := c.Spec.Backup
 	return schedule.Parse(b.Schedule, b.TimeZone, c.Namespace+"/"+c.Name)
 }
 
-// BackupDeadline returns how long a backup may take, or zero if the declared deadline is not a duration.
+// BackupDeadline returns the maximum duration of a backup, or zero if the declared deadline is invalid.
 func BackupDeadline(b *v1alpha1.BackupSpec) time.Duration {
 	deadline, _ := time.ParseDuration(string(b.Deadline)) // checked when the declaration is read
 	return deadline
 }
 
-// VerifiesBackups reports whether backups are read back. Encrypted backups need an identity for that.
+// VerifiesBackups reports whether backups are read back after they are stored. For encrypted backups, this requires an
+// identity.
 func VerifiesBackups(b *v1alpha1.BackupSpec) bool {
 	return b.Verify != v1alpha1.VerifyNever && (len(b.Recipients) == 0 || b.IdentitySecretName != "")
 }
 
-// backupCronJob makes Kubernetes back up on schedule, without a pass: it catches up on the newest backup that could not
-// start in time, and runs one at a time. It returns nil if the declaration is unusable or the image is unknown.
+// backupCronJob returns the CronJob that runs backups on schedule, without a pass. It runs one backup at a time, and
+// catches up on the newest backup that could not start on time. backupCronJob returns nil if the declaration is
+// unusable or the image is unknown.
 func backupCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 	c := in.Cluster
 	if c.Spec.Backup == nil || in.BackupImage == "" {
@@ -92,7 +94,7 @@ func backupCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 	}
 	when, err := BackupSchedule(c)
 	if err != nil {
-		return nil // the declaration is invalid, so none of it is applied
+		return nil // the declaration is invalid, so it is not applied
 	}
 	spec := backupJobSpec(in)
 	return applybatchv1.CronJob(NamesOf(c.Name).BackupCronJob, c.Namespace).
@@ -137,8 +139,8 @@ func backupJobSpec(in Input) *applybatchv1.JobSpecApplyConfiguration {
 			WithSpec(backupPod(in)))
 }
 
-// storeFailures defines which pod failures are not retried: a backup that may hold the wrong data, or is damaged, stays
-// that way. A node drain does not count as a failure.
+// storeFailures defines which pod failures are not retried: retrying does not help if a backup is damaged or may
+// contain the wrong data. A node drain does not count as a failure.
 func storeFailures() *applybatchv1.PodFailurePolicyApplyConfiguration {
 	return applybatchv1.PodFailurePolicy().WithRules(
 		applybatchv1.PodFailurePolicyRule().WithAction(batchv1.PodFailurePolicyActionIgnore).
@@ -169,8 +171,9 @@ func withoutIdentity(to v1alpha1.BackupDestination, container string) map[string
 	}
 }
 
-// backupPod runs the commands in sequence, each after the previous one has succeeded. It satisfies the restricted Pod
-// Security Standard. The pods run where members may, and have a ServiceAccount only if the store needs it.
+// backupPod returns a pod spec that runs the backup steps in sequence, each after the previous step has succeeded. It
+// satisfies the restricted Pod Security Standard. The pods may run on the same nodes as members, and have a
+// ServiceAccount only if the store requires one.
 func backupPod(in Input) *applycorev1.PodSpecApplyConfiguration {
 	spec := storePod(in.Cluster, in.Cluster.Spec.Backup.To).WithVolumes(backupVolumes(in)...)
 	steps := backupSteps(in)
@@ -178,7 +181,7 @@ func backupPod(in Input) *applycorev1.PodSpecApplyConfiguration {
 	return spec.WithInitContainers(steps[:last]...).WithContainers(steps[last])
 }
 
-// storePod returns a pod spec that can reach a store, without containers.
+// storePod returns a pod spec without containers for pods that access a store.
 func storePod(c *v1alpha1.EtcdCluster, to v1alpha1.BackupDestination) *applycorev1.PodSpecApplyConfiguration {
 	spec := applycorev1.PodSpec().
 		WithRestartPolicy(corev1.RestartPolicyNever).
@@ -208,8 +211,8 @@ func toleration(t v1alpha1.Toleration) *applycorev1.TolerationApplyConfiguration
 	return converted
 }
 
-// spoolLimit returns the size limit of the volume on which snapshots are checked. A database may exceed its quota
-// somewhat.
+// spoolLimit returns the size limit of the volume on which snapshots are checked. A database may slightly exceed its
+// quota.
 func spoolLimit(spec v1alpha1.EtcdClusterSpec) resource.Quantity {
 	quota := quotaOf(spec)
 	return *resource.NewQuantity(int64(min(2*quota.AsApproximateFloat64(), 1<<62)), resource.BinarySI)

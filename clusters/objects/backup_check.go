@@ -13,14 +13,14 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// CheckBackup returns the problems of spec.backup and spec.restore that the EtcdCluster definition cannot detect. The
-// schedule may depend on the name of the cluster.
+// CheckBackup returns the problems with spec.backup and spec.restore that the EtcdCluster definition cannot detect.
+// The schedule may depend on the cluster's name.
 func CheckBackup(spec v1alpha1.EtcdClusterSpec, namespace, name string) []string {
 	problems := checkRestore(spec.Restore)
 	if spec.Backup == nil {
 		return problems
 	}
-	// The schedule is checked separately, so that both problems are reported.
+	// The schedule and the time zone are checked separately, so that problems with both are reported.
 	if _, err := schedule.Parse(spec.Backup.Schedule, "Etc/UTC", namespace+"/"+name); err != nil {
 		problems = append(problems, fmt.Sprintf("spec.backup.schedule: %v", err))
 	}
@@ -46,7 +46,7 @@ func checkRestore(r *v1alpha1.RestoreSpec) []string {
 	return nil
 }
 
-// checkRecipients checks that age can encrypt to all keys together.
+// checkRecipients checks that each recipient is valid, and that age can encrypt to all of them together.
 func checkRecipients(declared []v1alpha1.BackupRecipient) []string {
 	var problems []string
 	var hybrid, classic int
@@ -68,7 +68,7 @@ func checkRecipients(declared []v1alpha1.BackupRecipient) []string {
 	return problems
 }
 
-// parseRecipient parses a recipient like the flag --recipient.
+// parseRecipient parses a recipient like the --recipient flag.
 func parseRecipient(text string) (age.Recipient, error) {
 	if strings.ContainsAny(text, "\r\n") {
 		return nil, errors.New("it has more than one line; use one age public key, such as age1…")

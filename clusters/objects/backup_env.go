@@ -6,8 +6,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// storeEnv returns the environment of a step: the credentials, each key by name, so that a Secret cannot set anything
-// else, and the name of the Job for the backup step.
+// storeEnv returns the environment variables of a step: the credentials and, for the backup step, the name of the Job.
+// Each credentials key is named, so that a Secret cannot set other variables.
 func storeEnv(to v1alpha1.BackupDestination, step string) []*applycorev1.EnvVarApplyConfiguration {
 	var list []*applycorev1.EnvVarApplyConfiguration
 	switch step { // the root file system is read-only
@@ -34,7 +34,7 @@ func storeEnv(to v1alpha1.BackupDestination, step string) []*applycorev1.EnvVarA
 			WithValue(credentialsMount+"/"+googleCredentials))
 	}
 	for i, key := range keys {
-		// If keys that S3 requires are missing, the pod waits and reports it.
+		// If keys that S3 requires are missing, the pod does not start, and its status names them.
 		needed := to.S3 != nil && i < 2
 		if to.SecretName != "" {
 			list = append(list, applycorev1.EnvVar().WithName(key).WithValueFrom(applycorev1.EnvVarSource().
@@ -45,9 +45,10 @@ func storeEnv(to v1alpha1.BackupDestination, step string) []*applycorev1.EnvVarA
 	return list
 }
 
-// withoutNode prevents libraries from using the node's credentials if others are declared: with an account unknown to
-// the store, or a Secret without the keys, they would otherwise act as the node. Google Cloud Storage has no such
-// setting, because the metadata server also returns an account's credentials.
+// withoutNode prevents the cloud libraries from using the node's credentials if credentials are declared. If the store
+// does not know the account, or the Secret does not contain the keys, the libraries would otherwise act as the node.
+// Google Cloud Storage has no such setting, because the metadata server also provides the credentials of
+// ServiceAccounts.
 func withoutNode(to v1alpha1.BackupDestination) []*applycorev1.EnvVarApplyConfiguration {
 	if to.SecretName == "" && to.ServiceAccountName == "" {
 		return nil

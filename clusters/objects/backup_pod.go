@@ -28,10 +28,10 @@ const (
 	storeCAMount     = "/store-ca"
 	identityMount    = "/identity"
 	tokenMount       = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// resultFile names the taken backup for the verify step.
+	// resultFile tells the verify step which backup was taken.
 	resultFile = spoolMount + "/result.json"
 
-	// Keys of the Secrets that a declaration names.
+	// These are keys in Secrets that a declaration names.
 	googleCredentials = "credentials.json"
 	ageIdentity       = "identity.txt"
 )
@@ -87,7 +87,7 @@ func verifyArgs(in Input) []string {
 
 func pruneArgs(in Input) []string {
 	c := in.Cluster
-	// Another Job may have stored a newer backup that it has not verified yet.
+	// --by-verified is set because another Job may have stored a newer backup that is not verified yet.
 	args := []string{"backups", "prune", clusterKey(c), "--from=" + storeURL(c.Spec.Backup.To), "--by-verified"}
 	r := c.Spec.Backup.Retention
 	for _, part := range []struct {
@@ -142,7 +142,7 @@ func escaped(argument string) string {
 	return string(text)
 }
 
-// storeURL returns the store as commands accept it.
+// storeURL returns the URL of the store as commands accept it.
 func storeURL(to v1alpha1.BackupDestination) string {
 	if to.Volume != nil {
 		return "file://" + storeMount
@@ -162,7 +162,7 @@ func storeStep(
 		WithArgs(args...).
 		WithEnv(storeEnv(to, name)...).
 		WithVolumeMounts(append(mounts, storeMounts(to, name)...)...).
-		// Put the error into the pod's status.
+		// This copies the error to the pod's status.
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithResources(applycorev1.ResourceRequirements().
 			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"),
@@ -205,7 +205,7 @@ func storeVolumes(to v1alpha1.BackupDestination) (list []*applycorev1.VolumeAppl
 	return list
 }
 
-// secretFiles returns a volume with these keys of a Secret, or all keys if keys is empty.
+// secretFiles returns a volume with the given keys of a Secret, or with all keys if none are given.
 func secretFiles(volume, secret string, keys ...string) *applycorev1.VolumeApplyConfiguration {
 	source := applycorev1.SecretVolumeSource().WithSecretName(secret).WithDefaultMode(secretMode)
 	for _, key := range keys {
@@ -214,8 +214,8 @@ func secretFiles(volume, secret string, keys ...string) *applycorev1.VolumeApply
 	return applycorev1.Volume().WithName(volume).WithSecret(source)
 }
 
-// tokenFiles returns the volume with the pod's ServiceAccount token, like the volume that Kubernetes mounts into all
-// containers, for containers that mount it.
+// tokenFiles returns a volume with the pod's ServiceAccount token, which only some containers mount. Its content is
+// the same as in the volume that Kubernetes would mount into all containers.
 func tokenFiles() *applycorev1.VolumeApplyConfiguration {
 	const expirationSeconds, mode = 3607, 0o644
 	return applycorev1.Volume().WithName(volumeToken).WithProjected(applycorev1.ProjectedVolumeSource().
@@ -237,7 +237,7 @@ func tokenFiles() *applycorev1.VolumeApplyConfiguration {
 						WithFieldPath("metadata.namespace"))))))
 }
 
-// clientTLSMounts returns the mounts of an etcd client.
+// clientTLSMounts returns the volume mounts of an etcd client.
 func clientTLSMounts(c *v1alpha1.EtcdCluster) []*applycorev1.VolumeMountApplyConfiguration {
 	if !secure(c) {
 		return nil
@@ -245,8 +245,8 @@ func clientTLSMounts(c *v1alpha1.EtcdCluster) []*applycorev1.VolumeMountApplyCon
 	return []*applycorev1.VolumeMountApplyConfiguration{mountAt(volumeTLS, tlsMount).WithReadOnly(true)}
 }
 
-// storeMounts returns the mounts of a step that reaches the store. The restore step, which reads untrusted data, cannot
-// write to it.
+// storeMounts returns the volume mounts of a step that accesses the store. The restore step reads untrusted data, so
+// it cannot write to a store on a volume.
 func storeMounts(to v1alpha1.BackupDestination, step string) (list []*applycorev1.VolumeMountApplyConfiguration) {
 	switch {
 	case to.Volume != nil && step == RestoreContainer:

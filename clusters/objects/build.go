@@ -9,33 +9,33 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Input is everything that the objects of a cluster are built from.
+// Input contains everything from which the objects of a cluster are built.
 type Input struct {
 	// Cluster has its defaults applied, its UID set, and normalized values (see Normalize).
 	Cluster *v1alpha1.EtcdCluster
 	// Declared is the declared pod template, or zero to derive it from Cluster.
 	Declared Template
-	// Record lists the members and how each may start.
+	// Record lists the members, and in which mode each may start.
 	Record decide.Record
-	// Voters is the number of voters that etcd lists, or zero while it is not known.
+	// Voters is the number of voters that etcd lists, or zero if unknown.
 	Voters int
-	// Learners is the number of learners that it lists.
+	// Learners is the number of learners that etcd lists.
 	Learners int
-	// MinAvailable is the minAvailable of the live PodDisruptionBudget. It is kept while etcd's list is unknown, because
-	// the list may include a learner.
+	// MinAvailable is the minAvailable of the live PodDisruptionBudget. It is kept while etcd's member list is
+	// unknown, because that list may include a learner.
 	MinAvailable int
-	// Peers is etcd's member list, peer URL by name, including the joining member, or nil while the list is not known.
+	// Peers is etcd's member list, peer URL by name, including the joining member, or nil if unknown.
 	Peers map[string]string
 	// Leads is set if the live client Service routes to members.
 	Leads bool
-	// Kept holds Quorate's fields of the live StatefulSet, as an apply configuration, while new pods keep the previous
-	// template. If nil, new pods follow the spec.
+	// Kept contains Quorate's fields of the live StatefulSet, as an apply configuration, while new pods still use the
+	// previous template. If nil, new pods follow the spec.
 	Kept any
 	// Runs is the template of the live StatefulSet, or zero.
 	Runs Template
 	// Pods are the templates of the existing pods.
 	Pods []Template
-	// Live is the data of the live ConfigMap: the only trace of how pods with an outdated template were created.
+	// Live is the data of the live ConfigMap. Only this data shows how pods with an outdated template were configured.
 	Live map[string]string
 	// WithoutSecrets is set if the Secrets are not applied; their content may be missing.
 	WithoutSecrets bool
@@ -48,19 +48,18 @@ type Input struct {
 	WithoutDrill bool
 }
 
-// Object is one object to apply.
+// Object is an object to apply.
 type Object struct {
 	Identity
-	// Apply is the apply configuration: one of *core/v1.ConfigMapApplyConfiguration,
+	// Apply is the apply configuration. Its type is one of *core/v1.ConfigMapApplyConfiguration,
 	// *core/v1.SecretApplyConfiguration, *core/v1.ServiceApplyConfiguration,
-	// *networking/v1.NetworkPolicyApplyConfiguration,
-	// *policy/v1.PodDisruptionBudgetApplyConfiguration, *batch/v1.CronJobApplyConfiguration,
-	// *apps/v1.StatefulSetApplyConfiguration.
+	// *networking/v1.NetworkPolicyApplyConfiguration, *policy/v1.PodDisruptionBudgetApplyConfiguration,
+	// *batch/v1.CronJobApplyConfiguration, *apps/v1.StatefulSetApplyConfiguration.
 	Apply any
 }
 
 // Build returns the objects of the cluster in the order in which to apply them: pods come after the objects that they
-// need.
+// require.
 func Build(in Input) ([]Object, error) {
 	c := in.Cluster
 	if c.UID == "" {
@@ -96,7 +95,7 @@ func Build(in Input) ([]Object, error) {
 		Object{Identity{"PodDisruptionBudget", names.PodDisruptionBudget}, disruptionBudget(in)},
 	)
 	list = append(list, Object{Identity{"StatefulSet", names.StatefulSet}, statefulSet})
-	if backups := backupCronJob(in); backups != nil { // last: if it is rejected, the others are applied
+	if backups := backupCronJob(in); backups != nil { // last: if it is rejected, the other objects are already applied
 		list = append(list, Object{names.Backups(), backups})
 	}
 	if drill := drillCronJob(in); drill != nil {
@@ -105,7 +104,7 @@ func Build(in Input) ([]Object, error) {
 	return list, nil
 }
 
-// owner makes Kubernetes delete the object with the custom resource.
+// owner returns the owner reference that makes Kubernetes delete an object with the custom resource.
 func owner(c *v1alpha1.EtcdCluster) *applymetav1.OwnerReferenceApplyConfiguration {
 	return applymetav1.OwnerReference().
 		WithAPIVersion(v1alpha1.GroupVersion.String()).

@@ -13,7 +13,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// The keys in the data of the Secrets. The CA has its own keys, so that pods cannot mount it as a leaf by mistake.
+// These are the keys in the data of the Secrets. The CA has its own keys, so that pods cannot mount it as a leaf by
+// mistake.
 const (
 	keyCA                = "ca.crt"
 	keyCAPrivate         = "ca.key"
@@ -23,21 +24,21 @@ const (
 	keyClientPrivate     = "client.key"
 )
 
-// rootName is the common name in Quorate's own client certificate: etcd's superuser, once authentication is on.
-// Membership changes require it.
+// rootName is the common name in Quorate's own client certificate. It is etcd's superuser once authentication is
+// enabled; membership changes require that user.
 const rootName = "root"
 
 // Certificates holds all keys and certificates of one cluster. It is zero if TLS is disabled.
 type Certificates struct {
 	CA pki.Pair
-	// Peer is the certificate that a member presents to members that call it, PeerClient the certificate that it
-	// presents to members that it calls.
+	// Peer is the certificate that a member presents to members that connect to it. PeerClient is the certificate that
+	// a member presents to members to which it connects.
 	Peer, PeerClient pki.Pair
-	// Server is the certificate that a member presents to clients, Client that of applications, and Own that of
-	// Quorate. Own is stored rather than issued by each pass, so that read-only use does not need the CA key, and etcd
-	// can be reached when the CA is lost.
+	// Server is the certificate that a member presents to clients. Client is the applications' certificate, and Own is
+	// Quorate's. Own is stored rather than issued by each pass, so that read-only use does not need the CA key, and
+	// etcd can be reached when the CA is lost.
 	Server, Client, Own pki.Pair
-	// ClientIsRoot is set if applications keep the name of etcd's superuser, which may be the source of their rights.
+	// ClientIsRoot is set if applications keep the name of etcd's superuser, because their rights may depend on it.
 	ClientIsRoot bool
 
 	// trusted are the CAs to trust according to each leaf's Secret.
@@ -54,8 +55,8 @@ func NewCertificates(c *v1alpha1.EtcdCluster, now time.Time) (Certificates, erro
 	return made, err
 }
 
-// ReadCertificates collects the certificates from the data of the cluster's Secrets, by name. Missing certificates are
-// left out.
+// ReadCertificates reads the certificates from the data of the cluster's Secrets, by name. Missing certificates are
+// empty.
 func ReadCertificates(c *v1alpha1.EtcdCluster, secrets map[string]map[string][]byte) Certificates {
 	names := NamesOf(c.Name)
 	pair := func(data map[string][]byte, certificate, key string) pki.Pair {
@@ -77,18 +78,18 @@ func ReadCertificates(c *v1alpha1.EtcdCluster, secrets map[string]map[string][]b
 	}
 }
 
-// NamesRoot reports whether the applications' certificate is for etcd's superuser, as it was before Quorate had its
-// own.
+// NamesRoot reports whether the applications' certificate names etcd's superuser, as it did before Quorate had its own
+// certificate.
 func (k Certificates) NamesRoot() bool {
 	list, err := pki.ParseCertificates(k.Client.Certificate)
 	return err == nil && list[0].Subject.CommonName == rootName
 }
 
-// Mounted returns the fingerprints of the CAs that pods and applications are given to trust, without duplicates.
+// Mounted returns the fingerprints of the CAs that the Secrets of pods and applications contain, without duplicates.
 func (k Certificates) Mounted() []string {
 	var list []string
 	all := [][]byte{k.trustedPeer, k.trustedServer, k.trustedClient, k.trustedOwn}
-	for _, trusted := range slices.CompactFunc(all, bytes.Equal) { // mostly one
+	for _, trusted := range slices.CompactFunc(all, bytes.Equal) { // usually all equal
 		list = append(list, pki.Fingerprints(trusted)...)
 	}
 	slices.Sort(list)
@@ -116,14 +117,13 @@ func (k Certificates) Validities(c *v1alpha1.EtcdCluster) []decide.Certificate {
 // Trusted returns the CAs to trust, in PEM, which clients and members receive as ca.crt.
 func (k Certificates) Trusted() []byte { return k.CA.Certificate }
 
-// CheckCA returns nil if the CA can be used, and otherwise why not. Do not create a new CA while members trust the old
-// one.
+// CheckCA returns an error if the CA cannot be used. Do not create a new CA while members trust the old CA.
 func (k Certificates) CheckCA(now time.Time) error {
 	_, err := pki.ReadCA(k.CA, now)
 	return err
 }
 
-// Renew reissues every leaf that cannot be used as it is, and returns a reason for each. It never creates a CA.
+// Renew reissues every leaf that cannot be used as is, and returns a reason for each. It never creates a CA.
 func (k Certificates) Renew(
 	c *v1alpha1.EtcdCluster, now time.Time,
 ) (renewed Certificates, problems []string, err error) {
@@ -154,7 +154,7 @@ func (k Certificates) check(ca *pki.CA, l storedLeaf, now time.Time) error {
 	return ca.Check(*l.pair, l.leaf, now)
 }
 
-// storedLeaf is a leaf and where it is stored.
+// storedLeaf is a leaf and the place where it is stored.
 type storedLeaf struct {
 	secret, certificateKey string
 	leaf                   pki.Leaf
@@ -174,7 +174,7 @@ func (k *Certificates) leaves(c *v1alpha1.EtcdCluster) []storedLeaf {
 	}
 }
 
-// clientName returns the etcd user of applications, once authentication is on.
+// clientName returns the name of the etcd user that applications are once authentication is enabled.
 func (k *Certificates) clientName(c *v1alpha1.EtcdCluster) string {
 	if k.ClientIsRoot {
 		return rootName
@@ -182,9 +182,9 @@ func (k *Certificates) clientName(c *v1alpha1.EtcdCluster) string {
 	return c.Name + "-client"
 }
 
-// clientLeaf has an address that no client uses. A member compares the addresses in a certificate presented on its peer
-// port with the caller's address (checkCertSAN in client/pkg/transport of every etcd version), so it rejects a client
-// like an unknown caller; the client port does not check this.
+// clientLeaf returns a leaf with an address that clients never use. A member compares the addresses in a certificate
+// presented on its peer port with the caller's address (checkCertSAN in client/pkg/transport of every etcd version).
+// The peer port therefore rejects clients; the client port does not check addresses.
 func clientLeaf(name string) pki.Leaf {
 	return pki.Leaf{CommonName: name, IPAddresses: []net.IP{net.IPv4zero}, Usages: clientOnly}
 }
@@ -192,13 +192,15 @@ func clientLeaf(name string) pki.Leaf {
 var (
 	serverOnly = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	clientOnly = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	// bothUsages: etcd's gateway calls its own member with the member's server certificate (hard case H60).
+	// bothUsages is required because etcd's gateway calls its own member with the member's server certificate (hard
+	// case H60).
 	bothUsages = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 )
 
 func peerName(c *v1alpha1.EtcdCluster) string { return c.Name + "-peer" }
 
-// peerLeaf names all possible members by wildcard (hard case H58), and does not name addresses (hard case H59).
+// peerLeaf returns a leaf that names all possible members by wildcard (hard case H58), and does not name addresses
+// (hard case H59).
 func peerLeaf(c *v1alpha1.EtcdCluster) pki.Leaf {
 	return pki.Leaf{CommonName: peerName(c), DNSNames: memberNames(c), Usages: serverOnly}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // TestMembersAreTrustedByCA checks that every current or future member is trusted under its name by clients that trust
-// the CA, and only by them.
+// the CA, and only by these clients.
 func TestMembersAreTrustedByCA(t *testing.T) {
 	c := threeMembers(t, "3.6.16")
 	k, other := certificates(t, c), certificates(t, c)
@@ -87,8 +87,8 @@ func handshake(server, client pki.Pair, k Certificates, name string) error {
 	return <-done
 }
 
-// TestPeerClientCertificateHasNoNames checks that a member presents a certificate without names to other members, so
-// that etcd does not look up peers in DNS.
+// TestPeerClientCertificateHasNoNames checks that the certificate that a member presents to other members does not
+// contain names, so that etcd does not look up peers in DNS.
 func TestPeerClientCertificateHasNoNames(t *testing.T) {
 	k := certificates(t, threeMembers(t, "3.6.16"))
 	list, err := pki.ParseCertificates(k.PeerClient.Certificate)
@@ -168,8 +168,8 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// TestClientKeepsRootNameOnlyIfRoot checks that, with certificates from before Quorate had its own, only applications
-// that may have rights as root keep that name.
+// TestClientKeepsRootNameOnlyIfRoot checks that, with certificates issued before Quorate had its own, applications
+// keep the name root only if they may have rights under that name.
 func TestClientKeepsRootNameOnlyIfRoot(t *testing.T) {
 	c := threeMembers(t, "3.6.16")
 	k := certificates(t, c)

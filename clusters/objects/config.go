@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	dataDir       = "/var/lib/etcd/data" // below the mount point, because some file systems have a lost+found there
+	dataDir       = "/var/lib/etcd/data" // below the mount point, because some file systems contain lost+found
 	dataMount     = "/var/lib/etcd"
 	membersMount  = "/etc/etcd/members"
 	peerTLSMount  = "/etc/etcd/tls/peer"
 	serveTLSMount = "/etc/etcd/tls/server"
 
-	// sealedCluster is the initial-cluster of a sealed member. It must be set and must not name the member: if it is
-	// missing, etcd treats the member itself as the initial cluster. The host is in a domain that never resolves (RFC
-	// 6761).
+	// sealedCluster is the initial-cluster of a sealed member. It must be set and must not name the member: if
+	// initial-cluster is missing, etcd treats the member itself as the initial cluster. The host is in a domain that
+	// never resolves (RFC 6761).
 	sealedCluster = "sealed=http://sealed.invalid:2380"
 )
 
-// ownKeys are the keys in which the files of two members with the same template differ.
+// ownKeys are the keys whose values differ between the files of members with the same template.
 var ownKeys = []string{
 	"name", "initial-advertise-peer-urls", "advertise-client-urls",
 	"initial-cluster", "initial-cluster-state", "initial-cluster-token",
 }
 
-// memberFiles returns etcd's configuration files by their key in the ConfigMap: for every recorded member, one for each
-// template in use.
+// memberFiles returns etcd's configuration files by their key in the ConfigMap. Every recorded member has one file for
+// each template in use.
 func memberFiles(in Input) (map[string]string, error) {
 	files := map[string]string{}
 	for _, t := range templates(in) {
@@ -58,8 +58,8 @@ func memberFiles(in Input) (map[string]string, error) {
 	return files, nil
 }
 
-// maxLearners returns how many learners a member of that template allows, or zero if its file does not set it. All
-// files of a cluster must always agree, or members would have different lists.
+// maxLearners returns the number of learners that members with the given template allow, or zero if their files do not
+// set a number. All files of a cluster must always agree, or members would have different member lists.
 func maxLearners(in Input, t Template) int {
 	v, err := declaredVersion(t.Version)
 	if err != nil {
@@ -68,8 +68,8 @@ func maxLearners(in Input, t Template) int {
 	return in.Record.MaxLearners(v)
 }
 
-// memberFile returns the configuration file of one recorded member, given the options common to all members and its
-// current file.
+// memberFile returns the configuration file of a recorded member. common contains the options common to all members;
+// live is the current file.
 func memberFile(in Input, m decide.RecordedMember, common form, live string) (string, error) {
 	own, comment, err := initialCluster(in, m, live)
 	if err != nil {
@@ -109,7 +109,7 @@ func commonKeys(in Input, options map[string]any) map[string]any {
 	return keys
 }
 
-// initialCluster returns how the member starts, and a comment that describes it.
+// initialCluster returns the keys that determine how a member starts, and a comment that describes them.
 func initialCluster(in Input, m decide.RecordedMember, live string) (map[string]string, string, error) {
 	keys := map[string]string{
 		"initial-cluster-token": clusterToken(in),
@@ -134,7 +134,7 @@ func initialCluster(in Input, m decide.RecordedMember, live string) (map[string]
 		m.Mode)
 }
 
-// clusterToken returns the token that distinguishes the cluster from others of its name.
+// clusterToken returns the token that distinguishes the cluster from other clusters with the same name.
 func clusterToken(in Input) string {
 	return fmt.Sprintf("%s-%s-%s", in.Cluster.Namespace, in.Cluster.Name, in.Record.Token)
 }
@@ -142,8 +142,9 @@ func clusterToken(in Input) string {
 const sealedComment = "# Sealed: starts on its data, or not at all.\n"
 
 // joiningPeers returns the members that a joining member starts with. They must be the members that etcd currently
-// lists, because otherwise etcd refuses to start (hard case H18). While the list is not known they do not change. It
-// returns an empty string if they do not include the member itself, because an unlisted member must not start.
+// lists, because otherwise etcd refuses to start (hard case H18). While etcd's list is unknown, the members in the
+// file do not change. joiningPeers returns "" if the list does not include the member itself, because an unlisted
+// member must not start.
 func joiningPeers(in Input, m decide.RecordedMember, live string) string {
 	peers := joinPeers(in.Peers)
 	if in.Peers == nil {
@@ -155,8 +156,8 @@ func joiningPeers(in Input, m decide.RecordedMember, live string) string {
 	return peers
 }
 
-// foundingPeers returns the initial members. Members sealed since then stay in the list: all initial members must name
-// the same list, or they bootstrap different clusters.
+// foundingPeers returns the initial members. Members that have since been sealed stay in the list: all initial members
+// must start with the same list, or they would bootstrap different clusters.
 func foundingPeers(in Input) map[string]string {
 	peers := map[string]string{}
 	for _, m := range in.Record.Members {
@@ -178,10 +179,10 @@ func joinPeers(peers map[string]string) string {
 // withAllowedNames is the first etcdversion.Version whose configuration file accepts a list as allowed-cn.
 var withAllowedNames = etcdversion.Must("3.5.15")
 
-// transportSecurity returns which certificates to present and trust. Members present a certificate without names to
-// each other: etcd looks up the names of an incoming peer certificate in DNS, in reverse for wildcards, and rejects the
-// peer unless they resolve to its address (checkCertSAN in client/pkg/transport); a certificate without names is
-// accepted.
+// transportSecurity returns the keys that set which certificates a member presents and trusts. Members present a
+// certificate without names to each other. etcd looks up the names in an incoming peer certificate in DNS, in reverse
+// for wildcards, and rejects the peer unless they resolve to its address (checkCertSAN in client/pkg/transport). It
+// accepts a certificate without names.
 func transportSecurity(in Input) map[string]any {
 	if !secure(in.Cluster) {
 		return nil
@@ -195,7 +196,7 @@ func transportSecurity(in Input) map[string]any {
 		"client-cert-auth": true,
 	}
 	if v, err := declaredVersion(in.Cluster.Spec.Version); err == nil && v.AtLeast(withAllowedNames) {
-		// A client certificate of the same CA does not make a client a member.
+		// A client with a certificate from the same CA must not be accepted as a member.
 		peer["allowed-cn"] = []string{peerName(in.Cluster)}
 	}
 	return map[string]any{

@@ -9,7 +9,7 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
-// configMap holds the record and the configuration files of the recorded members.
+// configMap returns the ConfigMap with the record and the configuration files of the recorded members.
 func configMap(in Input) (*applycorev1.ConfigMapApplyConfiguration, error) {
 	c := in.Cluster
 	record, err := EncodeRecord(in.Record)
@@ -27,9 +27,9 @@ func configMap(in Input) (*applycorev1.ConfigMapApplyConfiguration, error) {
 		WithData(data), nil
 }
 
-// UnwantedKeys returns the keys of a live ConfigMap that are not wanted, in order. Another field manager owns them,
-// such as the tool that restored the ConfigMap, so that apply keeps them, but a member starts with any existing file.
-// It returns nil for other kinds.
+// UnwantedKeys returns, in order, the keys of a live ConfigMap that should not exist. Another field manager owns these
+// keys, such as the tool that restored the ConfigMap, so apply keeps them. They must be removed, because a member
+// starts with any existing file. It returns nil for other kinds.
 func UnwantedKeys(wanted Object, live metav1.Object) []string {
 	want, ok := wanted.Apply.(*applycorev1.ConfigMapApplyConfiguration)
 	found, isConfigMap := live.(*corev1.ConfigMap)

@@ -1,6 +1,6 @@
 // Package objects builds the Kubernetes objects of one etcd cluster, as client-go apply configurations.
 //
-// It is pure. It builds only the fields that Quorate's field manager owns, in a form that the API server's defaulting
-// and normalization do not change. The fields that client-go extracts from the live object's managed fields are
-// therefore equal as JSON, and any difference is drift.
+// It is deterministic and does not access the cluster. It builds only the fields that Quorate's field manager owns, in
+// a form that the API server's defaulting and normalization do not change. The fields that client-go extracts from the
+// live object by its managed fields are therefore equal to them as JSON, and any difference is drift.
 package objects

@@ -12,7 +12,8 @@ import (
 
 // Differences compares two apply configurations of an object: the desired configuration, and the configuration that
 // client-go extracts from the live object for Quorate's field manager. It returns the paths at which they differ, such
-// as spec.template.spec.containers[etcd].image, or nil without drift. It never returns values, which may be secret.
+// as spec.template.spec.containers[etcd].image, or nil without drift. It never returns values, because they may be
+// secret.
 func Differences(want, live any) ([]string, error) {
 	differences, err := differences(want, live, nil)
 	var paths []string
@@ -25,18 +26,19 @@ func Differences(want, live any) ([]string, error) {
 // Difference is a field of an object whose value will change.
 type Difference struct {
 	Path string
-	// From is its current value, whoever set it, and To its desired value; nil if unset.
+	// From is the current value, set by any manager, and To is the desired value. Unset values are nil.
 	From, To any
 }
 
 // Values is like Differences, but also returns the values, for display. In addition to Quorate's fields of the live
-// object, it takes the whole live object, because another manager may own a field now. It omits fields that already
+// object, it takes the whole live object, because another manager may now own a field. It omits fields that already
 // have the desired value.
 func Values(want, ours, live any) ([]Difference, error) {
 	return differences(want, ours, live)
 }
 
-// differences omits values that are already right only if it is given the whole live object.
+// differences compares two apply configurations. If live is the whole live object instead of nil, fields that already
+// have the desired value are omitted.
 func differences(want, ours, live any) ([]Difference, error) {
 	var c comparison
 	wantedText, err := toJSON(want)
@@ -44,7 +46,7 @@ func differences(want, ours, live any) ([]Difference, error) {
 		return nil, err
 	}
 	foundText, err := toJSON(ours)
-	if err != nil || bytes.Equal(wantedText, foundText) { // as almost all are
+	if err != nil || bytes.Equal(wantedText, foundText) { // true for almost all objects
 		return nil, err
 	}
 	wanted, err := fromJSON[any](wantedText, want)
@@ -66,7 +68,7 @@ func differences(want, ours, live any) ([]Difference, error) {
 
 // comparison collects differences.
 type comparison struct {
-	// all: fields that Quorate does not own are compared with their live values.
+	// all means that fields that Quorate does not own are compared with their live values.
 	all   bool
 	found []Difference
 }
@@ -75,7 +77,7 @@ func (c *comparison) compare(path string, want, ours, live any) {
 	wanted, isMap := want.(map[string]any)
 	all, isMapAsWell := live.(map[string]any)
 	if isMap && isMapAsWell && ours == nil {
-		ours = map[string]any{} // another manager has set it: compare its fields
+		ours = map[string]any{} // another manager owns the map: compare its fields
 	}
 	found, isMapToo := ours.(map[string]any)
 	if !isMap || !isMapToo {
@@ -95,8 +97,8 @@ func (c *comparison) compare(path string, want, ours, live any) {
 	}
 }
 
-// listKeys are the object fields that are lists in form but maps in meaning, with the fields that identify their
-// elements. The API server may reorder such a list (x-kubernetes-list-map-keys in its OpenAPI document).
+// listKeys maps object fields that are lists in form but maps in meaning to the fields that identify their elements.
+// The API server may reorder such a list (x-kubernetes-list-map-keys in its OpenAPI document).
 var listKeys = map[string][]string{
 	"containers":                {"name"},
 	"env":                       {"name"},
@@ -133,11 +135,11 @@ func (c *comparison) compareField(path, name string, want, ours, live any) {
 	}
 }
 
-// FilledIn maps lists to the fields of their elements that are never declared and not compared. The API server fills in
-// kind and status of a volume claim template, and client-go reads the kind back from JSON but not from protobuf.
+// FilledIn maps lists to the fields of their elements that are never declared or compared. The API server fills in the
+// kind and status of a volume claim template, and client-go decodes the kind from JSON but not from protobuf.
 var FilledIn = map[string][]string{"volumeClaimTemplates": {"apiVersion", "kind", "status"}}
 
-// without returns a list without these fields of its elements.
+// without returns a list with the named fields removed from its elements.
 func without(names []string, list any) any {
 	elements, isList := list.([]any)
 	if !isList {
@@ -171,8 +173,8 @@ func elements(list []any, keys []string) map[string]any {
 	return byKey
 }
 
-// convert converts a value to a type with the same JSON, such as v1alpha1.Affinity to the apply configuration of
-// core/v1 Affinity.
+// convert converts a value to a type with the same JSON encoding, such as v1alpha1.Affinity to the apply configuration
+// of core/v1 Affinity.
 func convert[To any](from any) (to To, err error) {
 	text, err := toJSON(from)
 	if err != nil {
@@ -189,7 +191,7 @@ func toJSON(from any) ([]byte, error) {
 	return text, nil
 }
 
-// fromJSON decodes an encoded value.
+// fromJSON decodes the JSON encoding of from.
 func fromJSON[To any](text []byte, from any) (to To, err error) {
 	if err := json.Unmarshal(text, &to); err != nil {
 		return to, fmt.Errorf("decode %T as %T: %w", from, to, err)

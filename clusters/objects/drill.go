@@ -13,14 +13,14 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// DrillContainer is the last container of a drill pod. The first one, PrepareContainer, restores the backup, and an
-// etcd runs on it.
+// DrillContainer is the last container of a drill pod. The first container, PrepareContainer, restores the backup, and
+// a second runs etcd on the restored data.
 const DrillContainer = "drill"
 
 const (
 	componentDrill = "drill"
 
-	// volumeState passes data from the first container to the last. etcd cannot access it.
+	// volumeState passes data from the first container to the last. The etcd container cannot access it.
 	volumeState = "state"
 	stateMount  = "/state"
 	stateLimit  = "16Mi"
@@ -35,14 +35,14 @@ func drillLabels(cluster string) map[string]string {
 	return labels
 }
 
-// DrillSchedule returns the schedule of the drills. spec.backup.drill must be set.
+// DrillSchedule returns the drill schedule. spec.backup.drill must be set.
 func DrillSchedule(c *v1alpha1.EtcdCluster) (schedule.Schedule, error) {
 	b := c.Spec.Backup
 	return schedule.Parse(b.Drill.Schedule, b.TimeZone, c.Namespace+"/"+c.Name)
 }
 
-// drillCronJob makes Kubernetes run drills of the newest backup on schedule. It returns nil if the declaration is
-// unusable or the image is unknown.
+// drillCronJob returns the CronJob that runs drills of the newest backup on schedule. It returns nil if the
+// declaration is unusable, the image is unknown, or drill objects must not change.
 func drillCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 	c := in.Cluster
 	if !drills(c) || in.BackupImage == "" || in.WithoutDrill {
@@ -50,7 +50,7 @@ func drillCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 	}
 	when, err := DrillSchedule(c)
 	if err != nil {
-		return nil // the declaration is invalid, so none of it is applied
+		return nil // the declaration is invalid, so it is not applied
 	}
 	b := c.Spec.Backup
 	return applybatchv1.CronJob(NamesOf(c.Name).DrillCronJob, c.Namespace).
@@ -75,8 +75,9 @@ func drillCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 						WithSpec(drillPod(in))))))
 }
 
-// drillPod restores the newest backup and queries an isolated etcd of the declared version that runs on it. The etcd
-// image comes from git: it receives the restored data, but nothing that gives access to the store.
+// drillPod returns the spec of a pod that restores the newest backup, runs an isolated etcd of the declared version on
+// it, and queries that etcd. Git selects the etcd image, so its container receives the restored data, but no access to
+// the store.
 func drillPod(in Input) *applycorev1.PodSpecApplyConfiguration {
 	c := in.Cluster
 	b := c.Spec.Backup
@@ -96,7 +97,7 @@ func drillPod(in Input) *applycorev1.PodSpecApplyConfiguration {
 		}
 	}
 	return storePod(c, b.To).
-		WithAutomountServiceAccountToken(false). // all containers would get it
+		WithAutomountServiceAccountToken(false). // all containers would receive it
 		WithVolumes(drillVolumes(c)...).
 		WithInitContainers(prepare, etcdOnCopy(c, c.Spec.Version, work)).
 		WithContainers(drill)

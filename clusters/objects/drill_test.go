@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// drillTemplate returns the pod that drills a cluster with the declared etcd image and destination.
+// drillTemplate returns the template of the drill pods of a cluster with the given destination.
 func drillTemplate(t *testing.T, to string) corev1.PodTemplateSpec {
 	t.Helper()
 	c := cluster(t, fmt.Sprintf(`

@@ -11,15 +11,15 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestRealEtcdAddsTwoLearners grows from three to five members with two learners at the same time, with the files that
-// this package writes for such a cluster. The second learner is added once the first has published its name; the first
-// is then restarted. If etcd allows only one learner, it must refuse the second.
+// TestRealEtcdAddsTwoLearners scales a cluster from three to five members through two concurrent learners, with the
+// files that this package writes for such a cluster. The second learner is added once the first has published its
+// name; the first is then restarted. If etcd allows only one learner, it must reject the second.
 func TestRealEtcdAddsTwoLearners(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
 			w := foundedWorld(t, text, binary, decide.FoundingToken("f00d", text))
-			w.addLearner(3) // after bootstrap etcd refuses for five seconds
+			w.addLearner(3) // after bootstrap, etcd rejects new members for five seconds
 			begun := time.Now()
 			if !w.version().AtLeast(etcdversion.Must("3.6.0")) {
 				_, err := w.ask(0, "/v3/cluster/member/add", w.learner(4))
@@ -29,12 +29,12 @@ func TestRealEtcdAddsTwoLearners(t *testing.T) {
 				return
 			}
 			w.joins(3)
-			w.start(3) // started at the same time, each would wait for the other to time out
+			w.start(3) // if started together, each learner would wait until requests to the other time out
 			w.eventually("a-3 says its name", func() bool { return slices.ContainsFunc(w.believes(0), isNamed(PodName("a", 3))) })
 			w.addLearner(4)
 			w.in.Record = w.in.Record.With(decide.RecordedMember{Ordinal: 3, Mode: decide.Sealed})
 			w.stop(3)
-			w.start(3) // whatever list it joined with
+			w.start(3) // works regardless of the list that it joined with
 			w.joins(4)
 			w.start(4)
 			for _, n := range []int{3, 4} {
@@ -46,7 +46,7 @@ func TestRealEtcdAddsTwoLearners(t *testing.T) {
 			t.Logf("etcd %s: 3 to 5 in %s", text, time.Since(begun).Round(10*time.Millisecond))
 			w.agree(5)
 			w.in.Record = sealedRecord(w.in.Record)
-			for n := range 5 { // each replays its log
+			for n := range 5 { // each member replays its log
 				w.stop(n)
 				w.start(n)
 				w.waitReady(n)
@@ -56,8 +56,8 @@ func TestRealEtcdAddsTwoLearners(t *testing.T) {
 	}
 }
 
-// TestRealEtcdLearnerLimitsMustMatch shows why the limit must always be the same everywhere: a member that allows one
-// learner rejects locally what the others have accepted.
+// TestRealEtcdLearnerLimitsMustMatch shows why all members must always have the same limit: a member that allows one
+// learner rejects a second learner that the other members have accepted.
 func TestRealEtcdLearnerLimitsMustMatch(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		t.Run(text, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestRealEtcdLearnerLimitsMustMatch(t *testing.T) {
 	}
 }
 
-// foundedWorld returns a cluster of three without TLS, with that token.
+// foundedWorld bootstraps a cluster of three members without TLS, with the given token.
 func foundedWorld(t *testing.T, version, binary, token string) *world {
 	c := threeMembers(t, version)
 	c.Spec.TLS.Mode = v1alpha1.TLSDisabled
@@ -106,7 +106,7 @@ func (w *world) addLearner(n int) {
 	})
 }
 
-// joins updates the peers to all listed members, and records those ordinals as joining.
+// joins updates the peers to all listed members, and records the given ordinals as joining.
 func (w *world) joins(ordinals ...int) {
 	w.in.Peers = map[string]string{}
 	for n := range len(w.in.Record.Members) + len(ordinals) {

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// refuseStrangers checks that a client without a certificate, or with a certificate from another CA, is rejected, and
-// that a client that poses as a member is too. A member's peer server certificate does not open any port.
+// refuseStrangers checks that a client is rejected if it has no certificate, has a certificate from another CA, or
+// poses as a member. A member's peer server certificate is not accepted on any port.
 func (w *world) refuseStrangers() {
 	c := w.in.Cluster
 	if !secure(c) {
@@ -34,8 +34,8 @@ func (w *world) refuseStrangers() {
 	}
 }
 
-// TestRealEtcdRejectsClientAsMember checks that a client is not accepted as a member even if etcd does not restrict
-// members' names.
+// TestRealEtcdRejectsClientAsMember checks that a client is not accepted as a member, even if etcd does not restrict
+// the names of members.
 func TestRealEtcdRejectsClientAsMember(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		t.Run(text, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestRealEtcdRejectsClientAsMember(t *testing.T) {
 	}
 }
 
-// caOf returns the CA as it is stored.
+// caOf parses the stored CA.
 func caOf(t *testing.T, k Certificates) *pki.CA {
 	t.Helper()
 	ca, err := pki.ReadCA(k.CA, now)
@@ -67,8 +67,8 @@ func caOf(t *testing.T, k Certificates) *pki.CA {
 	return ca
 }
 
-// authenticate enables authentication temporarily: Quorate continues as root, applications have only the rights granted
-// to their own user, and members have none.
+// authenticate enables authentication temporarily, and checks that Quorate continues as root, that applications have
+// only the rights granted to their own user, and that members do not have any rights.
 func (w *world) authenticate() {
 	if !secure(w.in.Cluster) {
 		return
@@ -109,7 +109,7 @@ func (w *world) denied(as pki.Pair, commands ...string) {
 	}
 }
 
-// etcdctl runs a command against the first member with a certificate.
+// etcdctl runs a command against the first member with the given certificate.
 func (w *world) etcdctl(as pki.Pair, command string) (string, error) {
 	w.write("as.crt", as.Certificate)
 	w.write("as.key", as.Key)

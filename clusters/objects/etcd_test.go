@@ -14,9 +14,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestRealEtcd runs real members with the configuration files that this package writes. QUORATE_ETCD_DIR names a
-// directory that contains etcd-VERSION/etcd. The members run on their own loopback addresses, in a mount namespace with
-// its own /etc/hosts, which requires root.
+// TestRealEtcd runs real members with the configuration files that this package writes. QUORATE_ETCD_DIR is a
+// directory that contains etcd-VERSION/etcd. The members run on their own loopback addresses, in a mount namespace
+// with its own /etc/hosts, which requires root.
 func TestRealEtcd(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		for _, mode := range []v1alpha1.TLSMode{v1alpha1.TLSManaged, v1alpha1.TLSDisabled} {
@@ -36,7 +36,7 @@ func TestRealEtcd(t *testing.T) {
 	}
 }
 
-// TestRealEtcdOptions starts a member with every option of its version, and checks the options that it logs.
+// TestRealEtcdOptions starts a member with every option of its version, and checks the options that the member logs.
 func TestRealEtcdOptions(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		t.Run(text, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestRealEtcdOptions(t *testing.T) {
 				"heartbeat-interval":          "150ms",
 				"election-timeout":            "1.95s", // a multiple of the heartbeat interval
 				"auto-compaction-mode":        "revision",
-				"auto-compaction-retention":   "1µs", // 1000, which etcd prints as nanoseconds
+				"auto-compaction-retention":   "1µs", // 1000, printed by etcd as nanoseconds
 				"corrupt-check-time-interval": "7s",
 				"max-wals":                    float64(10000),
 				"max-snapshots":               float64(10000),
@@ -73,7 +73,7 @@ func TestRealEtcdOptions(t *testing.T) {
 	}
 }
 
-// refuseTLS12 reports a member that accepts TLS 1.2 on one of its ports.
+// refuseTLS12 reports an error if a member accepts TLS 1.2 on one of its ports.
 func (w *world) refuseTLS12(n int) {
 	for _, port := range []string{"2379", "2380"} {
 		address := net.JoinHostPort(w.address(n), port)
@@ -113,8 +113,8 @@ func (w *world) list() map[string]any {
 	return ids
 }
 
-// restartSealed restarts one member after the other. (Restarting all together also works, but takes as long, because
-// each waits for the others' data hashes: a request timeout, 7 s, per member.)
+// restartSealed restarts one member after another. (Restarting all members together also works, but takes as long:
+// each member waits for the data hashes of the others, up to the 7 s request timeout per member.)
 func (w *world) restartSealed() {
 	w.in.Record = record(3, decide.Sealed)
 	for n := range 3 {
@@ -180,7 +180,7 @@ func (w *world) joinAnew() {
 	}
 }
 
-// eventually repeats what etcd may refuse for a while, such as right after a membership change.
+// eventually repeats a request that etcd may reject for a while, such as right after a membership change.
 func (w *world) eventually(what string, do func() bool) {
 	w.Helper()
 	for deadline := time.Now().Add(60 * time.Second); !do(); time.Sleep(100 * time.Millisecond) {

@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// form is an etcd configuration file without a member's own values. It is encoded once for all members, which takes a
-// third of the time.
+// form is an etcd configuration file without a member's own values. It is encoded only once for all members, which is
+// three times faster.
 type form struct {
 	options map[string]any
 	// text is the file with empty values for the own keys.
@@ -26,7 +26,7 @@ func formOf(options map[string]any) (form, error) {
 	return form{options, text}, err
 }
 
-// encodeFile writes the same as sigs.k8s.io/yaml, without the detour through JSON.
+// encodeFile returns the same text as sigs.k8s.io/yaml, but does not encode to JSON first.
 func encodeFile(options map[string]any, own map[string]string) (string, error) {
 	keys := maps.Clone(options)
 	for key, value := range own {
@@ -39,10 +39,10 @@ func encodeFile(options map[string]any, own map[string]string) (string, error) {
 	return string(text), nil
 }
 
-// plainScalar matches names and URLs that YAML writes unquoted: they are longer than any boolean.
+// plainScalar matches names and URLs that YAML encoders do not quote. They are too long to be booleans.
 var plainScalar = regexp.MustCompile(`^[a-z][-a-z0-9.:/=,]{5,}[a-z0-9]$`)
 
-// filledIn returns the file with these values of the own keys, as encodeFile would write it.
+// filledIn returns the file with the given values of the own keys, exactly as encodeFile would return it.
 func (f form) filledIn(own map[string]string) (string, error) {
 	for _, value := range own {
 		if !plainScalar.MatchString(value) {

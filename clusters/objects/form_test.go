@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestFilledFormEqualsYAML checks that a filled-in form equals the file that YAML would have written directly.
+// TestFilledFormEqualsYAML checks that a filled-in form equals the directly encoded file.
 func TestFilledFormEqualsYAML(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	pieces := []string{"a", "b-0", "https://", "http", ":", "2380", ".svc", "=", ",", "true", "null", "no", "-", "0x1", "1e3", "existing", "new", "2026-01-01", strings.Repeat("long-", 30)}

@@ -11,8 +11,8 @@ import (
 )
 
 // FoundingID returns the cluster ID that etcd derives from the token and the peer URLs in the files of initial members
-// (etcd: membership.NewClusterFromURLsMap). A member that started on data reports the ID of that data instead. It
-// returns zero if not all recorded members are initial.
+// (etcd: membership.NewClusterFromURLsMap). A member that started with existing data reports the cluster ID in that
+// data instead. FoundingID returns zero unless all recorded members are initial members.
 func FoundingID(c *v1alpha1.EtcdCluster, r decide.Record) decide.ID {
 	in := Input{Cluster: c, Record: r}
 	var members []uint64
@@ -33,7 +33,7 @@ func FoundingID(c *v1alpha1.EtcdCluster, r decide.Record) decide.ID {
 	return decide.ID(idOf(all))
 }
 
-// idOf returns the beginning of a hash.
+// idOf returns the first eight bytes of a hash as a number.
 func idOf(text []byte) uint64 {
 	sum := sha1.Sum(text) //nolint:gosec // see above
 	return binary.BigEndian.Uint64(sum[:8])

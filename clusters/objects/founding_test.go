@@ -11,7 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestFoundingIDMatchesEtcd checks that the ID equals the ID that etcd's own library derives from the members' files.
+// TestFoundingIDMatchesEtcd checks that FoundingID returns the ID that etcd's own library derives from the members'
+// files.
 func TestFoundingIDMatchesEtcd(t *testing.T) {
 	for _, tls := range []v1alpha1.TLSMode{v1alpha1.TLSManaged, v1alpha1.TLSDisabled} {
 		for replicas := 1; replicas <= 9; replicas++ {

@@ -22,9 +22,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files again")
 
-// TestGolden builds the objects of the cluster and the record in each file, and compares them with the file. With a
-// before.yaml, the existing pods were created from it, and new pods use cluster.yaml; with a kept.yaml, new pods still
-// use kept.yaml.
+// TestGolden builds objects from the cluster and the record in each golden file, and compares them with the objects in
+// the file. If the file contains before.yaml, existing pods were created from it, and new pods use cluster.yaml. If it
+// contains kept.yaml, new pods still use kept.yaml.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/objects/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -35,7 +35,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// restoreObjects returns the additional objects while a cluster is being created from a backup or a lost cluster.
+// restoreObjects returns the additional objects that exist while a cluster is being created from a backup or a lost
+// cluster.
 func restoreObjects(t *testing.T, in Input) []Object {
 	t.Helper()
 	if in.Record.Recovering() {
@@ -81,7 +82,7 @@ func checkGolden(t *testing.T, file string) {
 	}
 }
 
-// openGolden reads a golden file and also returns its sections by name.
+// openGolden reads a golden file. It also returns the file's sections by name.
 func openGolden(t *testing.T, file string) (*txtar.Archive, map[string][]byte) {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)
@@ -127,7 +128,7 @@ func goldenInput(t *testing.T, sections map[string][]byte) Input {
 	return in
 }
 
-// earlier returns the input before the spec changed and before the joining member was added.
+// earlier returns the input as it was before the spec changed and before the joining member was added.
 func earlier(t *testing.T, in Input, declared string) Input {
 	in.Cluster, in.Peers = cluster(t, declared), nil
 	in.Record.Members = slices.DeleteFunc(slices.Clone(in.Record.Members), func(m decide.RecordedMember) bool { return m.Mode == decide.Joining })
@@ -141,7 +142,7 @@ func encoded(key []byte) []byte {
 	return []byte(base64.StdEncoding.EncodeToString(key))
 }
 
-// render prints the objects as YAML documents, with only the key names of Secrets.
+// render returns the objects as YAML documents. Secrets are reduced to their keys.
 func render(t *testing.T, list []Object) []byte {
 	var out bytes.Buffer
 	for _, o := range list {

@@ -15,10 +15,10 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// cluster decodes an EtcdCluster, applies the defaults of its definition and gives it a UID.
+// cluster decodes an EtcdCluster, applies the defaults of the EtcdCluster definition, and sets a UID.
 func cluster(t *testing.T, text string) *v1alpha1.EtcdCluster {
 	t.Helper()
-	var declared unstructured.Unstructured // which decodes whole numbers as integers
+	var declared unstructured.Unstructured // decodes whole numbers as integers
 	if err := yaml.UnmarshalStrict([]byte(text), &declared); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func certificates(t *testing.T, c *v1alpha1.EtcdCluster) Certificates {
 
 func quantity(text string) resource.Quantity { return resource.MustParse(text) }
 
-// fileOf returns the configuration file of the pod with that ordinal and the declared template.
+// fileOf returns the configuration file of the pod with the given ordinal and the declared template.
 func fileOf(t *testing.T, in Input, ordinal int) string {
 	t.Helper()
 	return filesOf(t, in)[ConfigKey(PodName(in.Cluster.Name, ordinal), DeclaredTemplate(in.Cluster))]

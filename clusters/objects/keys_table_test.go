@@ -18,7 +18,8 @@ import (
 	"quorate.dev/quorate/internal/etcdversion"
 )
 
-// releasesAround lists the first and the last etcdversion.Version of every key, and the versions just before the first.
+// releasesAround returns the first and last etcdversion.Version of every key, and the version just before each first
+// version.
 func releasesAround(table []etcdKey) []etcdversion.Version {
 	releases := map[etcdversion.Version]bool{}
 	for _, k := range table {
@@ -63,7 +64,7 @@ func mustParse(t *testing.T, text string) etcdversion.Version {
 	return v
 }
 
-// etcdSources finds embed/config.go of etcd releases in the module cache.
+// etcdSources returns the path of embed/config.go for each etcd release in the module cache.
 func etcdSources(t *testing.T) map[etcdversion.Version]string {
 	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
 	if err != nil {
@@ -88,7 +89,7 @@ func etcdSources(t *testing.T) map[etcdversion.Version]string {
 
 var jsonTag = regexp.MustCompile(`json:"([^",]+)`)
 
-// configKeys returns the keys of one release, with first and last set to it.
+// configKeys returns the keys of a release. Their first and last versions are that release.
 func configKeys(t *testing.T, v etcdversion.Version, file string) []etcdKey {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 	if err != nil {

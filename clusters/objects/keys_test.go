@@ -16,8 +16,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// etcdKeys is a table of the keys that etcd's configuration file may have: the JSON tags of its embed.Config and of the
-// structs in it, with the type and the first and last version of the key. etcd silently ignores all other keys.
+// etcdKeys is the path of a table of the keys that etcd's configuration file may have. The keys are the JSON tags of
+// embed.Config and of its nested structs, with their types and first and last versions. etcd silently ignores all
+// other keys.
 const etcdKeys = "../../testdata/objects/etcd-keys.txt"
 
 type etcdKey struct {
@@ -29,8 +30,8 @@ func (k etcdKey) String() string {
 	return fmt.Sprintf("%s %s %s %s %s", k.structName, k.key, k.goType, k.first, k.last)
 }
 
-// TestEtcdKeys compares the table with the etcd sources in the module cache, as far as they exist. With -rewrite it
-// generates the table from them, if all relevant releases exist.
+// TestEtcdKeys compares the table with the etcd sources that are in the module cache. With -rewrite, it generates the
+// table from these sources if all relevant releases exist.
 func TestEtcdKeys(t *testing.T) {
 	sources := etcdSources(t)
 	if *rewrite {
@@ -57,8 +58,8 @@ func TestEtcdKeys(t *testing.T) {
 	}
 }
 
-// TestWrittenKeysAreReadByEtcd writes every option for every version around which the set of keys changes. That
-// version must read everything in the file, as a value of its type.
+// TestWrittenKeysAreReadByEtcd writes every option for every version around which the set of keys changes. It checks
+// that the version knows every key in the file, and that each value has the key's type.
 func TestWrittenKeysAreReadByEtcd(t *testing.T) {
 	table := readKeys(t)
 	for _, v := range releasesAround(table) {
@@ -79,7 +80,7 @@ func TestWrittenKeysAreReadByEtcd(t *testing.T) {
 	}
 }
 
-// optionsOf sets all options that the version has.
+// optionsOf returns example values for all options of a version.
 func optionsOf(v etcdversion.Version) map[string]v1alpha1.OptionValue {
 	set := map[string]v1alpha1.OptionValue{}
 	for name, o := range options {
@@ -140,8 +141,8 @@ func fits(goType string, value any) bool {
 	return false
 }
 
-// TestUnsupportedOptionsAreRefused checks that an option is refused for a version if and only if the configuration file
-// has no key for it.
+// TestUnsupportedOptionsAreRefused checks that an option is rejected for a version if and only if the configuration
+// file of that version does not have a key for it.
 func TestUnsupportedOptionsAreRefused(t *testing.T) {
 	table := readKeys(t)
 	for _, v := range releasesAround(table) {

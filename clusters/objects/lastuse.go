@@ -2,7 +2,8 @@ package objects
 
 import "quorate.dev/quorate/reconcile/decide"
 
-// LastUse returns which etcd last ran on a volume, according to the annotations of its claim.
+// LastUse returns the version and cluster ID of the member that last ran on a volume, according to the volume claim's
+// annotations.
 func LastUse(annotations map[string]string) decide.LastUse {
 	use := decide.LastUse{Version: annotations[AnnotationVersion], StorageVersion: annotations[AnnotationStorageVersion]}
 	if use.ClusterID.UnmarshalText([]byte(annotations[AnnotationClusterID])) != nil {

@@ -9,17 +9,17 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// The ports of a member.
+// These are the ports of a member.
 const (
 	ClientPort  = 2379
 	PeerPort    = 2380
 	MetricsPort = 2381
 )
 
-// Container is the name of etcd's container in the pods.
+// Container is the name of the etcd container in pods.
 const Container = "etcd"
 
-// Quorate's labels and annotations.
+// These are Quorate's labels and annotations.
 const (
 	// LabelCluster, on every object, is the name of the cluster.
 	LabelCluster = "etcd.quorate.dev/cluster"
@@ -29,17 +29,17 @@ const (
 	ManagedBy = "quorate"
 	// Managed selects everything that Quorate creates.
 	Managed = LabelManagedBy + "=" + ManagedBy
-	// AnnotationToken, on volume claims, is the cluster token that the volume was created for.
+	// AnnotationToken, on volume claims, is the cluster token for which the volume was created.
 	AnnotationToken = "etcd.quorate.dev/token"
-	// AnnotationSpecHash, on pods and their template, is the SpecHash that the pod is created from.
+	// AnnotationSpecHash, on pods and their template, is the SpecHash from which the pod is created.
 	AnnotationSpecHash = "etcd.quorate.dev/spec-hash"
 	// AnnotationVersion, on pods and their template, is the etcd version of the pod; on volume claims, the version that
 	// last ran on the volume.
 	AnnotationVersion = "etcd.quorate.dev/version"
 	// AnnotationClusterID, on volume claims, is the ID of the cluster whose member last ran on the volume.
 	AnnotationClusterID = "etcd.quorate.dev/cluster-id"
-	// AnnotationStorageVersion, on volume claims, is the minor version that the data is written for; etcd 3.5 does not
-	// report it.
+	// AnnotationStorageVersion, on volume claims, is the minor version for which the data was written; etcd 3.5 does
+	// not report it.
 	AnnotationStorageVersion = "etcd.quorate.dev/storage-version"
 )
 
@@ -69,7 +69,7 @@ type Names struct {
 	DrillCronJob string
 	// RestoreJob exists only while the cluster is created from a backup.
 	RestoreJob string
-	// RecoveryJob exists only while a new cluster is created from a lost one.
+	// RecoveryJob exists only while a new cluster is created from a lost cluster.
 	RecoveryJob string
 	// The Secrets exist only if TLS is managed.
 	CASecret     string
@@ -143,16 +143,16 @@ func (n Names) Drills() Identity { return Identity{"CronJob", n.DrillCronJob} }
 // Restore identifies the Job that restores the data of the first member.
 func (n Names) Restore() Identity { return Identity{"Job", n.RestoreJob} }
 
-// Recovery identifies the Job that creates a new cluster from a lost one.
+// Recovery identifies the Job that creates a new cluster from a lost cluster.
 func (n Names) Recovery() Identity { return Identity{"Job", n.RecoveryJob} }
 
 // Policy identifies the NetworkPolicy.
 func (n Names) Policy() Identity { return Identity{"NetworkPolicy", n.NetworkPolicy} }
 
-// PodName returns the name of the pod with that ordinal and of its member.
+// PodName returns the name of the pod with the given ordinal, which is also the name of its member.
 func PodName(cluster string, ordinal int) string { return fmt.Sprintf("%s-%d", cluster, ordinal) }
 
-// VolumeClaimName returns the name of the volume claim of the pod with that ordinal.
+// VolumeClaimName returns the name of the volume claim of the pod with the given ordinal.
 func VolumeClaimName(cluster string, ordinal int) string {
 	return VolumeClaimPrefix + PodName(cluster, ordinal)
 }
@@ -173,7 +173,7 @@ func Selector(cluster string) map[string]string {
 	return map[string]string{LabelCluster: cluster, labelComponent: componentMember}
 }
 
-// SelectorString returns Selector in the notation of a label selector.
+// SelectorString returns Selector in label selector syntax.
 func SelectorString(cluster string) string { return labels.FormatLabels(Selector(cluster)) }
 
 // MemberLabels returns the labels of member pods and their volume claims.
@@ -183,7 +183,7 @@ func MemberLabels(cluster string) map[string]string {
 	return all
 }
 
-// ClusterOf returns the name of the cluster that an object with these labels belongs to, or an empty string.
+// ClusterOf returns the name of the cluster to which an object with these labels belongs, or an empty string.
 func ClusterOf(labels map[string]string) string { return labels[LabelCluster] }
 
 // SelectorOf selects the objects that Quorate creates for a cluster.
@@ -192,7 +192,7 @@ func SelectorOf(cluster string) string { return Managed + "," + LabelCluster + "
 // Metadata holds the annotations of a live object. Missing annotations are empty.
 type Metadata struct{ Token, SpecHash, Version string }
 
-// Template returns the template of a pod, or of a StatefulSet's new pods.
+// Template returns the template of a pod, or of the new pods of a StatefulSet.
 func (m Metadata) Template() Template { return Template{m.Version, m.SpecHash} }
 
 // ReadMetadata reads the annotations of a volume claim, a pod or a pod template.

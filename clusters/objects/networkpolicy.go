@@ -15,13 +15,14 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// OwnLabels returns the labels by which policies recognize passes that run in Kubernetes: deploy/base sets them on its
-// namespace and pods. Without them a policy would block Quorate.
+// OwnLabels returns the labels by which network policies recognize passes that run in Kubernetes. deploy/base sets
+// these labels on its namespace and pods; without them, a policy would block Quorate.
 func OwnLabels() map[string]string { return map[string]string{"app.kubernetes.io/name": "quorate"} }
 
-// networkPolicy admits members to the peer port, the declared peers to the other two ports, and also Quorate and the
-// cluster's backup pods to the client port. It does not restrict egress, because members use DNS, which may run
-// anywhere. Kubernetes always admits the kubelet of the pod's node, so probes and port-forwards do not need a rule.
+// networkPolicy returns the NetworkPolicy that admits members to the peer port, the declared peers to the other two
+// ports, and Quorate and the cluster's backup pods to the client port. It does not restrict egress, because members
+// use DNS, which may run anywhere. Kubernetes always admits the kubelet of the pod's node, so probes and port-forwards
+// do not require a rule.
 func networkPolicy(c *v1alpha1.EtcdCluster) *applynetworkingv1.NetworkPolicyApplyConfiguration {
 	declared := c.Spec.NetworkPolicy
 	members := applynetworkingv1.NetworkPolicyPeer().
@@ -38,7 +39,7 @@ func networkPolicy(c *v1alpha1.EtcdCluster) *applynetworkingv1.NetworkPolicyAppl
 		ingress(PeerPort, members),
 		ingress(ClientPort, append(clients, networkPeers(declared.Clients)...)...),
 	}
-	// A rule without peers would admit everyone.
+	// A rule without peers would admit all traffic.
 	if len(declared.Metrics) > 0 {
 		rules = append(rules, ingress(MetricsPort, networkPeers(declared.Metrics)...))
 	}
@@ -82,7 +83,7 @@ func selecting(labels map[string]v1alpha1.PodLabelValue) *applymetav1.LabelSelec
 	return applymetav1.LabelSelector().WithMatchLabels(plain(labels))
 }
 
-// plain returns a copy of the map with plain strings as values.
+// plain returns a copy of the map whose values have type string.
 func plain[V ~string](entries map[string]V) map[string]string {
 	list := map[string]string{}
 	for key, value := range entries {

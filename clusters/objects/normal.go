@@ -13,9 +13,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// Normalize rewrites, in place, the declared values that the objects of a cluster show into one spelling: durations,
-// quantities, and pod settings that have no effect. It does not change fields that the digest of a restore or recovery
-// covers, because a different digest is a new request.
+// Normalize normalizes, in place, the declared values that appear in the objects of a cluster: durations, quantities,
+// and pod settings without effect. It does not change fields that the digest of a restore or recovery covers, because
+// a different digest is a new request.
 func Normalize(c *v1alpha1.EtcdCluster) {
 	c.Spec.Storage.Size = NormalSize(c.Spec.Storage.Size)
 	normalizePod(&c.Spec.Pod, c.Name)
@@ -40,7 +40,7 @@ func Normalize(c *v1alpha1.EtcdCluster) {
 
 // normalizeEtcd normalizes the options whose effective value is written to the configuration files.
 func normalizeEtcd(o *v1alpha1.EtcdOptions) {
-	const byDefault v1alpha1.Duration = "1000ms" // as spelled in the definition
+	const byDefault v1alpha1.Duration = "1000ms" // as written in the definition
 	o.Quota, o.MaxRequestBytes = normalQuantity(o.Quota, 0), normalQuantity(o.MaxRequestBytes, 0)
 	o.HeartbeatInterval, o.ElectionTimeout = normalDuration(o.HeartbeatInterval), normalDuration(o.ElectionTimeout)
 	if o.ElectionTimeout == normalDuration(byDefault) {
@@ -52,7 +52,7 @@ func normalizeEtcd(o *v1alpha1.EtcdOptions) {
 			o.Options[name] = normalDuration(value)
 		case number:
 			o.Options[name] = v1alpha1.OptionValue(normalNumber(string(value)))
-		case word, boolean: // have one spelling
+		case word, boolean: // already unique
 		}
 	}
 }
@@ -89,11 +89,11 @@ func normalRetention(mode v1alpha1.CompactionMode, text string) string {
 	return normalNumber(text)
 }
 
-// mostDigits is the maximum number of digits before or after a quantity's point. Rounding much longer quantities takes
-// seconds, and the schema rejects them.
+// mostDigits is the maximum decimal exponent, positive or negative, of a quantity to normalize. Rounding quantities
+// with much larger exponents takes seconds, and the schema rejects them.
 const mostDigits = 18
 
-// normalQuantity writes a quantity, rounded up to scale, with decimal or binary units, whichever is shorter.
+// normalQuantity rounds a quantity up to scale, and uses decimal or binary units, whichever are shorter.
 func normalQuantity(q resource.Quantity, scale resource.Scale) resource.Quantity {
 	exact := q.DeepCopy() // AsDec changes its receiver
 	if digits := exact.AsDec().Scale(); q.IsZero() || digits < -mostDigits || digits > mostDigits {
@@ -126,7 +126,7 @@ func normalizePod(pod *v1alpha1.PodSpec, cluster string) {
 	pod.TopologySpreadConstraints = normalSpread(pod.TopologySpreadConstraints, cluster)
 }
 
-// normalizeResources also sets requests to limits where missing, as the API server does for a pod.
+// normalizeResources normalizes quantities, and sets missing requests to the limits, as the API server does for a pod.
 func normalizeResources(r *v1alpha1.ResourceRequirements) {
 	for _, list := range []*map[string]resource.Quantity{&r.Limits, &r.Requests} {
 		for name, quantity := range *list {
@@ -147,7 +147,8 @@ func normalizeResources(r *v1alpha1.ResourceRequirements) {
 	}
 }
 
-// normalAffinity removes parts without terms. It keeps label selectors without requirements, which select all pods.
+// normalAffinity removes parts without terms. It keeps label selectors without requirements, because they select all
+// pods.
 func normalAffinity(a *v1alpha1.Affinity) *v1alpha1.Affinity {
 	if a == nil {
 		return nil
@@ -156,7 +157,7 @@ func normalAffinity(a *v1alpha1.Affinity) *v1alpha1.Affinity {
 		a.NodeAffinity = nil
 	}
 	if n := a.NodeAffinity; n != nil && n.Required != nil && len(n.Required.NodeSelectorTerms) == 0 {
-		n.Required.NodeSelectorTerms = []v1alpha1.NodeSelectorTerm{} // which does not select any node
+		n.Required.NodeSelectorTerms = []v1alpha1.NodeSelectorTerm{} // does not select any node
 	}
 	for _, part := range []**v1alpha1.PodAffinity{&a.PodAffinity, &a.PodAntiAffinity} {
 		if p := *part; p != nil && len(p.Required)+len(p.Preferred) == 0 {
@@ -169,7 +170,7 @@ func normalAffinity(a *v1alpha1.Affinity) *v1alpha1.Affinity {
 	return a
 }
 
-// withoutDefault removes a value that is spelled out although it is the default.
+// withoutDefault removes a value that equals the default.
 func withoutDefault[T comparable](value **T, byDefault T) {
 	if *value != nil && **value == byDefault {
 		*value = nil

@@ -18,7 +18,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// speller creates random declarations and respells them.
+// speller creates random declarations and rewrites them in other notations.
 type speller struct{ *rand.Rand }
 
 func (s speller) one(of ...string) string { return of[s.IntN(len(of))] }
@@ -44,7 +44,7 @@ func (s speller) declaration(t *testing.T) *v1alpha1.EtcdCluster {
 	return c
 }
 
-// fill sets a random value; it may leave out pointers, lists and maps.
+// fill sets a random value; it may leave pointers, lists and maps empty.
 func (s speller) fill(v reflect.Value) {
 	switch v.Interface().(type) {
 	case resource.Quantity:
@@ -86,7 +86,7 @@ func (s speller) fill(v reflect.Value) {
 	}
 }
 
-// respelled returns the same declaration, spelled differently.
+// respelled returns the same declaration in a different notation.
 func (s speller) respelled(c *v1alpha1.EtcdCluster) *v1alpha1.EtcdCluster {
 	c = c.DeepCopy()
 	s.respell(reflect.ValueOf(&c.Spec).Elem())
@@ -99,7 +99,7 @@ func (s speller) respelled(c *v1alpha1.EtcdCluster) *v1alpha1.EtcdCluster {
 			c.Spec.Etcd.Options[name] = v1alpha1.OptionValue(s.duration(string(value)))
 		case number:
 			c.Spec.Etcd.Options[name] = "00" + value
-		default: // a word has one spelling
+		default: // words have only one notation
 		}
 	}
 	r := &c.Spec.Pod.Resources
@@ -183,18 +183,18 @@ func (s speller) respell(v reflect.Value) {
 			s.respell(value)
 			v.SetMapIndex(key, value)
 		}
-	default: // it has one spelling
+	default: // the value has only one notation
 	}
 }
 
-// emptied replaces a missing part by an empty one.
+// emptied may replace a missing part with an empty part.
 func emptied[T any](s speller, part **T) {
 	if *part == nil && s.IntN(2) == 0 {
 		*part = new(T)
 	}
 }
 
-// spelledOut sets a missing value to its default, or not.
+// spelledOut may set a missing value to its default.
 func spelledOut[T any](s speller, value **T, byDefault T) {
 	if *value == nil && s.IntN(2) == 0 {
 		*value = &byDefault
@@ -229,7 +229,7 @@ func (s speller) quantity(q resource.Quantity) resource.Quantity {
 	return quantity(s.one(spellings...))
 }
 
-// inputOf returns the build input of a declaration, as in a pass.
+// inputOf returns the build input for a declaration, as in a pass.
 func inputOf(c *v1alpha1.EtcdCluster, k Certificates) Input {
 	c = c.DeepCopy()
 	Normalize(c)
@@ -245,7 +245,7 @@ func inJSON(t *testing.T, what any) string {
 	return string(encoded)
 }
 
-// shown returns the pod template and member options of a declaration.
+// shown returns the pod template and member options of an input as JSON.
 func shown(t *testing.T, in Input) string {
 	t.Helper()
 	template, err := podTemplate(in.Cluster, Template{"1", "2"})
@@ -260,7 +260,7 @@ func shown(t *testing.T, in Input) string {
 }
 
 // TestSpellingDoesNotChangeHash checks that two declarations with the same meaning have the same hash and objects,
-// however they are spelled. Pods created from one before spelling was normalized match the other.
+// regardless of notation. Pods that were created from one declaration before hashes were normalized match the other.
 func TestSpellingDoesNotChangeHash(t *testing.T) {
 	s, k := speller{rand.New(rand.NewPCG(1, 2))}, certificates(t, threeMembers(t, "3.6.16"))
 	for range 150 {
@@ -288,7 +288,7 @@ func TestSpellingDoesNotChangeHash(t *testing.T) {
 	}
 }
 
-// asBefore returns the build input from before spelling was normalized.
+// asBefore returns the build input as it was before declarations were normalized.
 func asBefore(c *v1alpha1.EtcdCluster, k Certificates) Input {
 	return Input{Cluster: c, Record: record(3, decide.Sealed), Voters: 3, Certificates: k, Declared: Template{c.Spec.Version, spelledHash(c)}}
 }
@@ -330,7 +330,7 @@ func TestHashChangesWithPods(t *testing.T) {
 	}
 }
 
-// mix takes one field from another declaration.
+// mix copies one field from another declaration.
 func (s speller) mix(into, from reflect.Value) {
 	for {
 		field := s.IntN(into.NumField())
@@ -342,7 +342,8 @@ func (s speller) mix(into, from reflect.Value) {
 	}
 }
 
-// TestNormalizationKeepsUsualHashes checks that normalization does not change the hash of usual spellings.
+// TestNormalizationKeepsUsualHashes checks that normalization does not change the hash of declarations in the usual
+// notation.
 func TestNormalizationKeepsUsualHashes(t *testing.T) {
 	for _, spec := range []string{
 		"version: 3.6.16",

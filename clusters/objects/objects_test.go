@@ -46,7 +46,7 @@ func TestIdentitiesMatchBuiltObjects(t *testing.T) {
 	}
 }
 
-// TestEveryObjectIsMarked checks that every object has the labels, the owner, and its Kubernetes kind.
+// TestEveryObjectIsMarked checks that every object has Quorate's labels, the owner, and its Kubernetes kind.
 func TestEveryObjectIsMarked(t *testing.T) {
 	in := input(t, "3.6.16")
 	for _, o := range build(t, in) {
@@ -127,8 +127,8 @@ func TestCheckOptions(t *testing.T) {
 	}
 }
 
-// TestMemberFiles checks that the files of the initial members agree on initial-cluster and name their own member, and
-// that sealed files do not name theirs.
+// TestMemberFiles checks that the initial members' files have the same initial-cluster, which includes their own
+// member, and that a sealed member's file does not include the member.
 func TestMemberFiles(t *testing.T) {
 	in := input(t, "3.7.3")
 	for _, mode := range []decide.Mode{decide.Founding, decide.Sealed} {
@@ -154,8 +154,8 @@ func initialClusterLine(file string) string {
 	return ""
 }
 
-// TestLateInitialMemberNamesAllMembers checks that an initial member that starts late also names the members that were
-// sealed before it.
+// TestLateInitialMemberNamesAllMembers checks that the file of an initial member that starts late also names the
+// members that have already been sealed.
 func TestLateInitialMemberNamesAllMembers(t *testing.T) {
 	in := input(t, "3.6.16")
 	in.Record = record(3, decide.Founding)
@@ -179,9 +179,9 @@ func TestDisruptionBudgetKeepsQuorum(t *testing.T) {
 	}
 }
 
-// TestDisruptionBudgetIgnoresLearners checks that evictions leave quorum to the voters, whichever pods are ready,
-// because a ready learner has no vote. The probe of versions before 3.5.11 reports every learner as ready; before
-// 3.5.18 it may.
+// TestDisruptionBudgetIgnoresLearners checks that evictions leave the voters quorum regardless of which pods are
+// ready, because a ready learner cannot vote. Before 3.5.11, the probe reports every learner as ready; before 3.5.18,
+// it may.
 func TestDisruptionBudgetIgnoresLearners(t *testing.T) {
 	for _, test := range []struct{ voters, learners, declared, live, want int }{
 		{1, 1, 2, 0, 2}, {1, 1, 3, 0, 2}, {2, 1, 3, 0, 3}, {3, 1, 5, 0, 3}, {4, 1, 5, 0, 4}, {3, 1, 3, 0, 3}, {3, 0, 3, 0, 2},
@@ -222,7 +222,7 @@ func TestRecordIsWrittenWithoutCertificates(t *testing.T) {
 	}
 }
 
-// TestSpecHash checks that the hash depends only on what affects how a pod runs.
+// TestSpecHash checks that the hash depends only on fields that affect how a pod runs.
 func TestSpecHash(t *testing.T) {
 	before := threeMembers(t, "3.6.16")
 	hash := SpecHash(before)
@@ -327,8 +327,8 @@ func TestInputHidesPrivateKeys(t *testing.T) {
 	}
 }
 
-// TestValues checks that a field that Quorate will own is shown with its current value, whoever set it, unless the
-// value is already right.
+// TestValues checks that a field that Quorate will own is shown with its current value, regardless of its manager,
+// unless the value is already right.
 func TestValues(t *testing.T) {
 	type object = map[string]any
 	list := func(elements ...any) []any { return elements }

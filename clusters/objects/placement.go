@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// placement sets where the pods may run.
+// placement sets the fields that determine where the pods may run.
 func placement(c *v1alpha1.EtcdCluster, spec *applycorev1.PodSpecApplyConfiguration) error {
 	pod := c.Spec.Pod
 	var err error

@@ -13,9 +13,10 @@ import (
 const (
 	// nobody is the user and group ID that etcd runs as.
 	nobody = 65532
-	// secretMode lets the group read: etcd does not run as root, which owns the files.
+	// secretMode lets the group read the files, because root owns them and etcd does not run as root.
 	secretMode = 0o440
-	// gracePeriod in seconds: a leader transfers leadership, which takes an election at worst.
+	// gracePeriod is the termination grace period in seconds. A leader transfers leadership first, which takes at most
+	// one election.
 	gracePeriod = 30
 
 	etcdCommand     = "/usr/local/bin/etcd"
@@ -38,7 +39,7 @@ func podTemplate(c *v1alpha1.EtcdCluster, t Template) (*applycorev1.PodTemplateS
 		WithSpec(spec), nil
 }
 
-// podSpec satisfies the restricted Pod Security Standard.
+// podSpec returns a member's pod spec, which satisfies the restricted Pod Security Standard.
 func podSpec(c *v1alpha1.EtcdCluster, t Template) (*applycorev1.PodSpecApplyConfiguration, error) {
 	container, err := container(c, t)
 	if err != nil {
@@ -58,7 +59,7 @@ func podSpec(c *v1alpha1.EtcdCluster, t Template) (*applycorev1.PodSpecApplyConf
 	return spec, placement(c, spec)
 }
 
-// podSecurity is the same for all pods that write to a member's volume.
+// podSecurity returns the security context, which is the same for all pods that write to a member's volume.
 func podSecurity() *applycorev1.PodSecurityContextApplyConfiguration {
 	return applycorev1.PodSecurityContext().
 		WithRunAsNonRoot(true).
@@ -79,7 +80,7 @@ func container(c *v1alpha1.EtcdCluster, t Template) (*applycorev1.ContainerApply
 		WithImage(image(c.Spec)).
 		// A node that already has the image does not contact the registry. A tag may move; a digest never does.
 		WithImagePullPolicy(corev1.PullIfNotPresent).
-		// Kubernetes expands the variable; the image has no shell (hard case H112).
+		// Kubernetes expands the variable, because the image does not contain a shell (hard case H112).
 		WithCommand(etcdCommand, "--config-file="+membersMount+"/"+
 			ConfigKey("$(POD_NAME)", t)).
 		WithEnv(applycorev1.EnvVar().WithName("POD_NAME").WithValueFrom(applycorev1.EnvVarSource().
@@ -90,7 +91,7 @@ func container(c *v1alpha1.EtcdCluster, t Template) (*applycorev1.ContainerApply
 		WithStartupProbe(startupProbe(v)).
 		WithLivenessProbe(livenessProbe(v)).
 		WithReadinessProbe(readinessProbe(v)).
-		// Put the last messages of an exiting etcd into the pod's status.
+		// This copies the last log messages of an exiting etcd to the pod's status.
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(applycorev1.SecurityContext().
 			WithAllowPrivilegeEscalation(false).
@@ -111,8 +112,8 @@ func memberResources(c *v1alpha1.EtcdCluster) *applycorev1.ResourceRequirementsA
 	}
 }
 
-// image returns the image with its tag, and with the digest of the declared version if there is one. Nodes then ignore
-// the tag.
+// image returns the image with its tag and, if declared, the digest of the version. With a digest, nodes ignore the
+// tag.
 func image(spec v1alpha1.EtcdClusterSpec) string {
 	name := spec.Image.Repository + ":v" + spec.Version
 	if digest := spec.Image.Digests[spec.Version]; digest != "" {
@@ -121,7 +122,7 @@ func image(spec v1alpha1.EtcdClusterSpec) string {
 	return name
 }
 
-// resourceList rounds up to thousandths as the API server does.
+// resourceList rounds quantities up to thousandths, as the API server does.
 func resourceList(quantities map[string]resource.Quantity) *corev1.ResourceList {
 	if len(quantities) == 0 {
 		return nil

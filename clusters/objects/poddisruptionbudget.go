@@ -9,7 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// disruptionBudget prevents Kubernetes from evicting members that quorum requires. Unknown values do not lower it.
+// disruptionBudget returns the PodDisruptionBudget that prevents evictions of members that quorum requires. Unknown
+// numbers do not lower the budget.
 func disruptionBudget(in Input) *applypolicyv1.PodDisruptionBudgetApplyConfiguration {
 	c := in.Cluster
 	needed := decide.MinAvailable(in.Voters, in.Learners, len(in.Record.Members), replicas(c))

@@ -11,8 +11,8 @@ import (
 // withLivez is the first etcdversion.Version that serves /livez and /readyz.
 var withLivez = etcdversion.Must("3.5.11")
 
-// livePath checks that the member responds from its own data, regardless of the other members and of alarms, because a
-// restart would not help against either.
+// livePath returns the path that checks that the member responds from its own data, regardless of other members and
+// alarms: a restart would not fix problems with either.
 func livePath(v etcdversion.Version) string {
 	if v.AtLeast(withLivez) {
 		return "/livez"
@@ -20,7 +20,8 @@ func livePath(v etcdversion.Version) string {
 	return "/health?serializable=true&exclude=NOSPACE&exclude=CORRUPT"
 }
 
-// readyPath checks that the member serves clients well. It may be out of space: reads and deletes still work.
+// readyPath returns the path that checks that the member can serve clients. The member may be out of space: reads and
+// deletes still work.
 func readyPath(v etcdversion.Version) string {
 	if v.AtLeast(withLivez) {
 		return "/readyz"
@@ -28,17 +29,19 @@ func readyPath(v etcdversion.Version) string {
 	return "/health?exclude=NOSPACE"
 }
 
-// startupProbe gives a member half an hour to load its database, compare it with the others' and respond.
+// startupProbe returns a probe that gives a member half an hour to load its database, compare it with the other
+// members' databases, and respond.
 func startupProbe(v etcdversion.Version) *applycorev1.ProbeApplyConfiguration {
 	return probe(livePath(v)).WithPeriodSeconds(1).WithTimeoutSeconds(5).WithFailureThreshold(1800)
 }
 
-// livenessProbe fails after five minutes, because a member that defragments a large database does not respond.
+// livenessProbe returns a probe that fails only after five minutes, because a member does not respond while it
+// defragments a large database.
 func livenessProbe(v etcdversion.Version) *applycorev1.ProbeApplyConfiguration {
 	return probe(livePath(v)).WithPeriodSeconds(15).WithTimeoutSeconds(15).WithFailureThreshold(20)
 }
 
-// readinessProbe checks every second, and tolerates the length of an election.
+// readinessProbe returns a probe that checks every second and tolerates the duration of an election.
 func readinessProbe(v etcdversion.Version) *applycorev1.ProbeApplyConfiguration {
 	return probe(readyPath(v)).WithPeriodSeconds(1).WithTimeoutSeconds(5).WithFailureThreshold(5)
 }

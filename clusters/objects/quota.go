@@ -9,15 +9,15 @@ import (
 // mostQuota is the largest default quota. It equals etcd's own default.
 const mostQuota = 2 << 30
 
-// DefaultQuota returns the database quota for a volume of that size: half of it, in whole mebibytes, up to 2Gi. The
-// other half is for the write-ahead log, snapshots, and the second copy that defragmentation writes.
+// DefaultQuota returns the default database quota for a volume of the given size: half the size, in whole mebibytes,
+// up to 2Gi. The other half is for the write-ahead log, snapshots, and the second copy that defragmentation writes.
 func DefaultQuota(size resource.Quantity) resource.Quantity {
 	// Computing the exact value of a size such as 1e20000000 takes seconds.
 	half := int64(min(size.AsApproximateFloat64()/2, mostQuota))
 	return *resource.NewQuantity(max(half, 0)>>20<<20, resource.BinarySI)
 }
 
-// quotaOf returns the declared quota, or the default for the declared volume.
+// quotaOf returns the declared quota, or the default quota for the declared volume size.
 func quotaOf(spec v1alpha1.EtcdClusterSpec) resource.Quantity {
 	if spec.Etcd.Quota.IsZero() {
 		return DefaultQuota(spec.Storage.Size)
@@ -25,8 +25,8 @@ func quotaOf(spec v1alpha1.EtcdClusterSpec) resource.Quantity {
 	return spec.Etcd.Quota
 }
 
-// inspectionMemory returns the memory limit of a container that inspects a database: least, and more for a quota over
-// 8Gi. Checking its pages takes about 50 bytes for each page of 4 KiB.
+// inspectionMemory returns the memory limit of a container that inspects a database: least, or more if the quota
+// exceeds 8Gi. Checking the database takes about 50 bytes for each 4 KiB page.
 func inspectionMemory(spec v1alpha1.EtcdClusterSpec, least string) resource.Quantity {
 	const enough, mebibyte = 8 << 30, 1 << 20
 	memory, quota := resource.MustParse(least), quotaOf(spec)

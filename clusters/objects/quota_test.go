@@ -27,8 +27,8 @@ func TestDefaultQuota(t *testing.T) {
 	}
 }
 
-// TestOmittedQuotaUsesDefault checks that a missing quota is written out for etcd, whose default is 2Gi, and counts as
-// its default, so that setting it explicitly does not change pods.
+// TestOmittedQuotaUsesDefault checks that the default quota is written to etcd's file if the quota is omitted, because
+// etcd's own default is always 2Gi. Declaring the default explicitly does not change pods.
 func TestOmittedQuotaUsesDefault(t *testing.T) {
 	spec := v1alpha1.EtcdClusterSpec{Version: "3.6.16", Storage: v1alpha1.StorageSpec{Size: quantity("1Gi")}}
 	stated := *spec.DeepCopy()
@@ -42,8 +42,7 @@ func TestOmittedQuotaUsesDefault(t *testing.T) {
 	}
 }
 
-// TestInspectionMemoryGrowsWithQuota checks that memory for inspecting databases grows with the largest possible
-// database.
+// TestInspectionMemoryGrowsWithQuota checks that the memory for inspecting a database grows with the quota.
 func TestInspectionMemoryGrowsWithQuota(t *testing.T) {
 	for quota, want := range map[string]string{"": "256Mi", "8Gi": "256Mi", "16Gi": "384Mi", "100Gi": "1728Mi"} {
 		spec := v1alpha1.EtcdClusterSpec{Storage: v1alpha1.StorageSpec{Size: quantity("200Gi")}}

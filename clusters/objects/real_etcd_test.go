@@ -52,7 +52,7 @@ type world struct {
 	network     string // the first three octets of the addresses
 	in          Input
 	members     map[int]*member
-	// allowsAnyName: members do not restrict the names of other members, as versions before 3.5.15 cannot.
+	// allowsAnyName means that members do not restrict the names of other members, as in versions before 3.5.15.
 	allowsAnyName bool
 }
 
@@ -81,7 +81,7 @@ func newWorld(t *testing.T, c *v1alpha1.EtcdCluster, binary string) *world {
 
 var networks atomic.Int32
 
-// freeNetwork returns unused loopback addresses that no other world of this process uses.
+// freeNetwork returns the prefix of unused loopback addresses, distinct from other worlds in this process.
 func freeNetwork(t *testing.T) string {
 	for range 200 {
 		network := fmt.Sprintf("127.%d.%d", 1+os.Getpid()%250, 1+networks.Add(1)%250)
@@ -112,7 +112,7 @@ func (w *world) write(name string, data []byte) {
 	}
 }
 
-// writeCertificates writes the Secrets as the pod's volumes would contain them.
+// writeCertificates writes the certificates and keys to files, as in the Secret volumes of a pod.
 func (w *world) writeCertificates() {
 	if !secure(w.in.Cluster) {
 		return
@@ -127,7 +127,7 @@ func (w *world) writeCertificates() {
 	}
 }
 
-// start runs a member with its file in the ConfigMap, with the paths and addresses replaced for the test.
+// start runs a member with its file from the ConfigMap, in which paths and addresses are replaced for the test.
 func (w *world) start(n int) *member {
 	w.Helper()
 	name := PodName("a", n)
@@ -178,7 +178,7 @@ func (w *world) log(n int) string {
 	return string(text)
 }
 
-// startLog returns the options that the member logs at start.
+// startLog returns the options that a member logs when it starts.
 func (w *world) startLog(n int) map[string]any {
 	for line := range strings.Lines(w.log(n)) {
 		var entry map[string]any
@@ -192,7 +192,7 @@ func (w *world) startLog(n int) map[string]any {
 
 func (w *world) version() etcdversion.Version { return mustParse(w.T, w.in.Cluster.Spec.Version) }
 
-// waitReady waits until the readiness probe and the liveness probe of the pod succeed.
+// waitReady waits until the readiness and liveness probes of a member succeed.
 func (w *world) waitReady(n int) {
 	w.Helper()
 	v := w.version()
@@ -221,8 +221,8 @@ func succeeds(url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// client returns an HTTP client that presents pair, or nothing if it is zero, and otherwise acts like an application
-// with the client Secret.
+// client returns an HTTP client that is configured like an application with the client Secret, but presents pair, or
+// no certificate if pair is zero.
 func (w *world) client(n int, pair pki.Pair) *http.Client {
 	config := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: Host(w.in.Cluster, n)}
 	config.RootCAs.AppendCertsFromPEM(w.in.Certificates.Trusted())
@@ -240,7 +240,7 @@ func (w *world) client(n int, pair pki.Pair) *http.Client {
 	return &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: config, DialContext: dial, DisableKeepAlives: true}}
 }
 
-// call sends a request through a member's gateway, which calls the member in turn.
+// call sends a request to a member's gateway, which calls the member in turn.
 func (w *world) call(n int, path string, body map[string]any) map[string]any {
 	w.Helper()
 	answer, err := w.ask(n, path, body)

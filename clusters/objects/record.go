@@ -22,9 +22,8 @@ func EncodeRecord(r decide.Record) (string, error) {
 	return string(text), nil
 }
 
-// DecodeRecord decodes the output of EncodeRecord. It returns an error for anything that it does not understand, and
-// never an empty record, which would let a cluster bootstrap again. The error reads well after the words "cannot be
-// read".
+// DecodeRecord decodes the output of EncodeRecord. It returns an error for unknown content, and never an empty record,
+// because an empty record would let a cluster bootstrap again. The error text can follow the words "cannot be read".
 func DecodeRecord(text string) (decide.Record, error) {
 	if err := checkText(text); err != nil {
 		return decide.Record{}, err
@@ -43,10 +42,11 @@ func DecodeRecord(text string) (decide.Record, error) {
 	return r, nil
 }
 
-// longestText is the maximum length of a text read from the ConfigMap, in bytes. Quorate writes far shorter texts.
+// longestText is the maximum length, in bytes, of a text read from the ConfigMap. Texts that Quorate writes are far
+// shorter.
 const longestText = 64 << 10
 
-// checkText rejects texts that would take more memory than anything Quorate writes.
+// checkText rejects texts that could take far more memory than any text that Quorate writes.
 func checkText(text string) error {
 	if len(text) > longestText {
 		return fmt.Errorf("it is longer than %d KiB", longestText>>10)
@@ -95,5 +95,5 @@ func checkRecord(r decide.Record) error {
 // fingerprint matches the result of pki.Fingerprint.
 var fingerprint = regexp.MustCompile(`^([0-9A-F]{2}:){31}[0-9A-F]{2}$`)
 
-// MaxOrdinal is the highest ordinal that decide.Ordinals holds.
+// MaxOrdinal is the highest ordinal that decide.Ordinals can contain.
 const MaxOrdinal = decide.MaxOrdinals - 1

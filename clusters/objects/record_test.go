@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestRecordRoundTrip checks that records of every kind are decoded as they were encoded, including IDs that consist of
+// TestRecordRoundTrip checks that decoding an encoded record returns the same record, including IDs that consist of
 // digits.
 func TestRecordRoundTrip(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
@@ -48,13 +48,13 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 }
 
-// randomID favors IDs that look like something else in YAML: 12e4567 is a number there.
+// randomID returns a random ID, often an ID with a different meaning in YAML: 12e4567 is a number there.
 func randomID(random *rand.Rand) decide.ID {
 	return []decide.ID{0, 0x1234567890123456, 0x12e4567, 0x0e1, 0x7, decide.ID(random.Uint64())}[random.IntN(6)]
 }
 
-// TestYAMLAliasesAreRejected checks that YAML aliases, which let a hundred kilobytes of text stand for gigabytes, are
-// rejected. Characters that could merely begin an alias are not.
+// TestYAMLAliasesAreRejected checks that YAML aliases are rejected, because with them a hundred kilobytes of text can
+// represent gigabytes. Characters that only look like the start of an alias are accepted.
 func TestYAMLAliasesAreRejected(t *testing.T) {
 	const kilobytes = 60
 	long := "data-dir: &a " + strings.Repeat("x", kilobytes<<9) + "\nlog-outputs: [" + strings.Repeat("*a,", kilobytes<<7) + "*a]\n"

@@ -21,8 +21,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Containers of a recovery pod. The first copies the member, the second is an etcd that runs on the copy while the last
-// one creates the new cluster.
+// These are the containers of a recovery pod. The first copies the member's data, and the second runs etcd on the copy
+// while the last creates the new cluster.
 const (
 	PrepareContainer  = "prepare"
 	recoveryEtcd      = "etcd"
@@ -33,19 +33,19 @@ const (
 	workMount  = "/scratch"
 )
 
-// Annotations of the recovery Job, in addition to AnnotationVolume.
+// These are annotations of the recovery Job, in addition to AnnotationVolume.
 const (
-	// AnnotationRecoveryDigest is the digest of the request that it was started for.
+	// AnnotationRecoveryDigest is the digest of the request for which the Job was started.
 	AnnotationRecoveryDigest = "etcd.quorate.dev/recovery-digest"
-	// AnnotationLostCluster is the ID of the lost cluster. It is also on the claims left over from it, except the claim
-	// whose data becomes the data of the new cluster.
+	// AnnotationLostCluster is the ID of the lost cluster. The claims left over from that cluster also have this
+	// annotation, except the claim whose data becomes the data of the new cluster.
 	AnnotationLostCluster = "etcd.quorate.dev/lost-cluster"
 	// AnnotationOrdinal is the ordinal of the surviving member, or of the member created from a backup.
 	AnnotationOrdinal = "etcd.quorate.dev/ordinal"
 )
 
-// LostCluster returns the ID of the lost cluster from which a claim with these annotations is left over, or zero. An
-// unreadable annotation yields an ID that no existing cluster has.
+// LostCluster returns the ID of the lost cluster from which a claim with these annotations is left over, or zero. If
+// the annotation is invalid, it returns an ID that does not belong to any existing cluster.
 func LostCluster(annotations map[string]string) decide.ID {
 	text, marked := annotations[AnnotationLostCluster]
 	if !marked {
@@ -59,7 +59,8 @@ func LostCluster(annotations map[string]string) decide.ID {
 }
 
 // RecoveryOf returns the recovery that a declaration requests for a cluster that has lost its majority, or zero. A Job
-// started for a different request is started again, whichever members have been declared lost since.
+// started for a different request is started again; changes to the declared lost members do not make the request
+// different.
 func RecoveryOf(c *v1alpha1.EtcdCluster) decide.RecoveryOrder {
 	r := c.Spec.Recovery
 	if r == nil || r.Member == nil {
@@ -114,7 +115,7 @@ func RecoveryVersion(c *v1alpha1.EtcdCluster, runs string) (string, error) {
 }
 
 // RecoveryJob returns the Job that creates a new cluster in the recorded volume, from its data or from a backup. runs
-// is the etcd version that last ran there; if it is empty, the declared version is used.
+// is the etcd version that last ran on the volume; if it is empty, the declared version is used.
 func RecoveryJob(in Input, runs string) (Object, error) {
 	c, begun := in.Cluster, in.Record.Recovery
 	order := RecoveryOf(c)
@@ -152,7 +153,8 @@ func RecoveryJob(in Input, runs string) (Object, error) {
 				WithSpec(pod)))}, nil
 }
 
-// recoveryFromBackup fills the volume from a backup, and keeps the lost cluster's data in it.
+// recoveryFromBackup returns the spec of a pod that fills the volume from a backup, and keeps the lost cluster's data
+// on it.
 func recoveryFromBackup(in Input, version string) (*applycorev1.PodSpecApplyConfiguration, error) {
 	c, begun, r := in.Cluster, in.Record.Recovery, in.Cluster.Spec.Recovery
 	return restorePod(in, filling{
@@ -163,7 +165,7 @@ func recoveryFromBackup(in Input, version string) (*applycorev1.PodSpecApplyConf
 	})
 }
 
-// recoveryPod runs where the volume is. Only its containers can reach its etcd.
+// recoveryPod returns the spec of a pod that runs where the volume is. Only containers of the pod can reach its etcd.
 func recoveryPod(in Input, version string) (*applycorev1.PodSpecApplyConfiguration, error) {
 	c := in.Cluster
 	var nowhere v1alpha1.BackupDestination
@@ -187,15 +189,15 @@ func recoveryPod(in Input, version string) (*applycorev1.PodSpecApplyConfigurati
 	return spec, placement(c, spec)
 }
 
-// workLimit returns the size limit of the volume to which a member is copied: the copy, its snapshot and the new member
-// are each no larger than the member's volume, unless its files are sparse.
+// workLimit returns the size limit of the volume to which a member's data is copied. The copy, its snapshot and the
+// new member each fit into a volume of the declared size, unless files are sparse.
 func workLimit(spec v1alpha1.EtcdClusterSpec) resource.Quantity {
 	limit := spec.Storage.Size.DeepCopy()
 	limit.Mul(3)
 	return limit
 }
 
-// etcdOnCopy returns the container of an etcd that stops with the last container.
+// etcdOnCopy returns the sidecar container that runs etcd on the copy until the last container exits.
 func etcdOnCopy(
 	c *v1alpha1.EtcdCluster, version string, work *applycorev1.VolumeMountApplyConfiguration,
 ) *applycorev1.ContainerApplyConfiguration {
@@ -218,7 +220,7 @@ func etcdOnCopy(
 	return container
 }
 
-// recoveryConfig is the file that quorate recover --prepare writes for that etcd.
+// recoveryConfig is the configuration file that quorate recover --prepare writes for the etcd on the copy.
 const recoveryConfig = "etcd.yaml"
 
 func recoverArgs(in Input, step, version string) []string {

@@ -22,24 +22,24 @@ import (
 // RestoreContainer is the container of a restore pod.
 const RestoreContainer = "restore"
 
-// Annotations of the restore Job.
+// These are annotations of the restore Job.
 const (
-	// AnnotationRestoreFrom describes the backup that it restores.
+	// AnnotationRestoreFrom describes the backup that the Job restores.
 	AnnotationRestoreFrom = "etcd.quorate.dev/restore-from"
-	// AnnotationRestoreDigest is the restoreDigest of the declaration that it was started for.
+	// AnnotationRestoreDigest is the restoreDigest of the declaration for which the Job was started.
 	AnnotationRestoreDigest = "etcd.quorate.dev/restore-digest"
-	// AnnotationVolume is the UID of the claim of the volume that it fills.
+	// AnnotationVolume is the UID of the claim of the volume that the Job fills.
 	AnnotationVolume = "etcd.quorate.dev/volume"
 )
 
 const componentRestore = "restore"
 
-// WorksOnVolume reports whether an object with these labels works on a member's volume, to restore or recover it.
+// WorksOnVolume reports whether an object with these labels restores or recovers a member's volume.
 func WorksOnVolume(labels map[string]string) bool {
 	return labels[labelComponent] == componentRestore || labels[labelComponent] == componentRecovery
 }
 
-// VolumeWorkers selects the pods that work or have worked on a member's volume.
+// VolumeWorkers returns a selector for the pods that restore or recover a member's volume, including finished pods.
 func VolumeWorkers(cluster string) string {
 	return fmt.Sprintf("%s,%s in (%s,%s)", SelectorOf(cluster), labelComponent, componentRestore, componentRecovery)
 }
@@ -50,7 +50,7 @@ func restoreLabels(cluster string) map[string]string {
 	return labels
 }
 
-// RestoreOf returns the backup from which a declaration requests to create the cluster, or zero.
+// RestoreOf returns the backup from which the cluster is to be created according to its declaration, or zero.
 func RestoreOf(c *v1alpha1.EtcdCluster) decide.RestoreSource {
 	r := c.Spec.Restore
 	if r == nil {
@@ -64,7 +64,7 @@ func RestoreOf(c *v1alpha1.EtcdCluster) decide.RestoreSource {
 	}
 }
 
-// describeBackup describes a backup of a cluster: the newest if name is empty.
+// describeBackup describes a backup of a cluster, or the newest backup if name is empty.
 func describeBackup(name, cluster string, from v1alpha1.BackupDestination) string {
 	store := from.Location()
 	if endpoint := from.Endpoint(); endpoint != "" {
@@ -73,8 +73,8 @@ func describeBackup(name, cluster string, from v1alpha1.BackupDestination) strin
 	return fmt.Sprintf("%s of %s from %s", cmp.Or(name, "the newest backup"), cluster, store)
 }
 
-// restoreDigest covers the fields that the Job is built from. A Job with a different digest is started again. The
-// digest excludes the size of volumes, because the StatefulSet's volume size cannot be changed.
+// restoreDigest returns a digest of the fields from which the Job is built. A Job with a different digest is started
+// again. The digest excludes the size of volumes, because the StatefulSet's volume size cannot be changed.
 func restoreDigest(spec v1alpha1.EtcdClusterSpec) string {
 	text, err := json.Marshal([]any{spec.Restore, spec.Version, spec.Etcd.Quota, spec.TLS.Mode})
 	if err != nil {
@@ -84,7 +84,7 @@ func restoreDigest(spec v1alpha1.EtcdClusterSpec) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// restoredCluster returns the cluster that the backup was taken of, as NAMESPACE/NAME.
+// restoredCluster returns the cluster from which the backup was taken, as NAMESPACE/NAME.
 func restoredCluster(c *v1alpha1.EtcdCluster) string {
 	if c.Spec.Restore.Cluster != "" {
 		return c.Spec.Restore.Cluster
@@ -92,7 +92,7 @@ func restoredCluster(c *v1alpha1.EtcdCluster) string {
 	return clusterKey(c)
 }
 
-// SeedClaim returns the volume claim of the member from which a cluster begins, as the StatefulSet would create it.
+// SeedClaim returns the volume claim of a cluster's first member, as the StatefulSet would create it.
 func SeedClaim(in Input, ordinal int) Object {
 	c := in.Cluster
 	name := VolumeClaimName(c.Name, ordinal)
@@ -103,7 +103,7 @@ func SeedClaim(in Input, ordinal int) Object {
 		WithSpec(template.Spec)}
 }
 
-// RestoreJob returns the Job that fills the volume of the first member, whose claim has that UID.
+// RestoreJob returns the Job that fills the volume of the first member. volumeUID is the UID of the volume claim.
 func RestoreJob(in Input, volumeUID string) (Object, error) {
 	c := in.Cluster
 	if c.Spec.Restore == nil || in.BackupImage == "" || c.UID == "" {
@@ -136,24 +136,26 @@ func RestoreJob(in Input, volumeUID string) (Object, error) {
 				WithSpec(pod)))}, nil
 }
 
-// filling describes which backup fills a volume, and for which member.
+// filling describes the backup that fills a volume, and the member for which the volume is filled.
 type filling struct {
-	// cluster that was backed up, as NAMESPACE/NAME, and the name of its backup, or empty for the newest.
+	// cluster is the cluster that was backed up, as NAMESPACE/NAME. backup is the name of the backup, or empty for the
+	// newest.
 	cluster, backup string
 	from            v1alpha1.BackupDestination
 	// identity is the Secret with the key to decrypt the backup.
 	identity string
 	ordinal  int
-	// version of etcd that will start on it.
+	// version is the etcd version that will start on the volume.
 	version string
-	// token of the new cluster.
+	// token is the token of the new cluster.
 	token    string
 	bump     int64
 	deadline v1alpha1.Duration
 	more     []string
 }
 
-// restorePod runs where the new member may run, because its volume is created where this pod runs.
+// restorePod returns the spec of a pod that runs where the new member may run, because the volume is created where
+// this pod runs.
 func restorePod(in Input, f filling) (*applycorev1.PodSpecApplyConfiguration, error) {
 	c := in.Cluster
 	spec := storePod(c, f.from).
@@ -172,9 +174,9 @@ func restorePod(in Input, f filling) (*applycorev1.PodSpecApplyConfiguration, er
 	return spec, placement(c, spec)
 }
 
-// restoreResources returns the resources of the member that will run there, because a volume may belong to the node on
-// which it is first used. Without declared resources, it returns enough to write the pages of a database; with little
-// memory, a large database takes long.
+// restoreResources returns the resources of the member that will use the volume, because a volume may belong to the
+// node on which it is first used. Without declared resources, it returns enough memory to write a database; with less,
+// a large database takes a long time.
 func restoreResources(c *v1alpha1.EtcdCluster) *applycorev1.ResourceRequirementsApplyConfiguration {
 	if declared := memberResources(c); declared != nil {
 		return declared

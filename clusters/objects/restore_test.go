@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestRestoreJobEscapesTokenAndMountsReadOnly checks that a token from the record cannot refer to a variable that
-// Kubernetes expands, and that untrusted backups are read from a read-only volume.
+// TestRestoreJobEscapesTokenAndMountsReadOnly checks that Kubernetes does not expand variables in a token from the
+// record, and that untrusted backups are read from a read-only volume.
 func TestRestoreJobEscapesTokenAndMountsReadOnly(t *testing.T) {
 	_, sections := openGolden(t, "../../testdata/objects/restore_3.7.txtar")
 	in := goldenInput(t, sections)

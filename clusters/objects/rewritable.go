@@ -13,8 +13,9 @@ var podTemplates = map[string]string{
 	"CronJob":     "spec.jobTemplate.spec.template.",
 }
 
-// rewritable lists the pod template fields that admission may set to other values than Quorate applies: neither
-// security nor any rule depends on them. Each includes the fields below it; [] is an element of a list.
+// rewritable lists the pod template fields that admission may set to values different from those that Quorate applies:
+// neither security nor any rule depends on these fields. Each entry includes the fields below it; [] is an element of
+// a list.
 var rewritable = []string{
 	"metadata.annotations",
 	"metadata.labels",
@@ -31,8 +32,8 @@ var rewritable = []string{
 	"spec.topologySpreadConstraints",
 }
 
-// MayBeRewritten reports whether an admission policy or webhook may set that field to a different value than Quorate
-// applies. Unlisted fields may not be rewritten: that could weaken security or endanger quorum.
+// MayBeRewritten reports whether an admission policy or webhook may set a field to a different value than Quorate
+// applies. Unlisted fields may not be rewritten, because this could weaken security or endanger quorum.
 func MayBeRewritten(kind, path string) bool {
 	if kind == v1alpha1.Kind {
 		return true // passes use the declaration
@@ -50,7 +51,7 @@ func MayBeRewritten(kind, path string) bool {
 	return isBelow(path, "metadata.annotations")
 }
 
-// isBelow reports whether a path is that field or below it.
+// isBelow reports whether a path is the given field or is below it.
 func isBelow(path, field string) bool {
 	for i, part := range strings.Split(field, "[]") {
 		rest, found := strings.CutPrefix(path, part)

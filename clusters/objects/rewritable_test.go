@@ -2,7 +2,7 @@ package objects
 
 import "testing"
 
-// TestMayBeRewritten checks that only listed fields may be rewritten. Unknown fields may not.
+// TestMayBeRewritten checks that only listed fields may be rewritten.
 func TestMayBeRewritten(t *testing.T) {
 	tests := []struct {
 		kind, path string

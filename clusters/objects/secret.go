@@ -9,7 +9,8 @@ import (
 	"quorate.dev/quorate/clusters/pki"
 )
 
-// secrets returns the CA in a Secret that pods do not mount, and a Secret for each leaf, including the CAs to trust.
+// secrets returns a Secret with the CA, which pods do not mount, and a Secret for each leaf, which also contains the
+// CAs to trust.
 func secrets(in Input) ([]Object, error) {
 	k, names := in.Certificates, NamesOf(in.Cluster.Name)
 	for what, pair := range map[string]pki.Pair{
@@ -35,7 +36,7 @@ func secrets(in Input) ([]Object, error) {
 	}, nil
 }
 
-// Leaves returns the Secrets of all certificates except the CA's. They do not depend on the spec.
+// Leaves returns the Secrets of all certificates except the CA's. The Secrets do not depend on the spec.
 func Leaves(in Input) ([]Object, error) {
 	list, err := secrets(in)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// memberService gives each member its DNS name. It publishes members that are not ready, because they must find each
-// other to become ready (hard case H9).
+// memberService returns the headless Service that gives each member its DNS name. It publishes members that are not
+// ready, because members must find each other to become ready (hard case H9).
 func memberService(c *v1alpha1.EtcdCluster) *applycorev1.ServiceApplyConfiguration {
 	return service(c, NamesOf(c.Name).Service, applycorev1.ServiceSpec().
 		WithType(corev1.ServiceTypeClusterIP).
@@ -20,8 +20,9 @@ func memberService(c *v1alpha1.EtcdCluster) *applycorev1.ServiceApplyConfigurati
 			servicePort("metrics", MetricsPort)))
 }
 
-// clientService routes clients to ready members. It is closed while a member may still bootstrap the cluster, or has
-// not yet proved that it runs on the restored data. Once open, it is not closed again.
+// clientService returns the Service that routes clients to ready members. The Service stays closed while members may
+// still bootstrap the cluster, or have not yet proved to run with the restored data. Once open, it is not closed
+// again.
 func clientService(in Input) *applycorev1.ServiceApplyConfiguration {
 	c := in.Cluster
 	spec := applycorev1.ServiceSpec().

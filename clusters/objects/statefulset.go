@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// statefulSet runs a pod for every recorded member. It creates and keeps pods and never replaces them by itself:
-// OnDelete leaves the order of a rollout to Quorate. It never deletes volumes.
+// statefulSet returns the StatefulSet that runs a pod for every recorded member. The StatefulSet never replaces pods
+// by itself: OnDelete leaves the order of a rollout to Quorate. It never deletes volumes.
 func statefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 	if in.Kept != nil {
 		return keptStatefulSet(in)
@@ -56,8 +56,8 @@ func keptStatefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, erro
 	return kept.WithOwnerReferences(owner(in.Cluster)), nil
 }
 
-// pods returns how many pods Kubernetes must run: zero unless the lifecycle is Running, and while a volume is being
-// filled.
+// pods returns the number of pods that Kubernetes must run. It is zero while a volume is being filled, and unless the
+// lifecycle is Running.
 func pods(in Input) int32 {
 	if in.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning || in.Record.Restoring() || in.Record.Recovering() {
 		return 0
@@ -65,8 +65,9 @@ func pods(in Input) int32 {
 	return int32(in.Record.Replicas())
 }
 
-// volumeClaim returns the template of the members' volumes. The list of templates is owned as a whole, so it sets the
-// volume mode, which the API server would fill in. Differences ignores the other defaults.
+// volumeClaim returns the template of the members' volumes. Server-side apply treats the list of templates as one
+// value, so the template sets the volume mode that the API server would fill in. Differences ignores the other
+// defaults.
 func volumeClaim(in Input) *applycorev1.PersistentVolumeClaimApplyConfiguration {
 	c := in.Cluster
 	size := resourceList(map[string]resource.Quantity{string(corev1.ResourceStorage): c.Spec.Storage.Size})
@@ -86,8 +87,8 @@ func volumeClaim(in Input) *applycorev1.PersistentVolumeClaimApplyConfiguration 
 }
 
 // ScaledToZero returns Quorate's fields of a StatefulSet, as an apply configuration, with zero replicas. If Quorate
-// does not own any fields, as after a restore, the result contains only the replicas. It returns an error without a
-// StatefulSet.
+// does not own any fields, as after a restore, the result contains only the replicas. It returns an error if there is
+// no StatefulSet.
 func ScaledToZero(owned any) (any, error) {
 	set, ok := owned.(*applyappsv1.StatefulSetApplyConfiguration)
 	if !ok || set == nil {

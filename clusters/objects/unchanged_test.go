@@ -23,9 +23,9 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// TestUnchangedAgreesWithDifferences processes the objects of every golden file as the API server would return them
-// after apply. Unchanged accepts them; after any change to what is wanted, owned or live, an object is unchanged only
-// if Differences finds none.
+// TestUnchangedAgreesWithDifferences uses the objects of every golden file as the API server would return them after
+// apply. It checks that Unchanged accepts these objects, and that after any change to the wanted, owned or live
+// fields, Unchanged accepts an object only if Differences finds no difference.
 func TestUnchangedAgreesWithDifferences(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/objects/*.txtar")
 	if err != nil {
@@ -46,9 +46,10 @@ func TestUnchangedAgreesWithDifferences(t *testing.T) {
 	}
 }
 
-// TestUnchangedRejectsChangedObjects covers objects that have changed, although some of them have the wanted content.
+// TestUnchangedRejectsChangedObjects checks that objects that have changed are rejected, even if they have the wanted
+// content.
 func TestUnchangedRejectsChangedObjects(t *testing.T) {
-	const strict = true // Differences reports it, or Owned refuses to read it
+	const strict = true // Differences reports the change, or Owned rejects the object
 	for name, of := range map[string]struct {
 		kind   string
 		change func(metav1.Object)
@@ -102,7 +103,7 @@ func TestUnchangedRejectsChangedObjects(t *testing.T) {
 	}
 }
 
-// TestUnchangedRejectsMissingMetadata covers a wanted object without metadata.
+// TestUnchangedRejectsMissingMetadata checks that a wanted object without metadata is rejected.
 func TestUnchangedRejectsMissingMetadata(t *testing.T) {
 	data := map[string]string{"a": "b"}
 	want := applycorev1.ConfigMap("", "").WithData(data)
@@ -115,7 +116,8 @@ func TestUnchangedRejectsMissingMetadata(t *testing.T) {
 	}
 }
 
-// TestUnchangedIgnoresOtherManagersFields covers fields of other managers that do not affect Quorate's.
+// TestUnchangedIgnoresOtherManagersFields checks that other managers' fields are ignored if they do not affect
+// Quorate's fields.
 func TestUnchangedIgnoresOtherManagersFields(t *testing.T) {
 	for _, o := range build(t, input(t, "3.6.16")) {
 		s := standing{o.Apply, appliedObject(t, o)}
@@ -136,7 +138,7 @@ func entry(change func(*metav1.ManagedFieldsEntry)) func(metav1.Object) {
 	return func(o metav1.Object) { change(&o.GetManagedFields()[0]) }
 }
 
-// appliedObject returns an object after apply, if the API server does not add anything.
+// appliedObject returns an object as it would be after apply if the API server did not add anything.
 func appliedObject(t *testing.T, o Object) metav1.Object {
 	t.Helper()
 	body, err := json.Marshal(o.Apply)
@@ -169,7 +171,7 @@ func appliedObject(t *testing.T, o Object) metav1.Object {
 	return live
 }
 
-// standing is a wanted object and its live state.
+// standing is a wanted object and the live object.
 type standing struct {
 	want any
 	live metav1.Object
@@ -177,8 +179,8 @@ type standing struct {
 
 func (s standing) stands() bool { return kube.Unchanged(s.want, s.live, FilledIn) }
 
-// check requires that an unchanged object has the wanted content, and reports whether it is unchanged, and whether it
-// has the wanted content.
+// check reports whether an object is unchanged, and whether it has the wanted content. It fails the test if an
+// unchanged object does not have the wanted content.
 func (s standing) check(t *testing.T, what string) (stands, same bool) {
 	t.Helper()
 	stands = s.stands()
@@ -217,7 +219,7 @@ func (s standing) changeAtRandom(t *testing.T, r *rand.Rand, times int) {
 	}
 }
 
-// change changes what is wanted, what is live, both alike, or what is owned.
+// change changes the wanted object, the live object, both in the same way, or the owned fields.
 func (s standing) change(t *testing.T, r *rand.Rand) (standing, string) {
 	t.Helper()
 	switch r.IntN(8) {
@@ -321,7 +323,8 @@ func (s standing) changeEntries(t *testing.T, r *rand.Rand) (standing, string) {
 	return standing{s.want, live}, what
 }
 
-// changes lists changes of a JSON value; false removes it. Two calls with the same seed do the same.
+// changes lists changes to a JSON value; a change returns false to remove the value. Calls with the same seed make the
+// same change.
 var changes = []struct {
 	name   string
 	change func(v any, r *rand.Rand) (any, bool)
@@ -373,7 +376,7 @@ var changes = []struct {
 	}},
 }
 
-// other returns a different value of the same kind; in a map or list, it changes one element.
+// other returns a different value of the same type; in a map or list, it changes one element.
 func other(v any, r *rand.Rand) (any, bool) {
 	switch v := v.(type) {
 	case string:
@@ -493,7 +496,7 @@ func emptyFields(v reflect.Value, all []reflect.Value) []reflect.Value {
 				all = emptyFields(field, all)
 			}
 		}
-	default: // it is set
+	default: // already set
 	}
 	return all
 }
@@ -504,7 +507,7 @@ func fill(v reflect.Value, r *rand.Rand, depth int) {
 		return
 	}
 	if decodes, is := v.Addr().Interface().(json.Unmarshaler); is && v.Kind() == reflect.Struct {
-		_ = decodes.UnmarshalJSON([]byte{'"', '1' + byte(r.IntN(2)), '"'}) // a time stays zero
+		_ = decodes.UnmarshalJSON([]byte{'"', '1' + byte(r.IntN(2)), '"'}) // times stay zero
 		return
 	}
 	switch v.Kind() {
@@ -535,7 +538,7 @@ func fill(v reflect.Value, r *rand.Rand, depth int) {
 				fill(v.Field(i), r, depth-1)
 			}
 		}
-	default: // objects do not have others
+	default: // objects do not contain other types
 	}
 }
 

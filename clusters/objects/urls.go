@@ -7,18 +7,18 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Host returns the DNS name of the member with that ordinal. It ends in svc, without the Kubernetes cluster domain:
-// every pod's search path completes it, whatever the domain (hard case H8).
+// Host returns the DNS name of the member with the given ordinal. The name ends in svc, without the Kubernetes cluster
+// domain, which every pod's search path adds (hard case H8).
 func Host(c *v1alpha1.EtcdCluster, ordinal int) string {
 	return PodName(c.Name, ordinal) + "." + serviceHost(c, NamesOf(c.Name).Service)
 }
 
-// PeerURL returns the URL at which the other members reach the member with that ordinal.
+// PeerURL returns the URL at which other members reach the member with the given ordinal.
 func PeerURL(c *v1alpha1.EtcdCluster, ordinal int) string {
 	return fmt.Sprintf("%s://%s:%d", scheme(c), Host(c, ordinal), PeerPort)
 }
 
-// ClientURL returns the URL at which clients reach the member with that ordinal.
+// ClientURL returns the URL at which clients reach the member with the given ordinal.
 func ClientURL(c *v1alpha1.EtcdCluster, ordinal int) string {
 	return fmt.Sprintf("%s://%s:%d", scheme(c), Host(c, ordinal), ClientPort)
 }

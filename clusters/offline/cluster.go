@@ -17,22 +17,22 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// cluster is a cluster as the older revision and as the newer one declare it. It implements reconcile.Cluster.
+// cluster compares the declarations of a cluster in the older and newer revisions. It implements reconcile.Cluster.
 type cluster struct {
 	target targets.Target
-	// declared is the target as the rules see it.
+	// declared is the declaration in the form that the rules use.
 	declared decide.Declared
 	// before is nil if the cluster is new.
 	before   *reconcile.Declaration
 	changes  []report.Change
 	warnings []string
-	// resumed is set if the cluster is suspended before and not after: the older declaration may not have been applied.
+	// resumed is set if only the older revision suspends the cluster: its declaration may not have been applied.
 	resumed bool
 }
 
 func compare(t targets.Target, before *reconcile.Declaration) cluster {
 	c := cluster{before: before, warnings: slices.Clip(t.Warnings)}
-	t.RenamedFrom, _, _ = strings.Cut(t.RenamedFrom, " (cluster ") // its ID is made up
+	t.RenamedFrom, _, _ = strings.Cut(t.RenamedFrom, " (cluster ") // the assumed ID is not real
 	own := &inventory.Cluster{}
 	if before != nil {
 		own.Custom, own.Claims = &before.Cluster, claimsOf(*before)
@@ -106,7 +106,7 @@ func (c cluster) State(context.Context) (decide.State, error) {
 	}
 	world.Declared = c.declared
 	s := world.Observe()
-	s.Certificates = nil // the simulation makes them up
+	s.Certificates = nil // simulated certificates are not real
 	if s.Objects.RunsVersion != "" {
 		s.Objects.RunsStorage = targets.DescribeStorage(c.before.Cluster.Spec.Storage)
 	}
@@ -116,7 +116,7 @@ func (c cluster) State(context.Context) (decide.State, error) {
 	return s, nil
 }
 
-// applyLater makes the custom resource differ from git, because more is compared than the rules know.
+// applyLater makes the custom resource differ from git, because the comparison covers more fields than the rules.
 func (c cluster) applyLater(s *decide.State) {
 	custom := "EtcdCluster " + s.Name
 	s.Objects.Drift = slices.DeleteFunc(s.Objects.Drift,

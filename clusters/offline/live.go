@@ -1,4 +1,4 @@
-// Package offline compares declarations with an older revision of their source instead of a live state. It contacts
+// Package offline compares declarations with an older revision of their source instead of the live state. It contacts
 // neither Kubernetes nor etcd.
 package offline
 
@@ -21,7 +21,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Flag is the flag that selects the older revision, as messages name it.
+// Flag is the name, in messages, of the flag that selects the older revision.
 const Flag = "--against"
 
 // Live is the live side of a plan that does not contact a Kubernetes cluster: it assumes that every cluster matches an
@@ -31,14 +31,15 @@ type Live struct {
 	// deletions limits deletions as in a run.
 	deletions targets.Deletions
 
-	// of summarizes the comparison, and clusters holds the clusters that differ, by namespace/name.
+	// mu guards of and clusters. of is the summary of the comparison; clusters contains the clusters that differ, by
+	// namespace/name.
 	mu       sync.Mutex
 	of       report.Comparison
 	clusters map[string]cluster
 }
 
 // New returns the live side that read describes: the declarations of the older revision with their owners resolved,
-// and warnings. An error of read is a setup error. mostDeletions limits deletions per source as in a run, or is nil.
+// and warnings. An error from read is a setup error. mostDeletions limits deletions per source as in a run, or is nil.
 func New(
 	read func(context.Context) (older reconcile.Desired, warnings []string, err error), mostDeletions *int,
 ) *Live {
@@ -85,8 +86,8 @@ func (l *Live) Observe(
 	return observed, nil
 }
 
-// assumed returns the inventory that would exist if every cluster matched its spec, and the declarations by
-// namespace/name.
+// assumed returns the inventory that would exist if every cluster matched its declaration in the older revision, and
+// the older declarations by namespace/name.
 func assumed(older reconcile.Desired) (inventory.ByCluster, map[string]*reconcile.Declaration) {
 	owned, before := inventory.ByCluster{}, map[string]*reconcile.Declaration{}
 	for i, d := range older.Clusters {
@@ -103,10 +104,10 @@ func assumed(older reconcile.Desired) (inventory.ByCluster, map[string]*reconcil
 	return owned, before
 }
 
-// assumedID is the ID of every cluster: the real IDs are unknown, but the clusters have formed.
+// assumedID is the ID that every cluster is assumed to have: the real IDs are unknown, but the clusters have formed.
 const assumedID = "1"
 
-// claimsOf returns the volumes of a declared cluster, or nil if it is deleted.
+// claimsOf returns the volume claims of a declared cluster, or nil if its declared lifecycle is Deleted.
 func claimsOf(d reconcile.Declaration) []*corev1.PersistentVolumeClaim {
 	if d.Cluster.Spec.Lifecycle == v1alpha1.LifecycleDeleted {
 		return nil
@@ -117,7 +118,7 @@ func claimsOf(d reconcile.Declaration) []*corev1.PersistentVolumeClaim {
 }
 
 // confirming returns the desired state with assumedID added to each confirm-new-cluster annotation: the real IDs are
-// not known here, so the annotation is assumed to name the right clusters.
+// unknown, so the annotation is assumed to name the right clusters.
 func confirming(desired reconcile.Desired) reconcile.Desired {
 	desired.Clusters = slices.Clone(desired.Clusters)
 	for i := range desired.Clusters {
@@ -161,7 +162,7 @@ func (l *Live) Complete(rep *report.Report) {
 	}
 }
 
-// withoutIDs returns text in which the assumed cluster ID is replaced, because it is not the real one.
+// withoutIDs returns text with the assumed cluster IDs replaced, because they are not real.
 func withoutIDs(s decide.State, text string) string {
 	for _, id := range []decide.ID{s.ReportedClusterID, s.Record.ClusterID, s.Membership.ClusterID} {
 		if id != 0 {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// spread stands for a number derived from the key.
+// spread is the placeholder for a number derived from the key.
 const spread = "H"
 
 // resolve replaces each H in the minute and hour fields with its number. Expressions without H are unchanged.
 func resolve(expression, key string) (string, error) {
 	fields := strings.Fields(expression)
 	if len(fields) != 5 {
-		return expression, nil // a word such as @daily, or rejected by the library
+		return expression, nil // a word such as @daily, or an expression that the library rejects
 	}
 	found := false
 	for i, field := range fields {
@@ -43,12 +43,12 @@ func hasSpread(field string) bool {
 	return false
 }
 
-// numberOf returns the number for a field. It must never change: a cluster would be backed up at a different time, or
-// twice.
+// numberOf returns the number for a field. The number must never change: otherwise, a cluster would be backed up at a
+// different time, or twice.
 func numberOf(key string, field int) string {
 	names, sizes := [...]string{"minute", "hour"}, [...]uint64{60, 24}
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(key + "\x00" + names[field])) // it never fails
+	_, _ = h.Write([]byte(key + "\x00" + names[field])) // never fails
 	sum := h.Sum64()
 	return strconv.FormatUint((sum^sum>>32)%sizes[field], 10)
 }

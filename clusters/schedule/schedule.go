@@ -1,6 +1,6 @@
 // Package schedule parses backup schedules and determines the latest scheduled time. It accepts the expressions that
-// CronJobs accept, and finds the same times as Kubernetes because it uses the same library. It is pure: the clock is an
-// argument, and time zones do not depend on the machine.
+// CronJobs accept, and finds the same times as Kubernetes because it uses the same library. It is deterministic: the
+// current time is an argument, and time zones do not depend on the machine.
 package schedule
 
 import (
@@ -9,18 +9,18 @@ import (
 	"math/bits"
 	"strings"
 	"time"
-	_ "time/tzdata" // so that zones are known on a machine without zoneinfo
+	_ "time/tzdata" // so that zones are known on machines without zoneinfo
 
 	"github.com/robfig/cron/v3"
 )
 
-// longest is the maximum length of an expression, as in the definition of EtcdCluster.
+// longest is the maximum length of an expression, as in the EtcdCluster definition.
 const longest = 100
 
 // horizon is the maximum age of the time that Newest returns.
 const horizon = 400 * 24 * time.Hour
 
-// Schedule is a recurring schedule. The zero value never occurs.
+// Schedule is a recurring schedule. The zero value is a schedule without any times.
 type Schedule struct {
 	expression string
 	times      *cron.SpecSchedule
@@ -60,12 +60,12 @@ func (s Schedule) PerDay() int {
 	return bits.OnesCount64(s.times.Minute&^star) * bits.OnesCount64(s.times.Hour&^star)
 }
 
-// Newest returns the latest scheduled time that is not after now, in UTC, or zero if the schedule has not occurred in
-// the 400 days before.
+// Newest returns the latest scheduled time that is not after now, in UTC, or zero if there is none in the preceding
+// 400 days.
 //
-// As in Kubernetes, an hour that a time zone skips has no scheduled times, and a repeated hour has its times twice. In
-// the few zones whose clocks change at midnight or by half an hour, Kubernetes may skip a time after the change,
-// depending on when it checks. Here, that time counts.
+// As in Kubernetes, an hour that a time zone skips has no scheduled times, and in a repeated hour each time occurs
+// twice. In the few zones whose clocks change at midnight or by half an hour, Kubernetes may skip a time after the
+// change, depending on when it checks. Newest counts that time.
 func (s Schedule) Newest(now time.Time) time.Time {
 	if s.times == nil {
 		return time.Time{}
@@ -95,7 +95,7 @@ func (s Schedule) after(t time.Time) time.Time {
 	return next
 }
 
-// checkForm rejects expressions that the library accepts but a CronJob or this program does not.
+// checkForm rejects expressions that the library accepts but CronJobs or this program do not.
 func checkForm(expression string) error {
 	switch {
 	case len(expression) > longest:
@@ -119,7 +119,7 @@ func parseTimes(expression string) (*cron.SpecSchedule, error) {
 	if !ok {
 		return nil, fmt.Errorf("%q is not a schedule of fixed times", expression)
 	}
-	// A field such as "," is empty; searching for its times would take long.
+	// A field such as "," is empty; searching for its times would take a long time.
 	for _, field := range []uint64{times.Minute, times.Hour, times.Dom, times.Month, times.Dow} {
 		if field == 0 {
 			return nil, fmt.Errorf("%q never happens: a field of it is empty", expression)

@@ -131,17 +131,17 @@ func TestHashedTimesAreStableAndSpread(t *testing.T) {
 // Kubernetes.
 func TestDaylightSaving(t *testing.T) {
 	for _, test := range []struct{ zone, expression, now, want string }{
-		// Berlin: from 2:00 to 3:00 at 1:00 UTC.
+		// In Berlin, clocks go from 2:00 to 3:00 at 1:00 UTC.
 		{"Europe/Berlin", "30 2 * * *", "2026-03-29T12:00:00Z", "2026-03-28T01:30:00Z"},
 		{"Europe/Berlin", "30 2 * * *", "2026-03-30T12:00:00Z", "2026-03-30T00:30:00Z"},
 		{"Europe/Berlin", "0 * * * *", "2026-03-29T01:59:59Z", "2026-03-29T01:00:00Z"},
 		{"Europe/Berlin", "0 3 * * *", "2026-03-29T12:00:00Z", "2026-03-29T01:00:00Z"},
-		// Berlin: from 3:00 back to 2:00 at 1:00 UTC.
+		// In Berlin, clocks go back from 3:00 to 2:00 at 1:00 UTC.
 		{"Europe/Berlin", "30 2 * * *", "2026-10-25T00:59:00Z", "2026-10-25T00:30:00Z"},
 		{"Europe/Berlin", "30 2 * * *", "2026-10-25T12:00:00Z", "2026-10-25T01:30:00Z"},
 		{"Europe/Berlin", "30 2 * * *", "2026-10-26T12:00:00Z", "2026-10-26T01:30:00Z"},
 		{"Europe/Berlin", "@daily", "2026-10-25T12:00:00Z", "2026-10-24T22:00:00Z"},
-		// New York: from 2:00 to 3:00 at 7:00 UTC, and from 2:00 back to 1:00 at 6:00 UTC.
+		// In New York, clocks go from 2:00 to 3:00 at 7:00 UTC, and back from 2:00 to 1:00 at 6:00 UTC.
 		{"America/New_York", "30 2 * * *", "2026-03-08T23:00:00Z", "2026-03-07T07:30:00Z"},
 		{"America/New_York", "30 2 * * *", "2026-03-09T23:00:00Z", "2026-03-09T06:30:00Z"},
 		{"America/New_York", "30 1 * * *", "2026-11-01T05:59:00Z", "2026-11-01T05:30:00Z"},
@@ -182,7 +182,7 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// field returns a random field of an expression, with numbers in the given range.
+// field returns a random field of an expression, with numbers from low to high.
 func field(random *rand.Rand, low, high int) string {
 	number := func(from, to int) int { return from + random.IntN(to-from+1) }
 	first := number(low, high)
@@ -200,8 +200,8 @@ func field(random *rand.Rand, low, high int) string {
 	}
 }
 
-// TestEveryTimeIsFound checks, for weeks in which clocks change, that each time is the newest until the next time that
-// Kubernetes would start. The newest time never goes back.
+// TestEveryTimeIsFound checks, for weeks in which clocks change, that Newest returns each time until Kubernetes would
+// start the next one. The newest time never goes back.
 func TestEveryTimeIsFound(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	starts := map[string][]time.Time{
@@ -221,7 +221,7 @@ func TestEveryTimeIsFound(t *testing.T) {
 	}
 }
 
-// followed checks the newest times for three weeks, or 200 times.
+// followed checks the newest times for three weeks or, if reached earlier, for 200 scheduled times.
 func followed(t *testing.T, s Schedule, zone string, begin time.Time) {
 	t.Helper()
 	for fires, n := s.after(begin), 0; n < 200 && fires.Sub(begin) < 21*24*time.Hour; n++ {
@@ -260,7 +260,7 @@ func named(times *cron.SpecSchedule, at time.Time) bool {
 	return has(times.Minute, at.Minute()) && has(times.Hour, at.Hour()) && has(times.Dow, int(at.Weekday()))
 }
 
-// TestExpressionsMatchKubernetes checks that the same expressions are accepted as by Kubernetes, except those that
+// TestExpressionsMatchKubernetes checks that Parse and Kubernetes accept the same expressions, except expressions that
 // never occur.
 func TestExpressionsMatchKubernetes(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
@@ -289,7 +289,7 @@ func TestExpressionsMatchKubernetes(t *testing.T) {
 	}
 }
 
-// TestHostileExpressionsAreHandledInTime checks that no expression of valid length takes long.
+// TestHostileExpressionsAreHandledInTime checks that expressions of valid length are always handled quickly.
 func TestHostileExpressionsAreHandledInTime(t *testing.T) {
 	now := time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC)
 	for _, expression := range []string{

@@ -12,7 +12,7 @@ import (
 var zonePart = regexp.MustCompile(`^[A-Za-z0-9_+][-A-Za-z0-9_+]{0,13}$`)
 
 // ofMachine lists names that are in the zone directory of some machines but not in the IANA database. On other
-// machines, they are missing or mean something different.
+// machines, these names are missing or have a different meaning.
 var ofMachine = []string{"local", "localtime", "posix", "posixrules", "right"}
 
 // CheckTimeZone returns an error unless name is a valid time zone name.
@@ -21,7 +21,7 @@ func CheckTimeZone(name string) error {
 	return err
 }
 
-// parseZone returns the time zone of that name.
+// parseZone returns the named time zone.
 func parseZone(name string) (*time.Location, error) {
 	parts := strings.Split(name, "/")
 	unknown := func(part string) bool { return !zonePart.MatchString(part) }

@@ -1,5 +1,5 @@
-// Package shard divides clusters among processes that know nothing of each other: who has which follows from the
-// names alone.
+// Package shard divides clusters among processes that do not communicate. The name of a cluster alone determines its
+// shard.
 package shard
 
 import (
@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// Most is how many shards there may be.
+// Most is the maximum number of shards.
 const Most = 1000
 
-// Shard is one part of all clusters. The zero value is all of them.
+// Shard is a part of all clusters. The zero value contains every cluster.
 type Shard struct {
-	// Index is which part it is, from 0, and Of how many parts there are.
+	// Index is the number of this shard, starting at 0, and Of is the number of shards.
 	Index, Of int
 }
 
-// Parse reads a shard as String writes it.
+// Parse parses a shard in the format of String.
 func Parse(text string) (Shard, error) {
 	index, of, found := strings.Cut(text, "/")
 	i, errIndex := strconv.Atoi(index)
@@ -30,7 +30,7 @@ func Parse(text string) (Shard, error) {
 	return Shard{i, n}, nil
 }
 
-// String is i/n; empty for all clusters.
+// String returns i/n, or "" for all clusters.
 func (s Shard) String() string {
 	if s.Of == 0 {
 		return ""
@@ -38,12 +38,12 @@ func (s Shard) String() string {
 	return strconv.Itoa(s.Index) + "/" + strconv.Itoa(s.Of)
 }
 
-// IsPart reports whether there are clusters that may be another shard's.
+// IsPart reports whether other shards exist.
 func (s Shard) IsPart() bool { return s.Of > 1 }
 
-// Owns reports whether a cluster, as namespace/name, is in this shard. Each cluster is in one of them: that which
-// draws the highest number for it. So one shard more takes its clusters from all others alike, and no cluster
-// changes between those.
+// Owns reports whether a cluster, given as namespace/name, is in this shard. Each cluster is in exactly one shard: the
+// shard with the highest hash for the cluster. An added shard therefore takes clusters evenly from all others, and no
+// cluster moves between the existing shards.
 func (s Shard) Owns(cluster string) bool {
 	if !s.IsPart() {
 		return true

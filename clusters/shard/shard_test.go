@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/clusters/shard"
 )
 
-// names are those of a few thousand clusters.
+// names returns the names of a few thousand clusters.
 func names() (all []string) {
 	for n := range 4000 {
 		all = append(all, fmt.Sprintf("team-%d/c%04d", n%20, n))
@@ -15,7 +15,7 @@ func names() (all []string) {
 	return all
 }
 
-// owner is the shard of a cluster; it fails unless there is exactly one.
+// owner returns the shard of a cluster. It fails the test unless exactly one shard owns the cluster.
 func owner(t *testing.T, cluster string, of int) int {
 	t.Helper()
 	found := -1
@@ -34,7 +34,7 @@ func owner(t *testing.T, cluster string, of int) int {
 	return found
 }
 
-// TestShardsAreDisjointAndEven checks that every cluster is in exactly one shard, and that the shards have about the
+// TestShardsAreDisjointAndEven checks that every cluster is in exactly one shard, and that the shards are about the
 // same size.
 func TestShardsAreDisjointAndEven(t *testing.T) {
 	for _, of := range []int{1, 2, 3, 4, 7} {
@@ -53,8 +53,8 @@ func TestShardsAreDisjointAndEven(t *testing.T) {
 	}
 }
 
-// TestAddedShardTakesOnlyItsPart checks that an additional shard takes its even part of the clusters, and that no other
-// cluster moves.
+// TestAddedShardTakesOnlyItsPart checks that an additional shard takes an equal part of the clusters, and that no
+// other cluster moves.
 func TestAddedShardTakesOnlyItsPart(t *testing.T) {
 	for of := 1; of < 6; of++ {
 		moved := 0

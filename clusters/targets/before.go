@@ -19,9 +19,9 @@ func Before(owned inventory.ByCluster) func(cluster string) reconcile.Previous {
 	}
 }
 
-// Trusted returns listed without the recorded source of clusters in namespaces where that source, one of this
-// run, may not declare clusters. Anyone with write access to a namespace controls its custom resources, and
-// must not act in the name of other sources. It does not change listed.
+// Trusted returns listed with the recorded source of a cluster removed if this run knows that source and the source
+// may not declare clusters in the namespace. Anyone with write access to a namespace controls its custom resources,
+// and must not be able to impersonate other sources. Trusted does not modify listed.
 func Trusted(listed inventory.ByCluster, desired reconcile.Desired) inventory.ByCluster {
 	believed := maps.Clone(listed)
 	for k, own := range listed {
@@ -36,8 +36,8 @@ func Trusted(listed inventory.ByCluster, desired reconcile.Desired) inventory.By
 	return believed
 }
 
-// believable reports whether a source may have declared clusters in a namespace, as far as this run knows it,
-// by its name or else by its location.
+// believable reports whether a source may have declared clusters in a namespace. It looks the source up among those of
+// this run by name or, failing that, by location, and returns true for unknown sources.
 func believable(source, namespace string, desired reconcile.Desired) bool {
 	if state, known := desired.State(source); known {
 		return state.Namespaces.Allow(namespace)

@@ -22,7 +22,7 @@ func TestSourcesAreTrustedOnlyInTheirNamespaces(t *testing.T) {
 		believed bool
 	}{
 		{"https://g/bank", false},
-		{"https://g/bank,branch=next", false}, // known by its location
+		{"https://g/bank,branch=next", false}, // identified by its location
 		{"https://g/shop,path=a", false},
 		{"https://g/shop,path=b", true},
 		{"https://g/shop", true},

@@ -16,8 +16,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// AnnotationDeclaration is an annotation on a custom resource with a digest of the last applied declaration. It
-// shows that the source has removed a field, which the live object does not show.
+// AnnotationDeclaration is the custom resource annotation that contains a digest of the last applied declaration. The
+// digest shows if the source has removed a field; the live object alone does not.
 const AnnotationDeclaration = "etcd.quorate.dev/declaration"
 
 // Declaration returns the custom resource to apply: the source's declaration with Quorate's labels.
@@ -35,7 +35,7 @@ func (t Target) Declaration() map[string]any {
 	return object
 }
 
-// dropEmpty removes a part of an object if all its parts are empty. An empty part requests nothing, and the API
+// dropEmpty removes the field at path if everything in it is empty. An empty field requests nothing, and the API
 // server turns it into null if it had content before.
 func dropEmpty(object map[string]any, path ...string) {
 	step, rest := path[0], path[1:]
@@ -70,14 +70,14 @@ func merge(m map[string]any, field string, entries map[string]string) {
 func digest(object map[string]any) string {
 	body, err := json.Marshal(object)
 	if err != nil {
-		return "" // JSON types only, so it does not fail
+		return "" // cannot fail: the object contains only JSON types
 	}
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:8])
 }
 
-// Drift returns how the live custom resource differs from the source's declaration. It is empty if they match,
-// or if there is no declaration.
+// Drift returns how the live custom resource differs from the source's declaration. It returns "" if they match, or if
+// there is no declaration.
 func (t Target) Drift(live *v1alpha1.EtcdCluster) string {
 	if t.Applied == nil {
 		return ""
@@ -99,7 +99,7 @@ func (t Target) Drift(live *v1alpha1.EtcdCluster) string {
 	return path + " differs from the declaration"
 }
 
-// typed converts an object through the API type, so that values such as quantities compare semantically.
+// typed converts an object to the API type and back, so that values such as quantities are compared semantically.
 func typed(object map[string]any) (any, error) {
 	cluster := &v1alpha1.EtcdCluster{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, cluster); err != nil {
@@ -120,7 +120,7 @@ func asJSON(v any) any {
 	return out
 }
 
-// firstUnmet returns the path of the first field of stated that live does not have with that value, or "".
+// firstUnmet returns the path of the first field in stated that is missing or different in live, or "".
 func firstUnmet(path string, stated, live any) string {
 	fields, isMap := stated.(map[string]any)
 	if !isMap {

@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// stated returns a declaration as in a source.
+// stated returns a declaration as a source contains it.
 func stated(replicas int64, size string) map[string]any {
 	return map[string]any{
 		"apiVersion": "etcd.quorate.dev/v1alpha1", "kind": "EtcdCluster",
@@ -17,7 +17,7 @@ func stated(replicas int64, size string) map[string]any {
 	}
 }
 
-// liveOf returns the live custom resource after that declaration was applied.
+// liveOf returns the live custom resource after the given declaration was applied.
 func liveOf(t *testing.T, applied map[string]any) *v1alpha1.EtcdCluster {
 	t.Helper()
 	live := &v1alpha1.EtcdCluster{}

@@ -62,7 +62,7 @@ func (t Target) Digest(settings ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// confirmedMembers returns the IDs in the annotation. If it cannot be parsed, it confirms nothing.
+// confirmedMembers returns the member IDs in the confirm-members annotation, or nil if any of them is invalid.
 func (t Target) confirmedMembers() []decide.ID {
 	var ids []decide.ID
 	for _, text := range strings.FieldsFunc(t.Cluster.Annotations[v1alpha1.AnnotationConfirmMembers],

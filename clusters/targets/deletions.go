@@ -16,28 +16,27 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// FlagMaxDeletions is the flag that limits how many clusters may newly be deleted with their data.
+// FlagMaxDeletions is the flag that limits how many clusters may start to be deleted with their data.
 const FlagMaxDeletions = "--max-deletions"
 
-// granted is a place among the clusters whose deletion may begin.
+// granted is a cluster's place among the clusters whose deletion may begin.
 type granted struct {
 	owner string
-	// blocked means that a pass of this process has since found that the deletion cannot begin. Until then, a
-	// cluster's status may be older than its place.
+	// blocked means that a pass of this process has found, since it granted the place, that the deletion cannot begin.
+	// Until then, the cluster's status may be older than its place.
 	blocked bool
 }
 
-// Deletions counts the clusters that begin to be deleted with their data, in all passes of a process, or per
-// Round.
+// Deletions counts the clusters that start to be deleted with their data, in all passes of a process or in each Round.
 type Deletions struct {
 	// Most is the maximum for each owner. nil means no limit.
 	Most *int
-	// Shard is the part of the clusters that this process acts on. Clusters of other shards take places like
-	// its own, and so do those whose deletion other shards have begun. So all shards grant the same places, and
-	// together no more than a single process would.
+	// Shard is the part of the clusters that this process acts on. Clusters of other shards take places too, as do
+	// clusters whose deletion other shards have begun. All shards therefore grant the same places, and together no
+	// more than a single process would.
 	Shard shard.Shard
-	// Round is for a process that runs indefinitely: counting restarts at each multiple of this duration, at
-	// the same time in all processes. They may act on the same clusters, so every ongoing deletion takes a
+	// Round is set in processes that run indefinitely: counting restarts at each multiple of this duration, at the
+	// same time in all processes. Several processes may act on the same clusters, so every ongoing deletion takes a
 	// place. Zero means that counting never restarts.
 	Round time.Duration
 
@@ -46,8 +45,8 @@ type Deletions struct {
 	began  time.Time // start of the current round
 }
 
-// recount restarts counting when a round begins. A recorded round in the future, from when the clock was ahead,
-// is ignored. A clock that is set back slightly does not start a round twice.
+// recount restarts counting when a round begins. It ignores a recorded round in the future, which was recorded while
+// the clock was ahead. A clock that is set back slightly does not start a round twice.
 func (d *Deletions) recount(now time.Time) {
 	if d.Round <= 0 {
 		return
@@ -58,8 +57,8 @@ func (d *Deletions) recount(now time.Time) {
 	}
 }
 
-// owner returns the source, whose clusters are counted together. If the custom resources are the source, it
-// returns the namespace: a user who may edit one namespace must not use up the deletions of another.
+// owner returns the owner whose clusters are counted together: the source or, if the custom resources are the source,
+// the namespace. A user who may edit one namespace must not use up the deletions of another.
 func (t Target) owner(live bool) string {
 	if live {
 		return t.Cluster.Namespace
@@ -67,10 +66,11 @@ func (t Target) owner(live bool) string {
 	return t.Source
 }
 
-// Limit lets the deletion of at most Most clusters of each owner begin, with their data. It counts all passes of this
-// process together, and follows the order of the targets. Clusters that a pass has found blocked come last and take
-// turns, so that they do not keep others from beginning. The remaining clusters stay as last applied, with a problem
-// that says what to do. A cluster whose deletion has begun is not counted, because a half-finished deletion is useless.
+// Limit allows the deletion of at most Most clusters per owner, with their data, to begin. It counts all passes of
+// this process together, and follows the order of the targets. Clusters that a pass has found blocked come last and
+// take turns, so that they do not keep other deletions from beginning. The remaining clusters are kept as last
+// applied, with a problem that explains what to do. A cluster whose deletion has begun is not counted, because a
+// half-finished deletion is useless.
 func (d *Deletions) Limit(targets []Target, owned inventory.ByCluster, live bool) []Target {
 	if d.Most == nil {
 		return targets
@@ -116,12 +116,12 @@ func (d *Deletions) takeOthers(targets []Target, owned inventory.ByCluster, live
 func (d *Deletions) grant(
 	owner string, targets []Target, begins []int, owned inventory.ByCluster, live bool, most int,
 ) (waiting []int) {
-	var able, before, blocked []int // before: blocked earlier, now waiting; blocked: blocked in the last pass
+	var able, before, blocked []int // before was blocked earlier and now waits; blocked was blocked in the last pass
 	for _, i := range begins {
 		k := targets[i].Key()
 		custom, place := owned.Of(k).Custom, d.places[k]
 		switch {
-		case place != nil && (live || !place.blocked): // while it is blocked halfway, it looks as if it began
+		case place != nil && (live || !place.blocked): // a deletion that is blocked halfway looks as if it begins
 		case blockedNow(custom) != "":
 			delete(d.places, k)
 			blocked = append(blocked, i)
@@ -152,7 +152,7 @@ func (d *Deletions) grantedTo(owner string) (n int) {
 	return n
 }
 
-// FoundBlocked records that a cluster is blocked, so that the place of its deletion can go to another cluster.
+// FoundBlocked records that a cluster is blocked, so that another cluster can take its place.
 func (d *Deletions) FoundBlocked(k inventory.Key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -170,11 +170,12 @@ func inTurn(waiting, tried []int) []int {
 	return slices.Concat(waiting[next:], waiting[:next])
 }
 
-// couldNotBegin introduces, in the status of a cluster that is waiting for its deletion, what blocked it at its
-// turn.
+// couldNotBegin introduces the reason, in the status of a cluster that is waiting for its deletion, why the deletion
+// was blocked at its turn.
 const couldNotBegin = "; it could not begin when it had its turn: "
 
-// blockedNow returns what blocked a cluster in the last pass, other than waiting for its deletion, or "".
+// blockedNow returns the reason why a cluster was blocked in the last pass, unless it was waiting for its deletion, or
+// "".
 func blockedNow(custom *v1alpha1.EtcdCluster) string {
 	stalled := stalled(custom)
 	if stalled == nil || stalled.Reason == "InvalidSpec" {
@@ -183,7 +184,7 @@ func blockedNow(custom *v1alpha1.EtcdCluster) string {
 	return stalled.Reason + ": " + stalled.Message
 }
 
-// blockedBefore returns what blocked a cluster before it began to wait, or "".
+// blockedBefore returns the reason why a cluster was blocked before it began to wait, or "".
 func blockedBefore(custom *v1alpha1.EtcdCluster) string {
 	stalled := stalled(custom)
 	if stalled == nil {
@@ -193,7 +194,7 @@ func blockedBefore(custom *v1alpha1.EtcdCluster) string {
 	return why
 }
 
-// stalled returns the condition Stalled if it is true.
+// stalled returns the Stalled condition if it is true, or nil.
 func stalled(custom *v1alpha1.EtcdCluster) *metav1.Condition {
 	if custom == nil {
 		return nil
@@ -205,7 +206,7 @@ func stalled(custom *v1alpha1.EtcdCluster) *metav1.Condition {
 	return c
 }
 
-// beginsDeletion reports whether an existing cluster will newly be deleted with its data.
+// beginsDeletion reports whether this pass would begin to delete an existing cluster with its data.
 func (t Target) beginsDeletion(own *inventory.Listed, live bool) bool {
 	custom := own.Custom
 	switch {
@@ -213,7 +214,7 @@ func (t Target) beginsDeletion(own *inventory.Listed, live bool) bool {
 		return false
 	case custom == nil || !goesWithData(custom.Spec):
 		return true
-	case live: // the custom resource is the declaration; has a pass stopped it since it changed?
+	case live: // the custom resource is the declaration: check whether it was acted on
 		stopped := custom.Status.Rule == "Stop" || custom.Status.Rule == "NothingRuns"
 		return !stopped || custom.Status.ObservedGeneration != custom.Generation
 	}
@@ -227,14 +228,15 @@ func (t Target) goes(own *inventory.Listed) bool {
 	return !leftAlone && !nothingThere && goesWithData(t.Cluster.Spec)
 }
 
-// goesWithData reports whether a spec deletes the cluster with its volumes. A suspended cluster is not deleted.
+// goesWithData reports whether a spec requests deletion of the cluster with its volumes. A suspended cluster is not
+// deleted.
 func goesWithData(spec v1alpha1.EtcdClusterSpec) bool {
 	return spec.Lifecycle == v1alpha1.LifecycleDeleted && spec.Storage.Retention == v1alpha1.RetentionDelete &&
 		!spec.Suspend
 }
 
-// waitForDeletion keeps a cluster as last applied because this run deletes others of its owner. all clusters
-// are newly declared to be deleted, and most may be.
+// waitForDeletion keeps a cluster as last applied because this run deletes other clusters of its owner. all is the
+// number of clusters newly declared for deletion; most is the number that may be deleted.
 func (t Target) waitForDeletion(custom *v1alpha1.EtcdCluster, live bool, all, most int) Target {
 	waits := t
 	if custom != nil && !live {

@@ -15,13 +15,13 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// doomed returns a spec of a cluster that is deleted with its data.
+// doomed returns the spec of a cluster that is to be deleted with its data.
 func doomed() v1alpha1.EtcdClusterSpec {
 	return v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleDeleted, Storage: v1alpha1.StorageSpec{Retention: v1alpha1.RetentionDelete}}
 }
 
 // TestBeginsDeletion checks that only deletions that this run would begin are counted, not deletions that an earlier
-// run has begun.
+// run began.
 func TestBeginsDeletion(t *testing.T) {
 	kept, stopped, suspended := doomed(), doomed(), doomed()
 	kept.Storage.Retention, stopped.Lifecycle, suspended.Suspend = v1alpha1.RetentionRetain, v1alpha1.LifecycleStopped, true
@@ -119,7 +119,7 @@ func TestDeletionsAreLimited(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		owned.At("ns", name).Custom.Spec, owned.At("ns", name).Custom.Status = v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}, v1alpha1.EtcdClusterStatus{}
 	}
-	owned.At("ns", "a").Pods = 0 // a is gone; no other cluster may begin until counting restarts
+	owned.At("ns", "a").Pods = 0 // a is gone; no other deletion may begin until counting restarts
 	for _, want := range [][]string{{"b", "c"}, {"c"}} {
 		if got := pass(false); !slices.Equal(got, want) {
 			t.Errorf("%q wait once the first is gone, want %q", got, want)
@@ -225,12 +225,12 @@ func TestBlockedDeletionsYieldTheirPlace(t *testing.T) {
 }
 
 // TestBlockedDeletionsAreRetriedInTurn checks that blocked deletions never prevent an unblocked deletion from
-// beginning, regardless of what a pass remembers. Each of them is retried, because nothing else shows that it can begin
-// now.
+// beginning, regardless of what the process remembers. Each blocked deletion is retried, because only a retry shows
+// that it can now begin.
 func TestBlockedDeletionsAreRetriedInTurn(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	one := 1
-	for newRuns, want := range map[bool]string{true: "a b c d a b d a b", false: "a b c"} { // one run begins with one
+	for newRuns, want := range map[bool]string{true: "a b c d a b d a b", false: "a b c"} { // one per run
 		owned := inventory.ByCluster{}
 		for _, name := range names {
 			owned.At("ns", name).Custom = &v1alpha1.EtcdCluster{Spec: v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}}
@@ -250,8 +250,8 @@ func TestBlockedDeletionsAreRetriedInTurn(t *testing.T) {
 	}
 }
 
-// turn counts the deletions of all clusters that have not begun, writes their status, and returns the cluster
-// whose turn it was.
+// turn applies the limit to clusters whose deletion has not begun, writes their status, and returns the cluster whose
+// turn it was.
 func turn(l *Deletions, owned inventory.ByCluster, names, blocked []string) string {
 	var targets []Target
 	for _, name := range names {
@@ -280,8 +280,8 @@ func turn(l *Deletions, owned inventory.ByCluster, names, blocked []string) stri
 	return begins
 }
 
-// TestDeletionLimitAppliesPerSource checks that clusters of another source do not take a source's places, and are not
-// reported.
+// TestDeletionLimitAppliesPerSource checks that a source's places are not taken by clusters of another source, and
+// that those clusters are not reported.
 func TestDeletionLimitAppliesPerSource(t *testing.T) {
 	one, owned := 1, inventory.ByCluster{}
 	var targets []Target
@@ -299,8 +299,8 @@ func TestDeletionLimitAppliesPerSource(t *testing.T) {
 	}
 }
 
-// TestGrantedDeletionKeepsItsPlace checks that a cluster keeps its place even if its last status, from before it had
-// that place, reports that it was blocked: the pass may be acting on it.
+// TestGrantedDeletionKeepsItsPlace checks that a cluster keeps its place even if its last status, written before the
+// place was granted, reports it as blocked. The pass may be acting on the cluster.
 func TestGrantedDeletionKeepsItsPlace(t *testing.T) {
 	one, owned := 1, inventory.ByCluster{}
 	for _, name := range []string{"b", "d"} {
@@ -329,7 +329,7 @@ func TestGrantedDeletionKeepsItsPlace(t *testing.T) {
 }
 
 // TestShardsGrantSameDeletions checks that all shards grant the same places. A cluster keeps waiting while another
-// shard deletes its own, unless that deletion is blocked.
+// shard deletes a cluster, unless that deletion is blocked.
 func TestShardsGrantSameDeletions(t *testing.T) {
 	one, owned, of := 1, inventory.ByCluster{}, 2
 	names := []string{"a", "b", "c", "d", "e", "f"}
@@ -369,7 +369,7 @@ func TestShardsGrantSameDeletions(t *testing.T) {
 	begun.Spec = doomed()
 	for i := range of {
 		part := shard.Shard{Index: i, Of: of}
-		own, others := begins(&Deletions{Most: &one, Shard: part}) // a run that starts only now
+		own, others := begins(&Deletions{Most: &one, Shard: part}) // as in a run that starts only now
 		if mine := part.Owns("ns/" + first); mine != (len(own)+len(others) == 1) {
 			t.Errorf("shard %s lets %q and %q begin while %s is being deleted", part, own, others, first)
 		}

@@ -16,29 +16,29 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// orphan is a cluster that the source does not declare. Its description is stored in the condition Orphaned, or
-// in RemovalHeld as long as the removal may be a mistake.
+// orphan is a cluster that the source does not declare. Its description is stored in the Orphaned condition or, as
+// long as the removal may be a mistake, in RemovalHeld.
 type orphan struct {
 	custom *v1alpha1.EtcdCluster
 	// id is zero if the cluster has never formed.
 	id decide.ID
-	// said is the message of its condition, or empty. held reports whether the condition is RemovalHeld.
+	// said is the message of the condition, or empty. held reports whether the condition is RemovalHeld.
 	said string
 	held bool
-	// since is the revision that removed it, or empty if unknown.
+	// since is the revision that removed the cluster, or empty if unknown.
 	since string
-	// revision is the current revision of the source that declared it, or empty if unknown.
+	// revision is the current revision of the source that declared the cluster, or empty if unknown.
 	revision string
-	// confirm is the revision to confirm if the removal is intended: the revision that removed the cluster, or
-	// the revision of all sources if its source is unknown.
+	// confirm is the revision to confirm if the removal is intended. It is the revision that removed the cluster, the
+	// current revision of its source or, if the source is unknown, the revision of all sources.
 	confirm string
-	// kin reports whether a source may be the source that declared it.
+	// kin reports whether a source may be the source that declared the cluster.
 	kin func(source string) bool
-	// heirs are the declared clusters that may be this one under a new name.
+	// heirs are the declared clusters that may be this cluster under a new name.
 	heirs []inventory.Key
 }
 
-// noLonger follows the revision in the message of the condition, or theSource in its place.
+// noLonger follows the revision in the condition message. theSource replaces an unknown revision.
 const noLonger, theSource = " no longer declares it", "the source"
 
 func orphanOf(custom *v1alpha1.EtcdCluster) *orphan {
@@ -56,10 +56,11 @@ func orphanOf(custom *v1alpha1.EtcdCluster) *orphan {
 	return o
 }
 
-// isOrphan reports whether an earlier pass has already made it an orphan.
+// isOrphan reports whether an earlier pass has already reported the cluster as an orphan.
 func (o *orphan) isOrphan() bool { return o.said != "" && !o.held }
 
-// asBefore returns the target of a cluster while nothing new is known about its declaration.
+// asBefore returns the target of a cluster whose declaration is unknown in this pass: it stays as earlier passes left
+// it.
 func (o *orphan) asBefore() Target {
 	t := lastApplied(o.custom)
 	if o.held {
@@ -69,8 +70,8 @@ func (o *orphan) asBefore() Target {
 	return t
 }
 
-// orphansOf lists the clusters that the sources do not declare. It marks declared clusters that have nothing
-// yet and seem to be one of them under a new name.
+// orphansOf lists the clusters that the sources do not declare. It marks declared clusters that have no objects yet
+// and seem to be an undeclared cluster under a new name.
 func orphansOf(declared []Target, undeclared inventory.ByCluster, desired reconcile.Desired) []*orphan {
 	var list []*orphan
 	for _, k := range slices.SortedFunc(maps.Keys(undeclared),
@@ -92,9 +93,9 @@ func orphansOf(declared []Target, undeclared inventory.ByCluster, desired reconc
 	return list
 }
 
-// sameSource reports whether clusters declared by before may now be declared by now. Either both are the same source,
-// possibly at a different path, or now is the only source and before is unknown. Any other source belongs to another
-// tenant.
+// sameSource reports whether clusters last declared by the source before may now be declared by the source now. Either
+// both are the same source, possibly at a different path, or now is the only source and before is unknown. Any other
+// source belongs to a different tenant.
 func sameSource(before, now string, desired reconcile.Desired) bool {
 	if before == now {
 		return true
@@ -108,7 +109,7 @@ func sameSource(before, now string, desired reconcile.Desired) bool {
 	return reconcile.SameLocation(before, now)
 }
 
-// describe returns since which revision the cluster is an orphan, and its possible new names. Later passes read
+// describe returns a message with the revision that removed the cluster and its possible new names. Later passes read
 // both from this message, so a new name remains suspect regardless of later revisions.
 func (o *orphan) describe() string {
 	words := cmp.Or(o.since, o.revision, theSource) + noLonger
@@ -120,7 +121,7 @@ func (o *orphan) describe() string {
 
 func mayBe(heir inventory.Key) string { return fmt.Sprintf("; it may now be %s", heir) }
 
-// inherit marks a cluster that seems to be one of the orphans under a new name (see the rule RenamedInGit).
+// inherit marks a new cluster that seems to be one of the orphans under a new name (see the RenamedInGit rule).
 func (t *Target) inherit(list []*orphan) {
 	for _, o := range list {
 		if !t.Empty || !o.mayBe(*t) {

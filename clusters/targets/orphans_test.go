@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// spec returns a spec of that version.
+// spec returns a spec with the given version.
 func spec(version string) v1alpha1.EtcdClusterSpec {
 	return v1alpha1.EtcdClusterSpec{Version: version, Lifecycle: v1alpha1.LifecycleRunning}
 }
@@ -33,8 +33,8 @@ func declare(what, version string) reconcile.Declaration {
 	return d
 }
 
-// there adds a live custom resource of namespace/name with that cluster ID. said is the message of its
-// condition Orphaned.
+// there adds a live custom resource with the given namespace/name and cluster ID. said is the message of its Orphaned
+// condition.
 func there(i inventory.ByCluster, what, version, id, said string) {
 	namespace, name, _ := strings.Cut(what, "/")
 	custom := &v1alpha1.EtcdCluster{Spec: spec(version)}
@@ -77,7 +77,7 @@ func TestOrphans(t *testing.T) {
 		declared  []reconcile.Declaration
 		problems  []report.Problem
 		unfetched bool
-		// namespaces in which the sources may declare clusters
+		// namespaces are the namespaces in which the sources may declare clusters.
 		namespaces []string
 		want       string
 	}{
@@ -178,7 +178,7 @@ func TestOrphans(t *testing.T) {
 			for _, l := range test.live {
 				there(owned, l.what, l.version, l.id, l.said)
 			}
-			// Whether a removal is intended is tested in TestRemovals.
+			// TestRemovals tests whether a removal is intended.
 			desired := reconcile.Desired{
 				Revision: "main@sha1:9", Confirmed: []string{"9"}, Clusters: test.declared, Problems: test.problems, Namespaces: test.namespaces,
 			}
@@ -238,7 +238,7 @@ func TestUnmanagedClustersAreNotOrphans(t *testing.T) {
 	}
 }
 
-// recorded adds the record of a cluster.
+// recorded adds a cluster's record.
 func recorded(i inventory.ByCluster, cluster, record string) {
 	own := i.At("ns", cluster)
 	own.Applied, own.HasConfigMap, own.Record = 1, true, record

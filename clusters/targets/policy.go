@@ -10,11 +10,11 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// mostRefusals is the maximum number of refusals that are reported for one cluster.
+// mostRefusals is the maximum number of policy violations reported for one cluster.
 const mostRefusals = 10
 
-// refuse adds to each target the requests that are not allowed. This applies to every target: a spec that was
-// applied earlier may have been allowed then, or changed manually since. Orphans are left alone.
+// refuse adds a problem to each target for every policy violation. It also checks specs that were applied earlier:
+// they may have been allowed then, or changed manually since. Orphans are left alone.
 func refuse(targets []Target, owned inventory.ByCluster, desired reconcile.Desired) {
 	for i := range targets {
 		t := &targets[i]
@@ -32,25 +32,25 @@ func refuse(targets []Target, owned inventory.ByCluster, desired reconcile.Desir
 // effective returns a declaration without fields that no longer have an effect.
 func effective(c v1alpha1.EtcdCluster, custom *v1alpha1.EtcdCluster) v1alpha1.EtcdCluster {
 	if custom != nil && inventory.ReportedClusterID(custom) != 0 {
-		c.Spec.Restore = nil // it has formed
+		c.Spec.Restore = nil // the cluster has formed
 	}
 	return c
 }
 
-// leftAlone reports whether a target stays unchanged regardless of other problems: it is an orphan, or its
+// leftAlone reports whether a target stays unchanged regardless of further problems: it is an orphan, or its
 // declaration is broken.
 func (t *Target) leftAlone(desired reconcile.Desired) bool {
 	return t.Orphaned != "" || t.Applied == nil && len(t.Problems) > 0 && !desired.Live
 }
 
-// FlagBackupImage is the flag with the image for backup pods.
+// FlagBackupImage is the flag that sets the image for backup pods.
 const FlagBackupImage = "--backup-image"
 
 // FlagAllowRecovery is the flag that allows a run to create new clusters from the remains of lost ones.
 const FlagAllowRecovery = "--allow-recovery"
 
-// RefuseBackups adds a problem to each target that declares backups, or will be restored from one, if there is no
-// image for that. A cluster that cannot be backed up as its spec requests is not up to date.
+// RefuseBackups adds a problem to each target that declares backups or will be restored from a backup if image is
+// empty. A cluster that cannot be backed up as its spec requests is never up to date.
 func RefuseBackups(targets []Target, image string, owned inventory.ByCluster, desired reconcile.Desired) {
 	if image != "" || desired.Live && desired.Unread != nil {
 		return
@@ -72,9 +72,9 @@ func RefuseBackups(targets []Target, image string, owned inventory.ByCluster, de
 	}
 }
 
-// RefuseOwnAccounts adds a problem to each target that names the account that acts on it, if that account is in
-// its own namespace: anyone who can use a pod with that account has all of Quorate's rights there. userOf
-// returns the user that acts in a namespace.
+// RefuseOwnAccounts adds a problem to each target whose pods would use the ServiceAccount that Quorate itself uses in
+// the namespace. Anyone who can use a pod with that account has all of Quorate's rights there. userOf returns the user
+// as which Quorate acts in a namespace.
 func RefuseOwnAccounts(
 	targets []Target, userOf func(namespace string) string, owned inventory.ByCluster, desired reconcile.Desired,
 ) {
@@ -91,8 +91,8 @@ func RefuseOwnAccounts(
 	}
 }
 
-// refusalsOf returns the refusals of the source's policy for a cluster. If the source is unknown, every source
-// that may declare clusters in the namespace must allow it. Then the refusals are not detailed, because the
+// refusalsOf returns the violations of the source's policy by a cluster. If the source is unknown, every source that
+// may declare clusters in the namespace must allow the cluster. The violations are then not detailed, because the
 // cluster may belong to another source.
 func refusalsOf(c v1alpha1.EtcdCluster, source string, desired reconcile.Desired) []string {
 	if len(desired.Sources) == 0 {

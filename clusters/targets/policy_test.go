@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// refusing returns a policy that refuses one version, as other policies refuse an image.
+// refusing returns a policy that refuses one version, just as real policies refuse an image.
 func refusing(version string) reconcile.Policy {
 	return func(spec v1alpha1.EtcdClusterSpec) []string {
 		if spec.Version != version {
@@ -22,8 +22,8 @@ func refusing(version string) reconcile.Policy {
 }
 
 // TestPolicyAppliesToEverySpec checks that the policy applies to everything that is created for a cluster. That
-// includes a declaration that requests too much, however it got past the reader of declarations, and custom resources
-// that are the source. It also includes the last applied spec, which may have been allowed earlier or changed manually.
+// includes declarations that the source reader should have rejected, and custom resources that are the source. It also
+// includes the last applied spec, which may have been allowed earlier or changed manually.
 func TestPolicyAppliesToEverySpec(t *testing.T) {
 	const shop, fleet = "https://host/shop.git", "https://host/fleet.git"
 	const refused = "3.5.30 is not allowed"
@@ -125,7 +125,7 @@ func TestRefusalsAreLimited(t *testing.T) {
 	}
 }
 
-// policyProblems removes problems with the options of these short declarations.
+// policyProblems returns problems without the problems with options that the tests' short declarations omit.
 func policyProblems(problems []string) []string {
 	var list []string
 	for _, p := range problems {
@@ -136,8 +136,8 @@ func policyProblems(problems []string) []string {
 	return list
 }
 
-// TestRestoresNeedAnImage checks that a cluster that will be restored from a backup requires an image until it has
-// formed.
+// TestRestoresNeedAnImage checks that a cluster that will be restored from a backup requires a backup image until it
+// has formed.
 func TestRestoresNeedAnImage(t *testing.T) {
 	declared := declare("ns/a", "3.6.16")
 	declared.Cluster.Spec.Restore = &v1alpha1.RestoreSpec{}
@@ -164,7 +164,8 @@ func TestRestoresNeedAnImage(t *testing.T) {
 	}
 }
 
-// TestBackupsNeedAnImage checks that a cluster with backups requires an image, wherever its declaration comes from.
+// TestBackupsNeedAnImage checks that a cluster with backups requires a backup image, regardless of where its
+// declaration comes from.
 func TestBackupsNeedAnImage(t *testing.T) {
 	backed := func(d reconcile.Declaration) reconcile.Declaration {
 		d.Cluster.Spec.Backup = &v1alpha1.BackupSpec{Schedule: "@daily", TimeZone: "Etc/UTC"}
@@ -202,8 +203,8 @@ func TestBackupsNeedAnImage(t *testing.T) {
 	}
 }
 
-// TestBackupsAreChecked checks that backup settings that the definition cannot check are checked before they are used,
-// also in custom resources that are the source.
+// TestBackupsAreChecked checks that backup settings that the EtcdCluster definition cannot validate are validated
+// before use, even if custom resources are the source.
 func TestBackupsAreChecked(t *testing.T) {
 	for _, desired := range []reconcile.Desired{{Live: true}, {Clusters: []reconcile.Declaration{declare("ns/a", "3.6.16")}}} {
 		owned := inventory.ByCluster{}
@@ -220,8 +221,8 @@ func TestBackupsAreChecked(t *testing.T) {
 	}
 }
 
-// TestQuorateServiceAccountIsRefused checks that pods may not use the account that Quorate acts as, because they would
-// have all its rights in the namespace.
+// TestQuorateServiceAccountIsRefused checks that pods may not use Quorate's own account, because they would have all
+// of Quorate's rights in the namespace.
 func TestQuorateServiceAccountIsRefused(t *testing.T) {
 	to := v1alpha1.BackupDestination{S3: &v1alpha1.S3Destination{}, ServiceAccountName: "quorate"}
 	declared := declare("ns/a", "3.6.16")

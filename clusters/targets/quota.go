@@ -9,13 +9,13 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 )
 
-// filledIn is the default quota of earlier EtcdCluster definitions, regardless of the volume size.
+// filledIn is the default quota that earlier EtcdCluster definitions set regardless of the volume size.
 const filledIn = 2 << 30
 
-// WithQuota sets the quota of etcd's database if it is not declared. It depends on the existing volumes, which
-// a larger size in git does not change. If members run with the default of an earlier definition, their
-// databases may have grown up to it. It is kept, so that nothing restarts and no database is suddenly too
-// large.
+// WithQuota sets the quota of etcd's database if the quota is not declared. The quota depends on the existing volumes,
+// which a larger size in git does not change. If members run with the default of an earlier definition, their
+// databases may have grown up to that size. That default is kept, so that pods do not restart and databases do not
+// suddenly exceed their quota.
 func (t Target) WithQuota(own *inventory.Cluster) Target {
 	quota := &t.Cluster.Spec.Etcd.Quota
 	if !quota.IsZero() {
@@ -28,8 +28,8 @@ func (t Target) WithQuota(own *inventory.Cluster) Target {
 	return t
 }
 
-// hadFilledIn reports whether an earlier definition has set the quota of a cluster: the custom resource still
-// contains it, or the pod template matches the spec with that quota, which t has.
+// hadFilledIn reports whether an earlier definition has set the quota of a cluster. The custom resource still contains
+// that quota, or the pod template matches the spec with that quota, which t must have.
 func (t Target) hadFilledIn(own *inventory.Cluster) bool {
 	if c := own.Custom; c != nil && c.Spec.Etcd.Quota.Value() == filledIn {
 		return true

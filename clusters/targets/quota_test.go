@@ -14,15 +14,15 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// volumesOf returns the StatefulSet of a cluster whose volumes have that size.
+// volumesOf returns the StatefulSet of a cluster whose volumes have the given size.
 func volumesOf(size string) *appsv1.StatefulSet {
 	claim := corev1.PersistentVolumeClaim{}
 	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
 	return &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim}}}
 }
 
-// TestQuota checks that an omitted quota depends on the members' volumes. The default of an earlier definition is kept.
-// Any other value in the custom resource was set without permission, or is no longer declared.
+// TestQuota checks that the default quota depends on the members' volumes. The default of an earlier definition is
+// kept. Any other value in the custom resource was set without permission, or is no longer declared.
 func TestQuota(t *testing.T) {
 	for _, test := range []struct {
 		name, size, stated, live, made, want string
@@ -74,8 +74,8 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestHugeClaimsAreComparedInTime checks that comparing the sizes of claims does not take long, however large they are.
-// The API server accepts such claims.
+// TestHugeClaimsAreComparedInTime checks that comparing claim sizes does not take long, even if they are huge. The API
+// server accepts such claims.
 func TestHugeClaimsAreComparedInTime(t *testing.T) {
 	own := &inventory.Cluster{}
 	for _, size := range []string{"1e20000000", "8Gi", "1e20000000", "1e20000000", "1e20000000", "1e20000000"} {
@@ -87,7 +87,7 @@ func TestHugeClaimsAreComparedInTime(t *testing.T) {
 	if size := (Target{}).volumeSize(own); size.String() != "8Gi" {
 		t.Errorf("the smallest volume has %.20s", size.String())
 	}
-	if took := time.Since(begin); took > 2*time.Second { // an exact comparison takes seconds for each
+	if took := time.Since(begin); took > 2*time.Second { // each exact comparison takes seconds
 		t.Errorf("it took %s", took)
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// candidate is a cluster that was declared when it was last observed, or is declared now.
+// candidate is a cluster that was declared when last observed, or is declared now.
 type candidate struct {
-	// source is the source that last declared it, or empty if unknown.
+	// source is the source that last declared the cluster, or empty if unknown.
 	source string
 	// declared means that a declaration exists, valid or not.
 	declared bool
-	// held means that an earlier pass found it undeclared, and the removal has not been confirmed.
+	// held means that an earlier pass found the cluster undeclared, and that the removal has not been confirmed.
 	held bool
 }
 
@@ -24,11 +24,12 @@ type candidate struct {
 type fate int
 
 const (
-	// dropped: they are orphans.
+	// dropped means that the clusters are orphans.
 	dropped fate = iota
-	// held: they stay as last applied until the removal is confirmed.
+	// held means that the clusters are kept as last applied until the removal is confirmed.
 	held
-	// elsewhere: they stay as last applied, because this run does not read the source that declared them.
+	// elsewhere means that the clusters are kept as last applied, because this run does not read the source that
+	// declared them.
 	elsewhere
 )
 
@@ -36,9 +37,9 @@ const (
 // clusters, or fewer than half of them, may do so by mistake, such as a wrong path or a bad merge. Held
 // clusters remain held, however many new clusters there are.
 //
-// A source that is not one of this run's may belong to another run, or be the same source under another name.
-// It is judged if it is in a location that this run reads, if the run declares one of its clusters, or if the
-// run declares none at all.
+// A source that is not one of this run's may belong to another run, or be the same source under another name. It is
+// judged if this run reads its location, if the run declares one of its clusters, or if the run declares no clusters
+// at all.
 func judge(candidates []candidate, sources []reconcile.SourceState, declares bool) map[string]fate {
 	bySource := map[string][]candidate{}
 	for _, c := range candidates {
@@ -51,8 +52,8 @@ func judge(candidates []candidate, sources []reconcile.SourceState, declares boo
 	return fates
 }
 
-// fateOf returns the fate of the undeclared clusters of one source. ours reports whether this run reads that
-// source.
+// fateOf returns the fate of the undeclared clusters of one source. ours means that the source may be one of this
+// run's.
 func fateOf(clusters []candidate, ours bool) fate {
 	left, heldBefore := 0, false
 	for _, c := range clusters {
@@ -72,15 +73,16 @@ func fateOf(clusters []candidate, ours bool) fate {
 	return dropped
 }
 
-// reads reports whether one of the sources is at the location of that source, at any path.
+// reads reports whether one of the sources has the same location as source, at any path.
 func reads(sources []reconcile.SourceState, source string) bool {
 	return slices.ContainsFunc(sources, func(p reconcile.SourceState) bool {
 		return reconcile.SameLocation(p.Name, source)
 	})
 }
 
-// revisionOf returns the revision at which a source was read: its own, or that of the only source at the same
-// location. It is empty if unknown, because the status of a cluster must not contain other sources' revisions.
+// revisionOf returns the revision at which a source was read: its own revision, or the revision of the only source at
+// the same location. It returns "" if the revision is unknown, because the status of a cluster must not contain other
+// sources' revisions.
 func revisionOf(source string, desired reconcile.Desired) string {
 	var there []string
 	for _, p := range desired.Sources {
@@ -100,7 +102,8 @@ func revisionOf(source string, desired reconcile.Desired) string {
 	return ""
 }
 
-// confirms reports whether the removals of a revision are confirmed: the revision itself, or each of several.
+// confirms reports whether the removals at a revision are confirmed. If revisions contains several revisions, all must
+// be confirmed.
 func confirms(confirmed []string, revisions string) bool {
 	commits := strings.Fields(revisions)
 	return len(commits) > 0 && !slices.ContainsFunc(commits, func(r string) bool {

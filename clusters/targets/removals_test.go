@@ -16,8 +16,8 @@ import (
 
 const fleet, shop = "https://host/fleet.git", "https://host/shop.git"
 
-// situation parses candidates: for each source, after a colon, one letter per cluster: d declared, u
-// undeclared, h undeclared and held before, H held before and declared again.
+// situation parses candidates. Each field is a source, a colon, and one letter per cluster. d is declared, u is
+// undeclared, h is undeclared and held before, and H is held before and declared again.
 func situation(text string) []candidate {
 	var list []candidate
 	for field := range strings.FieldsSeq(text) {
@@ -104,7 +104,7 @@ func TestConfirms(t *testing.T) {
 	}
 }
 
-// declaredBy sets the source that last declared live custom resources.
+// declaredBy adds live custom resources that were last declared by source.
 func declaredBy(i inventory.ByCluster, source string, clusters ...string) {
 	for _, what := range clusters {
 		there(i, what, "3.5.30", "", "")
@@ -113,7 +113,7 @@ func declaredBy(i inventory.ByCluster, source string, clusters ...string) {
 	}
 }
 
-// heldBefore sets the condition of a cluster that an earlier pass has held.
+// heldBefore sets the condition of a cluster whose removal an earlier pass has held.
 func heldBefore(i inventory.ByCluster, what, said string) {
 	namespace, name, _ := strings.Cut(what, "/")
 	meta.SetStatusCondition(&i.At(namespace, name).Custom.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionRemovalHeld, Status: metav1.ConditionTrue, Message: said})
@@ -127,13 +127,13 @@ func describeRemovals(targets []Target, removals []report.Removal) string {
 	return text
 }
 
-// TestRemovals checks that clusters that a source no longer declares are kept as last applied, as long as the removal
-// may be a mistake.
+// TestRemovals checks that clusters that a source no longer declares are kept as last applied while the removal may be
+// a mistake.
 func TestRemovals(t *testing.T) {
 	tests := []struct {
 		name string
-		// with, if set, changes the existing clusters: ns/a and ns/b, which fleet declared, and other/c, which
-		// shop declared.
+		// with, if set, changes the existing clusters: ns/a and ns/b, declared by fleet, and other/c, declared by
+		// shop.
 		with      func(inventory.ByCluster)
 		declared  string
 		confirmed string
@@ -293,8 +293,8 @@ func TestRemovals(t *testing.T) {
 	}
 }
 
-// TestUnusedConfirmations checks that a confirmation that does not match the held removals is reported, once for all of
-// them.
+// TestUnusedConfirmations checks that confirmations that do not match the held removals are reported together in one
+// warning.
 func TestUnusedConfirmations(t *testing.T) {
 	shop, bank := report.Removal{Source: "shop", Revision: "main@sha1:1"}, report.Removal{Source: "bank", Revision: "main@sha1:2"}
 	for _, test := range []struct {

@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestResolve: a declaration of a different source's cluster does not count, the checks of the run apply, unused
-// confirmations are reported after earlier warnings, and deletions are limited.
+// TestResolve checks that a declaration of another source's cluster is ignored, and that the run's own checks apply.
+// It also checks that unused confirmations are reported after earlier warnings, and that deletions are limited.
 func TestResolve(t *testing.T) {
 	const mine, other = "https://host/fleet.git", "https://host/shop.git"
 	owned := inventory.ByCluster{}
@@ -27,7 +27,7 @@ func TestResolve(t *testing.T) {
 		if len(desired.Clusters) != 2 {
 			t.Errorf("the checks of the run see %d declarations", len(desired.Clusters))
 		}
-		all[0].Problems = nil // the spec is incomplete
+		all[0].Problems = nil // the test's spec is incomplete
 		all[1].Problems = []string{"refused by the run"}
 	})
 	if len(got.Desired.Clusters) != 2 || len(got.Desired.Problems) != 1 || len(got.Targets) != 5 || len(got.Removals) != 1 {

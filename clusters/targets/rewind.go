@@ -11,9 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// AppliedBefore lists, in order, the revisions of a source that were applied last: usually one, which all of its
-// clusters have in their status, whether they are still declared or not. The current revision of the source is not
-// included.
+// AppliedBefore lists, in order, the last applied revisions of a source, except its current revision. Usually, the
+// status of all its clusters, declared or not, contains the same revision.
 func AppliedBefore(owned inventory.ByCluster, desired reconcile.Desired, state reconcile.SourceState) []string {
 	revisions := map[string]bool{}
 	for k, p := range owned.Managed() {
@@ -30,8 +29,8 @@ func AppliedBefore(owned inventory.ByCluster, desired reconcile.Desired, state r
 }
 
 // isOf reports whether a source has declared a cluster before: its status names the source, or the source declares it
-// now and no other source of this run did before. In that case the recorded source is assumed to be the same one under
-// another name.
+// now and no other source of this run did before. In the latter case, the recorded source is assumed to be the same
+// source under a different name.
 func isOf(custom *v1alpha1.EtcdCluster, k inventory.Key, desired reconcile.Desired, state reconcile.SourceState) bool {
 	source := custom.Status.DeclaredSource
 	if source == state.Name {

@@ -9,9 +9,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestVolumeSizeCannotBeReverted checks that a size that git reverts is refused like a size that is smaller than the
-// volumes, because the custom resource contains the larger size. The message reports that, and names the size to
-// declare.
+// TestVolumeSizeCannotBeReverted checks that reverting the size in git is refused, just like a size that is smaller
+// than the volumes, because the custom resource contains the larger size. The message explains this, and names the
+// size to declare.
 func TestVolumeSizeCannotBeReverted(t *testing.T) {
 	with := func(size string) *v1alpha1.EtcdCluster {
 		c := liveOf(t, stated(3, size))
@@ -31,8 +31,8 @@ func TestVolumeSizeCannotBeReverted(t *testing.T) {
 	}
 }
 
-// TestDescribeStorageNormalizesSize checks that a size is the same in any spelling. Otherwise a difference would be
-// reported for as long as the volumes exist.
+// TestDescribeStorageNormalizesSize checks that equal sizes have the same description in any notation. Otherwise, a
+// difference would be reported as long as the volumes exist.
 func TestDescribeStorageNormalizesSize(t *testing.T) {
 	for _, size := range []string{"8Gi", "8192Mi", "8589934592", "8589934592000m"} {
 		if got := DescribeStorage(v1alpha1.StorageSpec{Size: resource.MustParse(size)}); got != "8Gi" {

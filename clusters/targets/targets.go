@@ -1,5 +1,5 @@
-// Package targets determines the clusters of a pass and their desired state: as declared by their source, as
-// last applied, or an orphan that stays unchanged.
+// Package targets determines the clusters of a pass and their desired state: as declared by their source, as last
+// applied, or, for an orphan, unchanged.
 package targets
 
 import (
@@ -25,21 +25,21 @@ import (
 type Target struct {
 	// Cluster has the metadata and the spec, with defaults.
 	Cluster v1alpha1.EtcdCluster
-	// Applied is the source's declaration. It is nil without a declaration, so that nothing is applied.
+	// Applied is the source's declaration. If it is nil, nothing is applied.
 	Applied  map[string]any
 	Warnings []string
-	// Problems keep Quorate from acting on the declaration.
+	// Problems lists the reasons why Quorate does not act on the declaration.
 	Problems []string
 	// Orphaned and RenamedFrom are as in decide.Declared.
 	Orphaned, RenamedFrom string
-	// Held describes since which revision no source declares the cluster, if that is not confirmed: it stays as
+	// Held names the revision that removed the cluster if the removal has not been confirmed. The cluster is kept as
 	// last applied.
 	Held string
-	// Elsewhere means that this run does not read the source that declared it.
+	// Elsewhere means that this run does not read the source that declared the cluster.
 	Elsewhere bool
-	// Source is the source that declares it now, or empty if no source does or it is unknown.
+	// Source is the source that now declares the cluster, or empty if there is none or it is unknown.
 	Source string
-	// Empty means that none of its objects exist yet.
+	// Empty means that none of the cluster's objects exist yet.
 	Empty bool
 }
 
@@ -47,9 +47,9 @@ type Target struct {
 func (t Target) Key() inventory.Key { return inventory.KeyOf(&t.Cluster) }
 
 // Of lists the targets of a pass: declared clusters, clusters with broken declarations, and undeclared clusters.
-// Broken declarations leave clusters as last applied, and undeclared clusters stay unchanged. If a source could not be
-// read, clusters that are not declared elsewhere stay as last applied. So do clusters that seem to be omitted by
-// mistake: they are the removals.
+// Clusters with broken declarations are kept as last applied, and undeclared clusters stay unchanged. If a source
+// could not be read, clusters that are not declared elsewhere are kept as last applied. So are clusters that seem to
+// have been omitted by mistake, which Of returns as removals.
 func Of(desired reconcile.Desired, owned inventory.ByCluster) ([]Target, []report.Removal) {
 	targets, removals := unchecked(desired, owned)
 	refuse(targets, owned, desired)
@@ -87,8 +87,8 @@ func unchecked(desired reconcile.Desired, owned inventory.ByCluster) ([]Target, 
 	return append(targets, lost...), removals
 }
 
-// selfDeclared returns the targets if the custom resources are the source. Nothing is applied to them, because
-// another tool manages their specs. If the source could not be read (known is false), orphans remain orphans.
+// selfDeclared returns the targets if the custom resources are the source. Nothing is applied to the custom resources,
+// because another tool manages their specs. If the source could not be read (known is false), orphans remain orphans.
 func selfDeclared(owned inventory.ByCluster, known bool) []Target {
 	var targets []Target
 	for _, p := range owned {
@@ -112,12 +112,12 @@ func (t Target) unbuildable() []string {
 	return append(objects.CheckOptions(c.Spec), objects.CheckBackup(c.Spec, c.Namespace, c.Name)...)
 }
 
-// contested is the problem of a cluster that several sources declare. It does not name them, because each has
-// its own tenants.
+// contested is the problem with a cluster that several sources declare. It does not name the sources, because they may
+// belong to different tenants.
 const contested = "more than one source declares the cluster; it is kept as last applied until only one declares it"
 
-// problemsOf groups the problems of the sources by cluster. Problems that name no cluster are grouped by
-// source, because they may be about any of its clusters.
+// problemsOf groups the sources' problems by cluster. Problems that do not name a cluster are grouped by source,
+// because they may affect any of its clusters.
 func problemsOf(desired reconcile.Desired) (broken map[inventory.Key][]string, unplaced map[string][]string) {
 	broken, unplaced = map[inventory.Key][]string{}, map[string][]string{}
 	for _, p := range desired.Problems {
@@ -141,7 +141,7 @@ func inOrder(targets []Target) []Target {
 	return targets
 }
 
-// lastApplied returns the target of a cluster without an understandable declaration.
+// lastApplied returns the target of a cluster without a usable declaration: its spec as last applied.
 func lastApplied(custom *v1alpha1.EtcdCluster) Target {
 	return Target{Cluster: v1alpha1.EtcdCluster{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind},
@@ -150,8 +150,8 @@ func lastApplied(custom *v1alpha1.EtcdCluster) Target {
 	}}
 }
 
-// against completes a target from the live custom resource: its identity, its replicas if the source omits
-// them, and violations of the rules for changes.
+// against completes a target from the live custom resource. It adds the UID, the replicas if the source omits them,
+// and forbidden changes as problems.
 func (t Target) against(custom *v1alpha1.EtcdCluster) Target {
 	t.Problems = append(t.Problems, t.unbuildable()...)
 	if custom == nil {
@@ -165,7 +165,7 @@ func (t Target) against(custom *v1alpha1.EtcdCluster) Target {
 	return t
 }
 
-// states reports whether an object has a field at that path.
+// states reports whether an object has a field at the given path.
 func states(object map[string]any, path ...string) bool {
 	var value any = object
 	for _, step := range path {
@@ -180,7 +180,7 @@ func states(object map[string]any, path ...string) bool {
 	return true
 }
 
-// forbiddenChanges evaluates the rules for changes of the spec, such as that a volume never shrinks.
+// forbiddenChanges returns the violations of the rules for changes to the spec, such as that a volume never shrinks.
 func (t Target) forbiddenChanges(live *v1alpha1.EtcdCluster) []string {
 	next := &t.Cluster
 	if t.Applied != nil && equality.Semantic.DeepEqual(next.Spec, live.Spec) {
@@ -203,9 +203,8 @@ func (t Target) forbiddenChanges(live *v1alpha1.EtcdCluster) []string {
 	return problems
 }
 
-// irreversibleChanges returns what to append to the problem of a declared size that is smaller than the one in the
-// custom resource, or "". Git may
-// declare the actual size of the volumes, but a size that was applied once remains the minimum.
+// irreversibleChanges returns text to append to the problem with a declared size that is smaller than the size in the
+// custom resource, or "". Even if the volumes have not grown, a size that was applied once remains the minimum.
 func irreversibleChanges(problem string, next, live *v1alpha1.EtcdCluster) string {
 	applied := live.Spec.Storage.Size
 	if !strings.HasPrefix(problem, "spec.storage.size: ") || next.Spec.Storage.Size.Cmp(applied) >= 0 {

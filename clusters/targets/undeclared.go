@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// undeclared returns the targets of the clusters that no source declares, and the held removals among them.
-// unplaced are the problems of each source that may be about any of its clusters.
+// undeclared returns the targets of the clusters that no source declares, and the held removals among them. unplaced
+// contains the problems by source that may affect any of the source's clusters.
 func undeclared(
 	declared []Target, all, rest inventory.ByCluster, desired reconcile.Desired, unplaced map[string][]string,
 ) ([]Target, []report.Removal) {
@@ -45,10 +45,10 @@ func undeclared(
 	return targets, removals
 }
 
-// doubts returns why it is unknown whether a source declares a cluster. The source could not be read, or has problems
-// that may be about the cluster, or its clusters are not completely listed, so the number of omitted clusters is
-// unknown. If the source is unknown or not one of this run's, any of them may now declare the cluster. Their problems
-// are then not returned, because they may belong to another tenant.
+// doubts returns the reasons why it is unknown whether a source declares a cluster. The source could not be read, has
+// problems that may affect the cluster, or its clusters are not completely listed, so the number of omitted clusters
+// is unknown. If the source is unknown or not one of this run's, any source of this run may now declare the cluster.
+// The problems of these sources are then not returned, because they may belong to another tenant.
 func doubts(source string, desired reconcile.Desired, unplaced map[string][]string) (unread bool, problems []string) {
 	if desired.Unread != nil || len(desired.Sources) == 0 {
 		return desired.Unread != nil, unplaced[source]
@@ -61,7 +61,8 @@ func doubts(source string, desired reconcile.Desired, unplaced map[string][]stri
 }
 
 // unjudged returns the target of an undeclared cluster while it is uncertain whether it is declared. A source that
-// cannot be read may declare it, or a problem that names no cluster may be about it. An existing orphan remains one.
+// cannot be read may declare the cluster, or a problem that does not name a cluster may affect it. An existing orphan
+// remains an orphan.
 func (o *orphan) unjudged(unread bool, problems []string) Target {
 	t := o.asBefore()
 	switch {
@@ -74,15 +75,15 @@ func (o *orphan) unjudged(unread bool, problems []string) Target {
 	return t
 }
 
-// goes reports whether an undeclared cluster is an orphan regardless of other declarations: it already is one,
-// it is declared deleted, or its removal is confirmed.
+// goes reports whether an undeclared cluster is an orphan regardless of other declarations. It already is an orphan,
+// its last lifecycle is Deleted, or its removal is confirmed.
 func (o *orphan) goes(confirmed []string) bool {
 	meant := confirms(confirmed, o.confirm) || confirms(confirmed, o.revision)
 	return o.isOrphan() || o.custom.Spec.Lifecycle == v1alpha1.LifecycleDeleted || meant
 }
 
-// candidatesIn lists the clusters that count when undeclared clusters are judged: clusters that were declared when last
-// observed, except clusters that are orphans anyway.
+// candidatesIn lists the clusters that count when undeclared clusters are judged: clusters that were declared when
+// last observed, except clusters that are already orphans.
 func candidatesIn(all, rest inventory.ByCluster, goes map[inventory.Key]bool) []candidate {
 	var list []candidate
 	for k, p := range all {
@@ -95,7 +96,7 @@ func candidatesIn(all, rest inventory.ByCluster, goes map[inventory.Key]bool) []
 	return list
 }
 
-// addRemoval adds a cluster to the removal by the same revision of the same source.
+// addRemoval adds a cluster to the removal with the same source and revision, or adds a new removal.
 func addRemoval(removals []report.Removal, o *orphan, candidates []candidate) []report.Removal {
 	name, source := inventory.KeyOf(o.custom).String(), o.custom.Status.DeclaredSource
 	for i := range removals {
@@ -113,7 +114,7 @@ func addRemoval(removals []report.Removal, o *orphan, candidates []candidate) []
 	return append(removals, report.Removal{Source: source, Revision: o.confirm, Clusters: []string{name}, Of: of})
 }
 
-// hold keeps a cluster as last applied although no source declares it. It does not mention revisions of other
+// hold keeps a cluster as last applied although no source declares it. The warning does not mention revisions of other
 // sources, which are in the report of the run.
 func (t Target) hold(o *orphan) Target {
 	t.Held = o.said
@@ -125,7 +126,7 @@ func (t Target) hold(o *orphan) Target {
 	return t
 }
 
-// leaveTo keeps a cluster as last applied, because a source that this run does not read has declared it.
+// leaveTo keeps a cluster as last applied, because it was declared by a source that this run does not read.
 func (t Target) leaveTo(source, revision string) Target {
 	t.Elsewhere = true
 	t.Warnings = []string{fmt.Sprintf(

@@ -2,8 +2,8 @@ package targets
 
 import "testing"
 
-// TestHold checks that the message about a held removal tells how to confirm it: with the revision that removed the
-// cluster or, if that revision belongs to another source, with the revision in the report of the run.
+// TestHold checks that the message about a held removal shows how to confirm the removal. It names the revision to
+// confirm or, if that revision is unknown, refers to the report of the run.
 func TestHold(t *testing.T) {
 	const said = "main@sha1:def no longer declares it"
 	for _, test := range []struct {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestStatusShowsEvents checks that the status of one cluster ends with the recent events about it, from Quorate and
+// TestStatusShowsEvents checks that the status of one cluster ends with the cluster's recent events from Quorate and
 // Kubernetes, without events about other clusters.
 func TestStatusShowsEvents(t *testing.T) {
 	w := newTenants(t, "own")

@@ -12,7 +12,7 @@ import (
 )
 
 // TestProgressShowsCurrentStep checks that the progress output shows the current step of a cluster's forecast and the
-// number of steps.
+// total number of steps.
 func TestProgressShowsCurrentStep(t *testing.T) {
 	w, _ := simulate.Settled("a", decide.Declared{Replicas: 3, Version: "3.6.16", Lifecycle: decide.Running, SpecHash: "h"})
 	w.Declared.Replicas = 4

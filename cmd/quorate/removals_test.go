@@ -74,7 +74,7 @@ func (f *declaredFleet) declare(names ...string) {
 // pass runs a command over the fleet, and requires the given exit code and the given held clusters in the report.
 func (f *declaredFleet) pass(command string, code int, held []string, args ...string) string {
 	f.Helper()
-	timeout := "30s"
+	timeout := "15s"
 	if slices.Contains(args, "--until-converged") {
 		timeout = "10s" // the run uses all of this time
 	}

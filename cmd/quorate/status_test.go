@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestStatus checks the output: one line per cluster, all details of one cluster, or selected clusters.
+// TestStatus checks the output of quorate status: one line per cluster, all details of one cluster, or selected
+// clusters.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	w := newTenants(t, "own", "also")
@@ -64,7 +65,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestStatusShowsRevisionAge checks that the age is based on git's committer time.
+// TestStatusShowsRevisionAge checks that the age of a revision is based on its git committer time.
 func TestStatusShowsRevisionAge(t *testing.T) {
 	t.Parallel()
 	w := newTenants(t, "own")
@@ -92,7 +93,7 @@ func TestStatusShowsRevisionAge(t *testing.T) {
 	}
 }
 
-// TestStatusFlags checks that errors in a command line are reported before anything is read.
+// TestStatusFlags checks that errors in the command line are reported before anything is read.
 func TestStatusFlags(t *testing.T) {
 	w := &tenants{T: t, kubeconfig: "/nowhere"}
 	for args, want := range map[string]string{

@@ -2,8 +2,8 @@ package main
 
 import "testing"
 
-// TestEndpointDistinguishesStoresWithSameURL checks that backups in stores with the same URL and different endpoints
-// are distinguished.
+// TestEndpointDistinguishesStoresWithSameURL checks that stores with the same URL and different endpoints are
+// distinguished.
 func TestEndpointDistinguishesStoresWithSameURL(t *testing.T) {
 	for _, c := range []struct{ url, endpoint, region, want string }{
 		{"s3://backups", "", "", ""},

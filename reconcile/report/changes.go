@@ -18,9 +18,10 @@ import (
 type Comparison struct {
 	// Against is the revision that every cluster is assumed to match.
 	Against string `json:"against"`
-	// Same is the number of clusters that both revisions declare alike. They are not in the report.
+	// Same is the number of clusters whose declarations are the same in both revisions. These clusters are not in the
+	// report.
 	Same int `json:"same"`
-	// Unknown are the clusters, as namespace/name, whose declarations in that revision are unknown.
+	// Unknown are the clusters, as namespace/name, whose declarations in the revision Against are unknown.
 	Unknown []string `json:"unknown,omitempty"`
 	// Assumed describes the other assumptions.
 	Assumed string `json:"assumed"`
@@ -39,11 +40,11 @@ type Change struct {
 	// From and To are the values; null if a value is missing.
 	From any `json:"from"`
 	To   any `json:"to"`
-	// What happens to the object as a whole; empty for a field.
+	// What is the change to the object as a whole; empty for a field.
 	What What `json:"what,omitempty"`
 }
 
-// What describes the change of an object as a whole.
+// What describes how an object changes as a whole.
 type What string
 
 // The values of What.
@@ -71,8 +72,8 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s: %s -> %s", strings.TrimSpace(c.Object+" "+c.Field), shown(from), shown(to))
 }
 
-// apart reduces two texts to their differences if they would be too long: to the lines that differ and, for long lines,
-// to the part after their common beginning.
+// apart reduces two texts to their differences: to the lines that differ if there are several lines and, if the result
+// is long, to the part after the common beginning.
 func apart(from, to string) (any, any) {
 	before, after := strings.SplitAfter(from, "\n"), strings.SplitAfter(to, "\n")
 	if len(before) > 1 || len(after) > 1 {
@@ -116,7 +117,7 @@ func withoutBeginning(from, to string) (string, string) {
 }
 
 const (
-	// longestValue is how many characters of a value are shown.
+	// longestValue is the maximum number of bytes shown of a value.
 	longestValue = 200
 	// mostChanges is the maximum number of changes shown for a cluster.
 	mostChanges = 50
@@ -140,7 +141,8 @@ func shown(value any) string {
 }
 
 // Changes returns the fields that differ between the JSON forms of two objects, by path. Fields of the spec come first,
-// because there may be any number of annotations, and only the first changes are shown. A list is a single value.
+// because there may be any number of annotations, and only the first changes are shown. A list counts as a single
+// value.
 func Changes(from, to any) []Change {
 	var list []Change
 	addChanges(&list, "", asJSON(from), asJSON(to))
@@ -198,7 +200,7 @@ func (c Cluster) Lines() []string {
 	return lines
 }
 
-// Sentence returns the assumptions of a comparison.
+// Sentence returns the assumptions of a comparison as a sentence.
 func (c Comparison) Sentence() string {
 	return "no live state was observed: clusters are assumed to match " + c.Against + "; " + AssumedWell
 }

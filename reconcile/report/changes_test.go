@@ -31,8 +31,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestChangesAreBounded checks that the number of changes shown for a cluster is bounded, and that the rest are
-// counted.
+// TestChangesAreBounded checks that the number of changes shown for a cluster is limited, and that the other changes
+// are counted.
 func TestChangesAreBounded(t *testing.T) {
 	many := object{}
 	for i := range 80 {

@@ -44,14 +44,14 @@ func (c Cluster) verdictLabel() string {
 	return VerdictUnknown
 }
 
-// sortRank returns the sort key for sorting clusters by problem.
+// sortRank returns the position of the cluster in the order "state".
 func (c Cluster) sortRank() int {
 	return slices.Index([]string{string(decide.Block), VerdictUnknown, string(decide.Wait), string(decide.Act),
 		string(decide.Done)}, c.VerdictName())
 }
 
-// since returns since when the cluster has been in its state: when passes began to wait, or when the condition for the
-// verdict became true. It is zero if that is unknown.
+// since returns the time at which the current state of the cluster began: when passes began to wait, or when the
+// condition for the verdict became true. It is zero if the time is unknown.
 func (c Cluster) since() time.Time {
 	kind := ""
 	switch c.VerdictName() {
@@ -80,7 +80,7 @@ func (c Cluster) status() v1alpha1.EtcdClusterStatus {
 	return c.Custom.Status
 }
 
-// age returns how long ago a time was, in kubectl's format.
+// age returns the time from then to now, in kubectl's format.
 func age(now, then time.Time) string {
 	if then.IsZero() || now.IsZero() {
 		return nothing
@@ -127,7 +127,7 @@ func (c Cluster) versions() string {
 	return nothing
 }
 
-// size returns the size of the largest member database in bytes, or zero if none is known.
+// size returns the size of the largest member database in bytes, or zero if no size is known.
 func (c Cluster) size() int64 {
 	largest := int64(0)
 	for _, m := range c.State.Membership.Members {
@@ -188,7 +188,7 @@ func (c Cluster) backup() string {
 	return text
 }
 
-// revision returns the commit that declared the cluster, shortened as git does.
+// revision returns the commit that declared the cluster, shortened as by git.
 func (c Cluster) revision() string {
 	text := c.status().DeclaredRevision
 	if r, ok := revision.Parse(text); ok && r.IsFull() {
@@ -197,8 +197,8 @@ func (c Cluster) revision() string {
 	return dash(printable.Short(text, longestCell))
 }
 
-// revisionAge returns the age of that commit by its own commit time, in parentheses after a space, or "" if it is
-// unknown.
+// revisionAge returns the age of the commit that declared the cluster, by its commit time, in parentheses after a
+// space. It returns "" if the commit time is unknown.
 func (c Cluster) revisionAge() string {
 	committed := c.status().DeclaredRevisionTime
 	if committed.IsZero() || c.State.Now.IsZero() {
@@ -207,7 +207,7 @@ func (c Cluster) revisionAge() string {
 	return " (" + age(c.State.Now, committed.Time) + ")"
 }
 
-// remark returns why the cluster has not converged, or its first warning if it has.
+// remark returns the reason why the cluster has not converged. If it has converged, remark returns its first warning.
 func (c Cluster) remark() string {
 	text := ""
 	switch {
@@ -227,8 +227,8 @@ func (c Cluster) remark() string {
 // Orders are the sort orders of clusters.
 var Orders = []string{"name", "state", "size", "age"}
 
-// Sort sorts clusters by Kubernetes cluster, namespace and name, after the given order: those with the most urgent
-// problems first, those with the largest database first, or those with the most recent state change first.
+// Sort sorts clusters by the given order, then by Kubernetes cluster, namespace and name. The orders other than "name"
+// put the clusters with the most urgent problems, the largest database or the most recent state change first.
 func Sort(clusters []Cluster, order string) {
 	slices.SortStableFunc(clusters, func(a, b Cluster) int {
 		first := 0

@@ -149,7 +149,7 @@ func leavesOf(r decide.Replica) []string {
 	return []string{pod, volume}
 }
 
-// writeConditions writes the conditions of the custom resource, as the last pass left them.
+// writeConditions writes the conditions of the custom resource, as written by the last pass.
 func writeConditions(b *strings.Builder, c Cluster, style Style) {
 	conditions := c.status().Conditions
 	if len(conditions) == 0 {
@@ -166,7 +166,7 @@ func writeConditions(b *strings.Builder, c Cluster, style Style) {
 	}
 }
 
-// writeCertificates writes the validity of certificates, in the order of expiry.
+// writeCertificates writes the validity of certificates, in order of expiry.
 func writeCertificates(b *strings.Builder, s decide.State) {
 	if len(s.Certificates) == 0 {
 		return
@@ -178,7 +178,7 @@ func writeCertificates(b *strings.Builder, s decide.State) {
 	}
 }
 
-// longestNote is how many bytes of an event are shown.
+// longestNote is the maximum number of bytes shown of an event's reason, and of its note.
 const longestNote = 300
 
 // writeEvents writes the recent events of the cluster.

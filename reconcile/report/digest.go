@@ -16,11 +16,11 @@ import (
 type planned struct {
 	Kubernetes string `json:",omitempty"`
 	Cluster    string
-	// Token and ID identify the cluster among others of its name; they are empty before it is bootstrapped.
+	// Token and ID distinguish the cluster from other clusters with the same name. They are empty before the bootstrap.
 	Token string
 	ID    decide.ID
-	// Declared is what the steps are based on: the texts of the steps omit options, images, and the backup of a
-	// restore.
+	// Declared is the declaration that the steps are based on. It is included because the texts of the steps omit
+	// options, images, and the backup to restore.
 	Declared decide.Declared
 	Steps    []string
 	Open     bool
@@ -33,9 +33,9 @@ func (r Report) Unversioned() bool {
 }
 
 // Digest returns the digest of a plan, as sha256:HEX. It covers the revision, and the declaration and planned actions
-// of each cluster: two plans with the same digest do the same to the same clusters. It is empty if nothing needs to be
-// done, if the revision does not identify the files that were read, or if nothing was observed, because the clusters
-// are then only assumed.
+// of each cluster: two plans with the same digest execute the same actions on the same clusters. The digest is empty if
+// nothing needs to be done, or if the revision does not identify the files that were read. It is also empty if nothing
+// was observed, because the state of the clusters is then only assumed.
 func (r Report) Digest() string {
 	var all []planned
 	for _, c := range r.Clusters {

@@ -43,7 +43,7 @@ func opinions(s decide.State) []opinion {
 		Says: newDecision(decide.Decide(s))})
 }
 
-// Explain renders the result of every rule as text: why the decision was made, and why no other.
+// Explain renders the result of every rule as text: why the decision was made, and why other rules did not decide.
 func Explain(w io.Writer, c Cluster, style Style) error {
 	b := &strings.Builder{}
 	writeCluster(b, c, style)
@@ -77,8 +77,8 @@ func (d decision) text() string {
 	return printable.Line(what + ": " + d.Message)
 }
 
-// Opinions renders the same for machines: {namespace, name, decision, error, rules: [{rule, about, decides, says}]}.
-// rules is null if the cluster could not be observed.
+// Opinions renders the result of every rule as JSON: {namespace, name, decision, error, rules: [{rule, about, decides,
+// says}]}. rules is null if the cluster could not be observed.
 func Opinions(w io.Writer, c Cluster) error {
 	explained := struct {
 		Namespace string    `json:"namespace"`

@@ -34,7 +34,8 @@ func explained(t *testing.T, s decide.State, failed string) (text string, rules 
 	return b.String(), rules
 }
 
-// TestExplain checks that every rule has its line, in order, and that exactly one rule decides, the same as in Decide.
+// TestExplain checks that every rule has a line, in order, and that exactly one rule decides: the rule of the decision
+// that Decide returns.
 func TestExplain(t *testing.T) {
 	suspended := decide.State{Name: "a", Declared: decidetest.Declared(3)}
 	suspended.Declared.Suspended, suspended.Declared.Orphaned = true, "git\x1b[31m declares it no longer"

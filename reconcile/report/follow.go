@@ -9,14 +9,15 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// Following tracks a fleet across repeated looks. The zero value has not seen any.
+// Following tracks a fleet across repeated observations. The zero value has not tracked any observation yet.
 type Following struct {
 	// before is the text last shown for each cluster, without ages.
 	before map[string]string
 }
 
-// Changes writes the table lines that have changed since the last call. It reports clusters that are gone, unless some
-// clusters could not be observed: missing clusters may be among those. Ages alone are not changes.
+// Changes writes the table lines that have changed since the last call. It reports clusters that no longer exist,
+// unless some clusters could not be observed: missing clusters may then still exist. A change that affects only ages
+// does not count.
 func (f *Following) Changes(w io.Writer, r Report) error {
 	first := f.before == nil
 	now := map[string]string{}

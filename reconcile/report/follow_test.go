@@ -10,7 +10,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestFollowingShowsOnlyChanges checks that the passing of time is not a change, but a new wait or a newer backup is.
+// TestFollowingShowsOnlyChanges checks that the passing of time does not count as a change, but a new wait or a newer
+// backup does.
 func TestFollowingShowsOnlyChanges(t *testing.T) {
 	var following report.Following
 	look := func(change func([]report.Cluster)) string {

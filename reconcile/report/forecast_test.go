@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// planned returns the plan of a cluster of three whose declared size has changed.
+// planned returns the plan for a cluster of three members whose declared size has changed.
 func planned(replicas int) report.Report {
 	w := simulate.New("a", decide.Declared{Replicas: 3, Version: "3.6.16", Lifecycle: decide.Running, SpecHash: "h"}, 0)
 	w.Converge(20)

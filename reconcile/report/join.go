@@ -13,9 +13,9 @@ type Part struct {
 }
 
 // Join combines the reports about several Kubernetes clusters, in their order. Statements that all reports share, such
-// as about a common source, are included once; others are prefixed with the Kubernetes clusters that they are about, as
-// is the error of a single named Kubernetes cluster. The report about a single unnamed Kubernetes cluster is returned
-// unchanged.
+// as problems with a common source, are included once. Other statements are prefixed with the Kubernetes cluster that
+// they apply to, as is the error of a single named Kubernetes cluster. The report about a single unnamed Kubernetes
+// cluster is returned unchanged.
 func Join(parts []Part) Report {
 	if len(parts) == 1 && parts[0].Kubernetes == "" {
 		return parts[0].Report
@@ -60,7 +60,7 @@ func given(text string) []string {
 	return []string{text}
 }
 
-// problemsAlone returns the problems without the field that only passes use.
+// problemsAlone returns the problems without Foreign, which only passes use.
 func problemsAlone(r Report) []Problem {
 	list := slices.Clone(r.Problems)
 	for i := range list {
@@ -69,8 +69,8 @@ func problemsAlone(r Report) []Problem {
 	return list
 }
 
-// union returns the elements of all parts without duplicates. Elements that not all parts have are marked with their
-// Kubernetes clusters, if say is set.
+// union returns the elements of all parts without duplicates. If say is set, it marks elements that are missing from
+// some parts with their Kubernetes cluster.
 func union[T comparable](parts []Part, of func(Report) []T, say func(thing T, kubernetes string) T) []T {
 	had := map[T]map[string]bool{}
 	for _, part := range parts {
@@ -97,7 +97,7 @@ func union[T comparable](parts []Part, of func(Report) []T, say func(thing T, ku
 	return list
 }
 
-// Title identifies the cluster: namespace/name, prefixed with the Kubernetes cluster if there are several.
+// Title returns namespace/name, prefixed with the Kubernetes cluster if there are several.
 func (c Cluster) Title() string { return titleIn(c.Kubernetes, c.Key()) }
 
 // Title returns the title of the cluster that the problem is about, if any.

@@ -83,7 +83,8 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// says fails unless all errors of a part are in the joined report, with the part's name unless all parts have them.
+// says fails the test unless the joined report contains every problem, warning, error and revision of a part, with or
+// without the part's name.
 func says(t *testing.T, r report.Report, name string, joined report.Report, parts int) {
 	t.Helper()
 	in := func(list []string, text string) bool {
@@ -123,8 +124,8 @@ func TestJoinKeepsSingleReport(t *testing.T) {
 	}
 }
 
-// TestDigestDistinguishesKubernetesClusters checks that approval for one Kubernetes cluster does not apply to a
-// different one.
+// TestDigestDistinguishesKubernetesClusters checks that a digest that approves a plan for one Kubernetes cluster does
+// not approve it for a different one.
 func TestDigestDistinguishesKubernetesClusters(t *testing.T) {
 	planOf := func(parts ...report.Part) string { return report.Join(parts).Digest() }
 	part := func(kubernetes, name string) report.Part {

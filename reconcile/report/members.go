@@ -102,7 +102,7 @@ func Health(m decide.Member) string {
 	return "Healthy"
 }
 
-// size formats bytes in the largest unit in which Kubernetes writes them as a whole number.
+// size formats bytes as a Kubernetes quantity, in the largest unit that gives a whole number.
 func size(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
 
 func dash(s string) string {

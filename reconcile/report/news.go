@@ -1,6 +1,6 @@
 package report
 
-// News is something that a pass reports about a cluster and that the previous pass did not.
+// News is information about a cluster that a pass reports and that the previous pass did not report.
 type News struct {
 	// Warning is set if the news needs attention.
 	Warning bool
@@ -21,6 +21,6 @@ const (
 	// AboutSource means that the news is about the source that declares the cluster. All clusters of the source have
 	// the same news.
 	AboutSource
-	// AboutRevision means that the source was read at a different revision than the last pass reported.
+	// AboutRevision means that the source was read at a different revision than in the report of the last pass.
 	AboutRevision
 )

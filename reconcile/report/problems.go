@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// problemsListed returns the texts of the sources' problems.
+// problemsListed returns the texts of the problems that the report lists.
 func (r Report) problemsListed() map[string]bool {
 	listed := map[string]bool{}
 	for _, p := range r.Problems {
@@ -26,8 +26,8 @@ func (r Report) Messages() []string {
 	return list
 }
 
-// messageOf returns the message for a cluster. Problems with its declaration are omitted if the report lists them among
-// the problems of the sources, where each has its own line.
+// messageOf returns the message for a cluster. Problems with its declaration are omitted if the report lists them,
+// because each problem then has its own line.
 func messageOf(c Cluster, listed map[string]bool) string {
 	problems := c.State.Declared.Problems
 	sorted := slices.Sorted(slices.Values(problems))

@@ -11,18 +11,18 @@ import (
 // FlagConfirm is the flag that confirms a removal.
 const FlagConfirm = "--confirm-removals"
 
-// Removal means that a source no longer declares so many of its clusters that it may be an accident. They are kept as
-// last applied until they are declared again or the removal is confirmed.
+// Removal means that a source no longer declares so many of its clusters that this may be an accident. These clusters
+// are kept as last applied until they are declared again or the removal is confirmed.
 type Removal struct {
-	// Kubernetes is the name of their Kubernetes cluster, if there are several.
+	// Kubernetes is the name of the Kubernetes cluster that contains the clusters, if there are several.
 	Kubernetes string `json:"kubernetes,omitempty"`
-	// Source is the source that declared them; empty if it is unknown.
+	// Source is the source that declared the clusters; empty if the source is unknown.
 	Source string `json:"source,omitempty"`
-	// Revision is the revision that no longer declares them, and that must be confirmed.
+	// Revision is the revision that no longer declares the clusters, and that must be confirmed.
 	Revision string `json:"revision"`
 	// Clusters are the clusters that are no longer declared, as namespace/name.
 	Clusters []string `json:"clusters"`
-	// Of is the number of clusters of that source, declared or not.
+	// Of is the number of clusters of the source, declared or not.
 	Of int `json:"of"`
 }
 

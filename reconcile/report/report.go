@@ -16,32 +16,33 @@ import (
 
 // Report contains the observations, decisions and actions of a pass.
 type Report struct {
-	// Revision is the revision of the source that was acted on; empty if it could not be read.
+	// Revision is the revision of the source that the pass acted on. It is empty if the source could not be read.
 	Revision string `json:"revision,omitempty"`
 	// Signer is the signer of the revision, if signatures are verified.
 	Signer string `json:"signer,omitempty"`
 	// Sources are the sources that Revision and Signer summarize, if there are several.
 	Sources []Source `json:"sources,omitempty"`
-	// Clusters are sorted by namespace and name, and by Kubernetes cluster first if there are several.
+	// Clusters are sorted by namespace and name. If there are several Kubernetes clusters, the clusters are grouped by
+	// Kubernetes cluster first.
 	Clusters []Cluster `json:"clusters"`
-	// Problems are the problems of the declarations, by file and line.
+	// Problems are the problems with the declarations, with files and lines.
 	Problems []Problem `json:"problems,omitempty"`
-	// Warnings are about the sources.
+	// Warnings concern the sources.
 	Warnings []string `json:"warnings,omitempty"`
-	// Removals are the removals that are not confirmed.
+	// Removals are the unconfirmed removals.
 	Removals []Removal `json:"removals,omitempty"`
 	// Error concerns the pass as a whole, such as a source that cannot be read.
 	Error string `json:"error,omitempty"`
-	// Unobserved is set if the live side could not be read, and another pass may succeed.
+	// Unobserved is set if some objects could not be listed and a retry may succeed.
 	Unobserved bool `json:"-"`
 	// UnlistedIn are the namespaces that could not be listed. They may contain clusters that are not in this report.
 	UnlistedIn []string `json:"-"`
 	// Fetches are the results of reading the sources, except for sources that are still being read.
 	Fetches []Fetch `json:"-"`
-	// Others are the existing clusters, as namespace/name, that are not in this report, because they take longer or the
-	// pass did not cover them.
+	// Others are the other existing clusters, as namespace/name. They take longer than a turn, or the pass did not
+	// cover them.
 	Others []string `json:"-"`
-	// Compared is set if nothing was observed, and every cluster is assumed to match another revision.
+	// Compared is set if nothing was observed and every cluster is assumed to match a different revision.
 	Compared *Comparison `json:"compared,omitempty"`
 	// Planned is set if no action was executed.
 	Planned bool `json:"planned,omitempty"`
@@ -49,34 +50,35 @@ type Report struct {
 
 // Cluster is the result of a pass for one cluster.
 type Cluster struct {
-	// Kubernetes is the name of its Kubernetes cluster, if there are several.
+	// Kubernetes is the name of the Kubernetes cluster that contains the cluster, if there are several.
 	Kubernetes string
 	Namespace  string
 	Name       string
 	// Decision is the zero value if the cluster could not be observed.
 	Decision decide.Decision
-	// Outcome is the outcome of the action, or nil if none was executed.
+	// Outcome is the outcome of the action, or nil if no action was executed.
 	Outcome *Outcome
-	// Warnings are about the declaration.
+	// Warnings concern the declaration and the observed state.
 	Warnings []string
-	// Error is the error of observing, acting or reporting.
+	// Error is the error from observing, acting or reporting.
 	Error string
-	// State is the state that the decision is based on, for "-o state" and for status.
+	// State is the state that the decision is based on, for "-o state" and for the status.
 	State decide.State
 	// Custom is the custom resource as it was listed, with the status written by earlier passes. It is only set by
 	// ObserveAll, and nil if the resource does not exist.
 	Custom *v1alpha1.EtcdCluster
-	// Road is the forecast of the cluster. It is only set in a plan, and nil if no action follows.
+	// Road is the forecast of the cluster. It is set only in a plan, and only if the verdict is Act or Wait.
 	Road *forecast.Forecast
-	// Where is the position of its declaration, as a problem without a message. The file is empty if it is unknown.
+	// Where is the position of the cluster's declaration, as a problem without a message. The file is empty if the
+	// position is unknown.
 	Where Problem
-	// Changes are the differences between the declaration and the live state, in a plan, or between two revisions of
-	// the declaration, if these are compared.
+	// Changes are the differences between the declaration and the live state, in a plan. If two revisions are compared,
+	// they are the differences between the two declarations.
 	Changes []Change
-	// News is the news that this pass reported about the cluster and the previous pass did not.
+	// News is the news about the cluster that this pass has reported.
 	News []News
-	// Events are the Kubernetes events of the cluster, newest last, and NoEvents is why they are unknown. Both are
-	// empty unless events were requested.
+	// Events are the Kubernetes events of the cluster, newest last. NoEvents is the reason if they are unknown. Both
+	// are empty unless events were requested.
 	Events   []Event
 	NoEvents string
 }
@@ -86,9 +88,9 @@ type Event struct {
 	// Object is the kind and name of the object.
 	Object  string
 	Warning bool
-	// Reason is a single word, and Note the text.
+	// Reason is a single word, and Note is the text.
 	Reason, Note string
-	// At is when it last occurred, and Count how often.
+	// At is when the event last occurred, and Count is how often it has occurred.
 	At    time.Time
 	Count int
 }
@@ -103,7 +105,7 @@ type Outcome struct {
 type Problem struct {
 	// Kubernetes is the name of the affected Kubernetes cluster, if not all are affected.
 	Kubernetes string `json:"kubernetes,omitempty"`
-	// Source contains the file, if there are several sources.
+	// Source is the source that contains the file, if there are several sources.
 	Source  string `json:"source,omitempty"`
 	File    string `json:"file,omitempty"`
 	Line    int    `json:"line,omitempty"`
@@ -111,10 +113,10 @@ type Problem struct {
 	Message string `json:"message"`
 	// Beside is another source that declares the cluster.
 	Beside string `json:"beside,omitempty"`
-	// Place is the name of the source in status.
+	// Place is the name of the source in the status.
 	Place string `json:"-"`
-	// Foreign is set if the cluster belongs to another source, or its source is unknown, so that this problem does not
-	// affect it.
+	// Foreign is set if the cluster belongs to a different source, or if its source is unknown. The problem then does
+	// not affect the cluster.
 	Foreign bool `json:"-"`
 }
 
@@ -153,8 +155,8 @@ func (c Cluster) Pending() bool {
 	return c.Decision.Verdict == decide.Act || c.Decision.Verdict == decide.Wait
 }
 
-// BeingFounded reports whether the bootstrap has progressed so far that an initial member may start. A blocked
-// bootstrap does not count, because it waits for manual action for any length of time.
+// BeingFounded reports whether the bootstrap has progressed far enough that an initial member may start. A blocked
+// bootstrap does not count, because it may wait for manual action indefinitely.
 func (c Cluster) BeingFounded() bool {
 	_, founds := c.Decision.Action.(decide.Bootstrap)
 	founds = founds && c.Outcome != nil && c.Outcome.Changed
@@ -206,7 +208,7 @@ func newDecision(d decide.Decision) *decision {
 	return out
 }
 
-// JSON renders the report for machines.
+// JSON renders the report as JSON.
 func JSON(w io.Writer, r Report) error {
 	if r.Clusters == nil {
 		r.Clusters = []Cluster{}

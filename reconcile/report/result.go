@@ -51,7 +51,7 @@ func (r Report) Result() Result {
 	return OK
 }
 
-// Risks returns the risks of all forecasts, without duplicates, from the least to the worst, or none if all are safe.
+// Risks returns the risks of all forecasts without duplicates, least severe first, or none if all forecasts are safe.
 func (r Report) Risks() []forecast.Risk {
 	found := map[forecast.Risk]bool{forecast.Unknown: r.Compared != nil && len(r.Compared.Unknown) > 0}
 	for _, c := range r.Clusters {
@@ -65,8 +65,9 @@ func (r Report) Risks() []forecast.Risk {
 	return slices.DeleteFunc(forecast.Risks(), func(risk forecast.Risk) bool { return !found[risk] })
 }
 
-// Ready reports whether the healthy voters are as many as declared, and are meant to serve; published means that
-// clients know them. It is unknown while etcd returns no member list. An orphan is judged by etcd only.
+// Ready reports whether the cluster has as many healthy voters as declared and is meant to serve clients. published
+// means that the status lists endpoints for clients. known is false if the member list is unknown and the cluster is an
+// orphan or the rule MembershipUnknown decided.
 func (c Cluster) Ready(healthyVoters int, published bool) (is, known bool) {
 	s, d := c.State, c.Decision
 	if d.Rule == "MembershipUnknown" || s.Declared.Orphaned != "" && !s.Membership.Known {

@@ -20,13 +20,13 @@ type Source struct {
 
 // Fetch is the result of reading one source.
 type Fetch struct {
-	// Source is the source as given by the user, and Revision the revision that was read, or empty.
+	// Source is the source as given by the user, and Revision is the revision that was read, or empty.
 	Source, Revision string
-	// Committed is the revision's own commit time, or zero if it is unknown.
+	// Committed is the commit time of the revision, or zero if it is unknown.
 	Committed time.Time
-	// At is when it was read, or when that failed.
+	// At is when the source was read, or when reading it failed.
 	At time.Time
-	// Failed is set if it could not be read, or was refused.
+	// Failed is set if the source could not be read or was refused.
 	Failed bool
 }
 

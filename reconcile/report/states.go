@@ -19,14 +19,14 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// stateOf is everything that the decision about a cluster is based on.
+// stateOf contains everything that the decision on a cluster is based on.
 type stateOf struct {
 	Kubernetes string       `json:"kubernetes,omitempty"`
 	Namespace  string       `json:"namespace"`
 	Name       string       `json:"name"`
 	Decision   *decision    `json:"decision,omitempty"`
 	State      decide.State `json:"state"`
-	// Revision is the revision that declared the cluster, RevisionTime its commit time, and Conditions are the
+	// Revision is the revision that declared the cluster, RevisionTime is its commit time, and Conditions are the
 	// conditions in the status of the custom resource. They are only set by ObserveAll.
 	Revision     string             `json:"revision,omitempty"`
 	RevisionTime *metav1.Time       `json:"revisionTime,omitempty"`
@@ -47,19 +47,19 @@ func newStates(clusters []Cluster) []stateOf {
 	return list
 }
 
-// States renders, for machines and bug reports, everything that each decision is based on.
+// States renders everything that each decision is based on as JSON, for machines and bug reports.
 func States(w io.Writer, r Report) error { return Encode(w, newStates(r.Clusters)) }
 
 // State renders the same for one cluster.
 func State(w io.Writer, c Cluster) error { return Encode(w, newState(c)) }
 
-// StatesYAML is like States, as YAML.
+// StatesYAML is like States, but renders YAML.
 func StatesYAML(w io.Writer, r Report) error { return encodeYAML(w, newStates(r.Clusters)) }
 
-// StateYAML is like State, as YAML.
+// StateYAML is like State, but renders YAML.
 func StateYAML(w io.Writer, c Cluster) error { return encodeYAML(w, newState(c)) }
 
-// encodeYAML writes a value as YAML that is safe for terminals and CI logs: control characters in its texts are escaped
+// encodeYAML writes a value as YAML that is safe for terminals and CI logs: control characters in strings are escaped
 // as in text output.
 func encodeYAML(w io.Writer, value any) error {
 	document, err := json.Marshal(value)
@@ -82,7 +82,7 @@ func encodeYAML(w io.Writer, value any) error {
 	return err
 }
 
-// harmless returns a value in which each text is one safe line. YAML wraps lines at spaces, so no word may begin with a
+// harmless returns the value with each string as one safe line. YAML wraps lines at spaces, so no word may begin with a
 // CI command.
 func harmless(value any) any {
 	switch v := value.(type) {
@@ -101,7 +101,7 @@ func harmless(value any) any {
 }
 
 // Names writes kubectl arguments for scripts: one EtcdCluster per line, with its namespace. Names that are invalid in
-// Kubernetes are omitted, because scripts would use them as arguments, and returned as an error.
+// Kubernetes are omitted and reported as an error, because scripts would use them as arguments.
 func Names(w io.Writer, r Report) error {
 	var b strings.Builder
 	var errs []error

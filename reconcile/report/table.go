@@ -15,7 +15,7 @@ const longestCell = 64
 type column struct {
 	title string
 	cell  func(Cluster) string
-	// ages is set if the content changes with time alone.
+	// ages is set if the content changes as time passes.
 	ages bool
 }
 
@@ -36,7 +36,7 @@ var fleetColumns = []column{
 var kubernetesColumn = column{"KUBERNETES",
 	func(c Cluster) string { return printable.Short(printable.Line(c.Kubernetes), 4*longestCell) }, false}
 
-// columnsFor returns the columns of a table of these clusters.
+// columnsFor returns the columns of a table for these clusters.
 func columnsFor(clusters []Cluster) []column {
 	if slices.ContainsFunc(clusters, func(c Cluster) bool { return c.Kubernetes != "" }) {
 		return append([]column{kubernetesColumn}, fleetColumns...)
@@ -44,21 +44,21 @@ func columnsFor(clusters []Cluster) []column {
 	return fleetColumns
 }
 
-// expendable are the columns that a narrow terminal omits, in order. Names are meant to be copied, so they are never
-// cut.
+// expendable lists the columns that are omitted on a narrow terminal, in this order. Names are never cut, because users
+// copy them.
 var expendable = []string{"REVISION", "VERSION", "BACKUP", "SIZE", "MESSAGE", "SINCE", "MEMBERS"}
 
 const (
 	// gap is the space between two columns.
 	gap = 2
-	// leastMessage is the minimum width of a longer message before other columns are omitted.
+	// leastMessage is the width to which messages are cut before columns are omitted.
 	leastMessage = 24
 	// stateColumn is the title of the colored column.
 	stateColumn = "STATE"
 )
 
-// Table renders a fleet as text: one line per cluster. Columns that do not fit the terminal are omitted, and messages
-// are cut.
+// Table renders a fleet as text: one line per cluster. Columns that do not fit on the terminal are omitted, and
+// messages are cut.
 func Table(w io.Writer, r Report, style Style) error {
 	if len(r.Clusters) == 0 {
 		_, err := io.WriteString(w, "no clusters\n")
@@ -77,7 +77,7 @@ func Table(w io.Writer, r Report, style Style) error {
 type table struct {
 	clusters []Cluster
 	style    Style
-	// lines have a cell per visible column; the first line has the titles.
+	// lines contains the cells of the visible columns, by line; the first line contains the titles.
 	lines  [][]string
 	titles []string
 	widths []int
@@ -103,7 +103,7 @@ func newTable(clusters []Cluster, style Style) table {
 	return t
 }
 
-// fit removes an empty message column, and columns that the terminal has no room for.
+// fit removes the message column if it is empty, and columns that do not fit on the terminal.
 func (t *table) fit() {
 	if t.widths[len(t.widths)-1] == 0 {
 		t.leaveOut(len(t.titles) - 1)

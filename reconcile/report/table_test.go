@@ -18,7 +18,7 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// seenFleet returns one cluster of each kind: healthy, waiting, stuck, being bootstrapped, stopped, and unobservable.
+// seenFleet returns one cluster of each kind: healthy, waiting, blocked, being bootstrapped, stopped, and unobservable.
 func seenFleet() []report.Cluster {
 	custom := func(status v1alpha1.EtcdClusterStatus) *v1alpha1.EtcdCluster {
 		return &v1alpha1.EtcdCluster{Status: status}
@@ -74,7 +74,7 @@ func seenFleet() []report.Cluster {
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
-	if flag.Lookup("rewrite").Value.String() == "true" { // the flag is datadriven's
+	if flag.Lookup("rewrite").Value.String() == "true" { // datadriven defines this flag
 
 		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile/forecast"
 )
 
-// Text renders the report as text: a block per cluster, then the problems of the sources, then a summary line.
+// Text renders the report as text: a block per cluster, then the problems with the sources, then a summary line.
 func Text(w io.Writer, r Report, style Style) error {
 	b := &strings.Builder{}
 	writeRevisions(b, r)
@@ -128,7 +128,7 @@ func (r Report) Assumed() []string {
 	return list
 }
 
-// Summary returns the counts on one line.
+// Summary returns the counts and the worst risk on one line.
 func Summary(r Report) string {
 	counts := map[decide.Verdict]int{}
 	failed := 0

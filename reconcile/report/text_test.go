@@ -59,10 +59,10 @@ func TestWrap(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"", ""},
 		{"short", "short"},
-		{"ünï cödë wörds", "ünï cödë\n  wörds"}, // characters count, not bytes
+		{"ünï cödë wörds", "ünï cödë\n  wörds"}, // the width is in columns, not bytes
 		{"averylongwordthatfitsnowhere x", "averylongwordthatfitsnowhere\n  x"},
-		{"版本 必须 是文本", "版本 必须\n  是文本"},                                              // two columns each
-		{"🔥🔥 🔥🔥 x", "🔥🔥 🔥🔥\n  x"},                                                  // emoji too
+		{"版本 必须 是文本", "版本 必须\n  是文本"},                                              // each character takes two columns
+		{"🔥🔥 🔥🔥 x", "🔥🔥 🔥🔥\n  x"},                                                  // each emoji takes two columns
 		{"e\u0301te\u0301 e\u0301te\u0301 x", "e\u0301te\u0301 e\u0301te\u0301 x"}, // combining accents take no column
 		{"something ::error::y", "something ::error::y"},                           // a line does not begin with a command
 		{"something  ::error::y", "something  ::error::y"},                         // nor with an empty word before a command

@@ -10,7 +10,7 @@ import (
 )
 
 // Wrap wraps untrusted text between words for a terminal of the given Width. The first line starts at column after, and
-// the others are indented. Without a width, it returns a single line of any length.
+// the other lines are indented. Without a width, it returns a single line of any length.
 func (s Style) Wrap(text string, after, indent int) string {
 	text = printable.Line(text)
 	if s.Width == 0 {
@@ -55,11 +55,11 @@ func columns(text string) int {
 // which could precede a command.
 func mayBegin(word string) bool { return word != "" && !strings.HasPrefix(word, "::") }
 
-// continued is the indentation of continuation lines: deeper than that of any regular line of a report, so that
-// untrusted text cannot imitate one.
+// continued is the indentation of continuation lines. It is deeper than the indentation of any regular line of a
+// report, so that untrusted text cannot imitate a regular line.
 const continued = 8
 
-// line writes a colored label and the text after it, with the indentation of its block.
+// line writes a colored label and text after it, with the given indentation.
 func (s Style) line(b *strings.Builder, indent int, label, text string, paint func(string) string) {
 	margin := strings.Repeat(" ", indent)
 	b.WriteString(margin)

@@ -1,4 +1,5 @@
-// Package backuptest provides a snapshot from a real etcd and a fake cluster that sends it. It is only for tests.
+// Package backuptest provides a snapshot from a real etcd, and a fake cluster that sends the snapshot. It is only for
+// tests.
 package backuptest
 
 import (
@@ -24,7 +25,7 @@ const file = "testdata/backup/etcd-3.6.db.zst"
 // Revision is the revision of the snapshot.
 const Revision = 12
 
-// Snapshot returns the snapshot from testdata/backup of the repository in which the test runs.
+// Snapshot returns the snapshot in testdata/backup of the repository in which the test runs.
 func Snapshot() ([]byte, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -46,7 +47,7 @@ func Snapshot() ([]byte, error) {
 	return decoder.DecodeAll(compressed, nil)
 }
 
-// MustSnapshot returns the snapshot, or ends the test.
+// MustSnapshot returns the snapshot, or fails the test.
 func MustSnapshot(t testing.TB) []byte {
 	t.Helper()
 	content, err := Snapshot()
@@ -63,7 +64,7 @@ type Member struct {
 	Proof    etcd.Proof
 	// ID is the cluster ID.
 	ID decide.ID
-	// Asked is the hash that it was asked to prove.
+	// Asked is the hash that the Member was asked to prove.
 	Asked decide.Hash
 }
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Volume mounts a separate file system of the given size, such as "8k". The test is skipped if mounting is not allowed,
-// which requires root.
+// Volume mounts a separate file system of the given size, such as "8k". Mounting requires root; without it, the test
+// is skipped.
 func Volume(t testing.TB, size string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -1,5 +1,5 @@
 // Package datadir restores or recovers the member in an etcd data directory exactly once, even if processes are killed
-// at any point, repeated, or run in parallel.
+// at any point, are repeated, or run in parallel.
 package datadir
 
 import (
@@ -12,16 +12,17 @@ import (
 )
 
 // Create creates a member from the snapshot that fetch writes to a file. It calls record before it puts the member in
-// place. If lost, the ID of a lost cluster, is not zero, the directory may contain a member of that cluster or its
-// remains, which are kept there as KeptName. It returns snapshot.ErrExists if the directory contains anything else,
-// snapshot.ErrRevision if the revision cannot be raised, and snapshot.ErrRunning if etcd runs on the lost member.
+// place. lost is the ID of a lost cluster, or zero. If it is set, the directory may contain a member of that cluster,
+// even an incomplete one, which is kept there as KeptName. It returns snapshot.ErrExists if the directory contains
+// anything else, snapshot.ErrRevision if the revision cannot be raised, and snapshot.ErrRunning if etcd is running on
+// the lost member.
 func Create(
 	into snapshot.Restoration, lost uint64, fetch func(file string) error, record func(*snapshot.Made) error,
 ) (err error) {
 	_, missing := os.Lstat(into.DataDir)
 	defer func() {
 		if err != nil && missing != nil {
-			_ = os.Remove(into.DataDir) // it was created empty: etcd would start a new cluster in it
+			_ = os.Remove(into.DataDir) // etcd would start a new cluster in an empty directory
 		}
 	}()
 	spool, err := workspace(into.DataDir, lost)
@@ -38,7 +39,7 @@ func Create(
 		return err
 	}
 	defer made.Remove()
-	// If the process is killed after this, it leaves no copy of the data.
+	// If the process is killed after this, no copy of the data is left behind.
 	if err := errors.Join(os.RemoveAll(spool), record(made)); err != nil {
 		return err
 	}
@@ -56,8 +57,8 @@ func workspace(dataDir string, lost uint64) (string, error) {
 	return snapshot.WorkspaceBeside(dataDir)
 }
 
-// place puts the member in place. An existing member of the lost cluster is kept next to it. That member may be
-// damaged, or lack its database.
+// place puts the member in place. An existing member of the lost cluster, even a damaged one without a database, is
+// kept next to it.
 func place(made *snapshot.Made, dataDir string, lost uint64) error {
 	if lost == 0 {
 		return made.Place()

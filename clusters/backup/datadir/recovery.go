@@ -16,7 +16,7 @@ import (
 )
 
 // Recovery is a data directory into which a lost cluster is recovered exactly once. It contains a mark, which records
-// what was recovered, and a lock file.
+// the result of the recovery, and a lock file.
 type Recovery struct {
 	// Dir is the data directory of the surviving member.
 	Dir string
@@ -26,8 +26,8 @@ type Recovery struct {
 	Unstarted Unstarted
 }
 
-// Unstarted reports whether etcd has never started on a created member. Implementations should read the files in a
-// child process, like recovery.Files.
+// Unstarted reports whether etcd has never been started on a created member. Implementations should read the files in
+// a child process, like recovery.Files.
 type Unstarted func(ctx context.Context, memberDir string) (bool, error)
 
 // LockFile returns the name of the file that is locked during a recovery.
@@ -41,9 +41,9 @@ func (r Recovery) Kept() string { return filepath.Join(r.Dir, KeptName(r.Lost)) 
 // KeptName returns the name under which a data directory keeps a member of a lost cluster.
 func KeptName(lost uint64) string { return "member.lost-" + snapshot.FormatID(lost) }
 
-// Locked calls do while the data directory is locked. told is what was recovered there before, or nil. waiting is
-// called if another process holds the lock. It returns recovery.ErrUnfit if the directory holds a member of another
-// cluster.
+// Locked calls do while the data directory is locked. told is the result of an earlier recovery in the directory, or
+// nil. waiting is called if another process holds the lock. Locked returns recovery.ErrUnfit if the directory contains
+// a member of a different cluster.
 func (r Recovery) Locked(ctx context.Context, waiting func(), do func(told *result.Recovered) error) error {
 	unlock, err := r.Lock(ctx, waiting)
 	if err != nil {
@@ -60,8 +60,8 @@ func (r Recovery) Locked(ctx context.Context, waiting func(), do func(told *resu
 	return do(nil)
 }
 
-// Recover creates a member with by, which is recovery.Recover or recovery.RecoverPrepared, records it, and puts it in
-// place. It first removes what killed processes have left. The caller must hold the lock.
+// Recover creates a member with by, which is recovery.Recover or recovery.RecoverPrepared, records the member, and
+// puts it in place. It first removes the files that killed processes have left behind. The caller must hold the lock.
 func (r Recovery) Recover(
 	ctx context.Context, order recovery.Order,
 	by func(context.Context, recovery.Order, func(recovery.Recovered) error) error,
@@ -78,8 +78,8 @@ func (r Recovery) Recover(
 	return told, made, err
 }
 
-// Lock prevents other processes from recovering the same directory. If it has to wait for one of them, it calls waiting
-// once. It returns snapshot.ErrNoMember if there is nothing to recover.
+// Lock prevents other processes from recovering the same directory. If it has to wait for another process, it calls
+// waiting once. It returns snapshot.ErrNoMember if there is nothing to recover.
 func (r Recovery) Lock(ctx context.Context, waiting func()) (unlock func(), err error) {
 	if _, err := snapshot.IdentityOf(r.Dir); err != nil {
 		return nil, err // without a member, there is nothing to recover
@@ -88,7 +88,7 @@ func (r Recovery) Lock(ctx context.Context, waiting func()) (unlock func(), err 
 }
 
 // Find reports whether the cluster has already been recovered in this directory. It returns recovery.ErrUnfit if the
-// directory holds data of another cluster.
+// directory contains data of a different cluster.
 func (r Recovery) Find() (told result.Recovered, done bool, err error) {
 	found, err := snapshot.IdentityOf(r.Dir)
 	if err != nil || found.ClusterID == r.Lost {
@@ -103,7 +103,7 @@ func (r Recovery) Find() (told result.Recovered, done bool, err error) {
 			"(--cluster-id); nothing was changed", r.Dir, recovery.ErrUnfit, snapshot.FormatID(found.ClusterID),
 			snapshot.FormatID(r.Lost))
 	}
-	// The process that put it there may have been killed before syncing the directory.
+	// The process that put the member in place may have been killed before syncing the directory.
 	return told, true, disk.Sync(r.Dir)
 }
 
@@ -120,8 +120,8 @@ func (r Recovery) read() (result.Recovered, error) {
 	return result.ParseRecovered(string(text))
 }
 
-// clear removes files of processes that were killed before the recovered member was in place. They may include a
-// directory for the previous member. All other files are kept.
+// clear removes the files of processes that were killed before the recovered member was in place. These files may
+// include a directory for the previous member. All other files are kept.
 func (r Recovery) clear(ctx context.Context) error {
 	kept := r.Kept()
 	if _, err := os.Lstat(kept); err == nil {
@@ -132,8 +132,8 @@ func (r Recovery) clear(ctx context.Context) error {
 	return removeLeftovers(r.markName(), r.Dir)
 }
 
-// clearKept removes the directory for the previous member if it holds a created member on which etcd has never
-// started. Otherwise it returns snapshot.ErrExists.
+// clearKept removes the directory for the previous member if the directory contains a created member on which etcd has
+// never been started. Otherwise, it returns snapshot.ErrExists.
 func clearKept(ctx context.Context, dataDir string, lost uint64, check Unstarted) error {
 	kept := filepath.Join(dataDir, KeptName(lost))
 	if !leftBehind(ctx, dataDir, kept, lost, check) {
@@ -147,8 +147,8 @@ func clearKept(ctx context.Context, dataDir string, lost uint64, check Unstarted
 	return err
 }
 
-// leftBehind reports whether kept is an unused member that was created for the data directory and is not of the lost
-// cluster.
+// leftBehind reports whether kept is an unused member that was created for the data directory and does not belong to
+// the lost cluster.
 func leftBehind(ctx context.Context, dataDir, kept string, lost uint64, check Unstarted) bool {
 	found, unknown := snapshot.IdentityIn(kept)
 	if unknown != nil || found.ClusterID == lost || !isMade(dataDir, found) {
@@ -158,8 +158,8 @@ func leftBehind(ctx context.Context, dataDir, kept string, lost uint64, check Un
 	return err == nil && unstarted
 }
 
-// isMade reports whether a mark shows that a member was created for the data directory, by a recovery or a restore: the
-// spec may have requested one after the other.
+// isMade reports whether a mark shows that a member was created for the data directory, by a recovery or a restore.
+// The spec may have requested both, one after the other.
 func isMade(dataDir string, found snapshot.Identity) bool {
 	if told, err := (Recovery{Dir: dataDir}).read(); err == nil && is(told, found) {
 		return true

@@ -16,14 +16,15 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// Restore is a data directory that is restored exactly once. Next to it are a mark, which records what was restored,
-// and a lock file. The mark is written before the member is put in place: a member from elsewhere has no mark, and a
-// mark without a member proves nothing.
+// Restore is a data directory that is restored exactly once. Next to it are a mark, which records the request and the
+// result, and a lock file. The mark is written before the member is put in place: a member from elsewhere does not
+// have a mark, and a mark without a member does not prove anything.
 type Restore struct {
 	// Dir is the data directory. It may not exist yet.
 	Dir   string
 	Asked result.Asked
-	// Lost is the ID of a cluster that may have left a member or its remains there; zero means that none is expected.
+	// Lost is the ID of a lost cluster whose member, even an incomplete one, may be in the directory. Zero means that
+	// no such member is expected.
 	Lost uint64
 	// Unstarted calls snapshot.Unstarted. It is only used if Lost is set.
 	Unstarted Unstarted
@@ -34,9 +35,10 @@ func (r Restore) LockFile() string { return r.Dir + ".restore.lock" }
 
 func (r Restore) markName() string { return r.Dir + ".restored.json" }
 
-// Once restores unless the requested data is already in place, and then returns what was recorded about it, and true.
-// restore must create the member with Create and call record before it is put in place. waiting is called if another
-// process is restoring into the directory. A member that is not the requested one is snapshot.ErrExists.
+// Once calls restore unless the requested data is already in place, in which case done is true. It returns the result
+// of the restore. The function restore must create the member with Create, and call record before the member is put in
+// place. waiting is called if another process is restoring into the directory. Once returns snapshot.ErrExists if the
+// directory contains a member other than the requested one.
 func (r Restore) Once(
 	ctx context.Context, waiting func(), restore func(record func(result.Restored) error) error,
 ) (told result.Restored, done bool, err error) {
@@ -48,7 +50,7 @@ func (r Restore) Once(
 		return result.Restored{}, false, err
 	}
 	defer unlock()
-	if told, done, err = r.find(); err != nil || done { // another process may have restored
+	if told, done, err = r.find(); err != nil || done { // another process may have completed the restore
 		return told, done, err
 	}
 	if err := r.clear(ctx); err != nil {
@@ -60,11 +62,11 @@ func (r Restore) Once(
 	return result.Restored{}, false, nil
 }
 
-// find reports whether the requested data is in place, and returns what was recorded about it. It returns
-// snapshot.ErrExists if something else is there.
+// find reports whether the requested data is in place, and returns the recorded result. It returns snapshot.ErrExists
+// if the directory contains anything else.
 func (r Restore) find() (told result.Restored, done bool, err error) {
 	found, err := snapshot.IdentityOf(r.Dir)
-	left := found.ClusterID == r.Lost || err != nil // or it is no longer readable
+	left := found.ClusterID == r.Lost || err != nil // or the member is no longer readable
 	switch {
 	case r.Lost != 0 && left:
 		return result.Restored{}, false, nil
@@ -89,7 +91,7 @@ func (r Restore) find() (told result.Restored, done bool, err error) {
 			"%s of %s", snapshot.FormatID(found.MemberID), snapshot.FormatID(found.ClusterID), told.MemberID,
 			told.ClusterID))
 	}
-	// The process that put it there may have been killed before syncing the directories.
+	// The process that put the member in place may have been killed before syncing the directories.
 	return told, true, errors.Join(disk.Sync(r.Dir), disk.Sync(filepath.Dir(r.Dir)))
 }
 
@@ -98,7 +100,7 @@ func IsRestored(told result.Restored, found snapshot.Identity) bool {
 	return told.ClusterID == snapshot.FormatID(found.ClusterID) && told.MemberID == snapshot.FormatID(found.MemberID)
 }
 
-// vacant returns an error if the data directory has a member without a log, which is incomplete.
+// vacant returns an error if the data directory contains a member, which is incomplete because it does not have a log.
 func (r Restore) vacant() error {
 	switch _, err := os.Lstat(filepath.Join(r.Dir, "member")); {
 	case err == nil:
@@ -110,7 +112,7 @@ func (r Restore) vacant() error {
 	}
 }
 
-// exists returns the error for a member that is not the requested one.
+// exists returns the error for a member other than the requested one.
 func (r Restore) exists(why string) error {
 	return fmt.Errorf("%s: %w: it holds a member, and %s; nothing was changed. Name another directory, "+
 		"or, if that member is not needed, remove the directory and %s", r.Dir, snapshot.ErrExists, why,
@@ -135,8 +137,8 @@ func (r Restore) read() (result.Mark, error) {
 	return mark, nil
 }
 
-// clear removes files of processes that were killed before their member was in place. They may include a directory for
-// the member of a lost cluster.
+// clear removes the files of processes that were killed before their member was in place. These files may include a
+// directory for the member of a lost cluster.
 func (r Restore) clear(ctx context.Context) error {
 	kept := filepath.Join(r.Dir, KeptName(r.Lost))
 	_, nothing := os.Lstat(kept)
@@ -149,7 +151,7 @@ func (r Restore) clear(ctx context.Context) error {
 	return removeLeftovers(r.markName(), r.Dir)
 }
 
-// removeLeftovers removes a mark, and what killed processes have left beside a data directory.
+// removeLeftovers removes a mark, and the files that killed processes have left in a data directory.
 func removeLeftovers(mark, dataDir string) error {
 	err := os.Remove(mark)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -177,8 +179,8 @@ func writeMark(name string, line []byte) error {
 	return errors.Join(err, file.Sync(), file.Close(), disk.Sync(filepath.Dir(name)))
 }
 
-// failed removes the mark of a member that could not be put in place, because the mark does not describe a member that
-// another process has put there.
+// failed removes the mark of a member that could not be put in place, because the mark would not describe a member
+// that another process has put there.
 func (r Restore) failed(err error) error {
 	_, missing := os.Lstat(filepath.Join(r.Dir, "member"))
 	if errors.Is(err, snapshot.ErrExists) || errors.Is(missing, fs.ErrNotExist) {

@@ -12,7 +12,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// TestRestoreOnceKeepsUnknownMember: a member without a mark is not changed, and restore is not called.
+// TestRestoreOnceKeepsUnknownMember checks that a member without a mark is not changed, and that restore is not
+// called.
 func TestRestoreOnceKeepsUnknownMember(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	if err := os.MkdirAll(filepath.Join(dir, "member"), 0o700); err != nil {
@@ -27,8 +28,8 @@ func TestRestoreOnceKeepsUnknownMember(t *testing.T) {
 	}
 }
 
-// TestFailedCreateLeavesNoDirectory: if the snapshot cannot be fetched, no directory remains in which etcd would start
-// a new cluster.
+// TestFailedCreateLeavesNoDirectory checks that, if the snapshot cannot be fetched, no directory remains in which etcd
+// would start a new cluster.
 func TestFailedCreateLeavesNoDirectory(t *testing.T) {
 	dir, failed := filepath.Join(t.TempDir(), "data"), errors.New("no such backup")
 	err := Create(snapshot.Restoration{DataDir: dir}, 0, func(string) error { return failed }, func(*snapshot.Made) error {
@@ -43,7 +44,7 @@ func TestFailedCreateLeavesNoDirectory(t *testing.T) {
 	}
 }
 
-// TestRecoveryRequiresMember: nothing is locked or created in a directory without a member.
+// TestRecoveryRequiresMember checks that nothing is locked or created in a directory without a member.
 func TestRecoveryRequiresMember(t *testing.T) {
 	r := Recovery{Dir: t.TempDir(), Lost: 0xa, Unstarted: func(context.Context, string) (bool, error) { return false, nil }}
 	err := r.Locked(t.Context(), nil, func(*result.Recovered) error {

@@ -42,8 +42,8 @@ func TestCopyKeepsHoles(t *testing.T) {
 	}
 }
 
-// TestCopyIsCompleteAndCancelable checks that copying ends with its context, and that empty files, full files and
-// files of only a hole are copied completely.
+// TestCopyIsCompleteAndCancelable checks that copying stops when its context is done, and that empty files, full files
+// and files that consist only of a hole are copied completely.
 func TestCopyIsCompleteAndCancelable(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"empty": "", "full": "full"} {

@@ -1,4 +1,4 @@
-// Package disk provides file operations for backups that package os lacks.
+// Package disk provides file operations for backups that package os does not have.
 package disk
 
 import (
@@ -17,8 +17,8 @@ func Sync(path string) error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// Move renames a directory unless the new name exists, in which case it returns os.ErrExist. If the system cannot do
-// both atomically, an empty directory that is created in between is replaced, but nothing else.
+// Move renames a directory unless the new name exists, in which case it returns os.ErrExist. If the system cannot
+// check and rename atomically, an empty directory that is created in between is replaced; anything else is not.
 func Move(from, to string) error {
 	if _, err := os.Lstat(to); err == nil {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: os.ErrExist}
@@ -26,7 +26,7 @@ func Move(from, to string) error {
 	return move(from, to)
 }
 
-// Until returns a reader that fails once its context ends, which file reads do not check.
+// Until returns a reader that fails once ctx is done. File reads do not check a context themselves.
 func Until(ctx context.Context, r io.Reader) io.Reader { return reader{ctx, r} }
 
 type reader struct {

@@ -11,12 +11,12 @@ import (
 // ErrLocked is returned if another process holds the lock.
 var ErrLocked = errors.New("it is locked")
 
-// lockPause is the interval between attempts to lock. A blocking lock call could not be canceled.
+// lockPause is the interval between attempts to lock. A blocking lock call cannot be canceled.
 const lockPause = 100 * time.Millisecond
 
 // Lock creates path if necessary and locks it until unlock is called or the process exits. If another process, or
-// another call in this one, holds the lock, it calls wait once and waits. The file is not removed, because two
-// processes could then each lock their own.
+// another call in this process, holds the lock, Lock calls wait once and waits. The file is not removed, because two
+// processes could then each lock a different file.
 func Lock(ctx context.Context, path string, wait func()) (unlock func(), err error) {
 	file, err := openRegular(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -38,11 +38,11 @@ func Lock(ctx context.Context, path string, wait func()) (unlock func(), err err
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
 	}
-	return func() { _ = file.Close() }, nil // which releases the lock
+	return func() { _ = file.Close() }, nil // releases the lock
 }
 
-// Share prevents other processes from locking a file until it is closed or the process exits; they can still share it.
-// It does not wait: it returns ErrLocked if another process holds the lock.
+// Share takes a shared lock on a file until the result is closed or the process exits. Other processes can share the
+// file, but not lock it. Share does not wait: it returns ErrLocked if another process holds the lock.
 func Share(path string) (*Shared, error) {
 	file, err := Open(path)
 	if err != nil {
@@ -54,7 +54,7 @@ func Share(path string) (*Shared, error) {
 	return &Shared{file}, nil
 }
 
-// Shared is a file with a shared lock that is held until it is closed.
+// Shared is a file with a shared lock, which is held until Close.
 type Shared struct{ file *os.File }
 
 // Close releases the lock.

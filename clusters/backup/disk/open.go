@@ -6,11 +6,11 @@ import (
 	"os"
 )
 
-// Open opens a file in a directory that others may write to. It returns an error unless the file is regular: a link
-// could lead anywhere, and a pipe could block its reader forever.
+// Open opens a file in a directory to which others may write. It returns an error unless the file is regular: a link
+// could point anywhere, and a pipe could block its reader forever.
 func Open(path string) (*os.File, error) { return openRegular(path, os.O_RDONLY, 0) }
 
-// Read reads such a file, of at most the given number of bytes.
+// Read opens a file like Open and returns its content. It returns an error if the file has more than most bytes.
 func Read(path string, most int64) ([]byte, error) {
 	file, err := Open(path)
 	if err != nil {

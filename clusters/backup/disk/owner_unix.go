@@ -19,7 +19,7 @@ func ChangedByOthers(path string) (bool, error) {
 }
 
 // LedByOthers returns the first directory above path in which users other than root may replace a part of the path, or
-// "". In a sticky directory, only the owner may.
+// "". In a sticky directory, only the owner may replace it.
 func LedByOthers(path string) (string, error) {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		info, err := os.Lstat(dir)

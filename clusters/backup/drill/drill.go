@@ -1,5 +1,5 @@
-// Package drill practices restores: it restores a backup into a temporary etcd, compares the data and discards it. The
-// time that this takes is the time that a restore takes.
+// Package drill practices restores: it restores a backup into a temporary etcd, compares the data and discards it. A
+// drill takes as long as a restore.
 package drill
 
 import (
@@ -19,13 +19,13 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// ErrDiffers is returned if etcd holds different data than was backed up.
+// ErrDiffers is returned if etcd does not have the data that was backed up.
 var ErrDiffers = errors.New("etcd does not have the data that was backed up")
 
-// Try restores a backup in a directory, and leaves the directory empty. It keeps the revision, so that the HashKV of
-// the started etcd can be compared with that of the original members. If it returns no error, the backup is good.
-// backup.ErrDamaged, etcdprocess.ErrVersion and ErrDiffers report what is wrong. The result contains a Verification in
-// any case, once one was begun.
+// Try restores a backup in a temporary directory below dir, which it then removes. It keeps the revision, so that the
+// HashKV of the started etcd can be compared with the HashKV of the original members. If Try does not return an error,
+// the backup is good. Problems with the backup are backup.ErrDamaged, etcdprocess.ErrVersion and ErrDiffers. Even after
+// an error, the result contains the Verification if it was begun.
 func Try(
 	ctx context.Context, p etcdprocess.Program, from store.Bucket, m store.Manifest, dir string, r backup.Reading,
 ) (store.Drill, error) {
@@ -50,7 +50,7 @@ func Try(
 	return t.Drill, t.ask(ctx, s, r.Progress)
 }
 
-// workspace creates a directory to restore in. Its path is absolute because etcd runs in another directory.
+// workspace creates a directory in which to restore. Its path is absolute because etcd runs in a different directory.
 func workspace(dir string) (string, error) {
 	dir, err := filepath.Abs(cmp.Or(dir, os.TempDir()))
 	if err != nil {
@@ -68,7 +68,7 @@ type trial struct {
 	watch    stopwatch
 }
 
-// begin checks what can be checked before anything is fetched.
+// begin performs the checks that are possible before anything is fetched, and begins the verification.
 func begin(ctx context.Context, p etcdprocess.Program, from store.Bucket, m store.Manifest) (*trial, error) {
 	t := &trial{program: p, manifest: m, watch: stopwatch{time.Now()}}
 	if err := p.Suits(m.Snapshot.Facts); err != nil {
@@ -107,7 +107,7 @@ func (t *trial) fill(ctx context.Context, from store.Bucket, work string, r back
 	return nil
 }
 
-// ask waits for an etcd that was started on the restored data, and compares its data.
+// ask waits until the etcd that was started with the restored data responds, and compares its data.
 func (t *trial) ask(ctx context.Context, s *etcdprocess.Server, tell backup.Progress) error {
 	if err := t.serves(ctx, s, tell); err != nil {
 		return fmt.Errorf("try to restore %s with etcd %s: %w", t.manifest.DataPath(), t.EtcdVersion, err)
@@ -123,7 +123,7 @@ func (t *trial) serves(ctx context.Context, s *etcdprocess.Server, tell backup.P
 		return err
 	}
 	t.StartSeconds = t.watch.lap()
-	if revision < t.facts.Revision { // expiring leases raise it
+	if revision < t.facts.Revision { // expiring leases raise the revision
 		return fmt.Errorf("%w: it is at revision %d, and the backup at %d", ErrDiffers, revision, t.facts.Revision)
 	}
 	tell.Step("compare with the backup")
@@ -131,8 +131,8 @@ func (t *trial) serves(ctx context.Context, s *etcdprocess.Server, tell backup.P
 	return err
 }
 
-// compare compares the data of etcd with the backup. The comparison is skipped only if the hash of the backup is
-// unknown.
+// compare compares etcd's data with the backup. It skips the comparison and returns the reason only if the hash of the
+// backup is unknown.
 func compare(
 	ctx context.Context, s *etcdprocess.Server, clients *etcd.Clients, facts snapshot.Facts,
 ) (unknown string, err error) {
@@ -152,7 +152,7 @@ func compare(
 	return "", nil
 }
 
-// stopwatch measures how long each step takes.
+// stopwatch measures the duration of each step.
 type stopwatch struct{ since time.Time }
 
 // lap returns the seconds since the previous lap.

@@ -29,10 +29,10 @@ func otherHash(ctx context.Context, file string) (snapshot.Facts, error) {
 	return facts, err
 }
 
-// of is the cluster of the backups.
+// of is the backed-up cluster.
 var of = store.Cluster{Namespace: "ns", Name: "a"}
 
-// stored returns a backup in a store.
+// stored stores a backup, and returns the store and the manifest.
 func stored(t *testing.T, inspect backup.Inspector) (store.Bucket, store.Manifest) {
 	t.Helper()
 	bucket, err := store.Location{Directory: t.TempDir()}.Open(t.Context(), store.Options{})
@@ -76,7 +76,7 @@ func programs(t *testing.T) []etcdprocess.Program {
 	return found
 }
 
-// empty reports anything that a drill has left behind.
+// empty fails the test if a drill has left anything behind.
 func empty(t *testing.T, dirs ...string) {
 	t.Helper()
 	for _, dir := range dirs {
@@ -86,7 +86,7 @@ func empty(t *testing.T, dirs ...string) {
 	}
 }
 
-// TestTry checks that a backup of etcd 3.6 starts as 3.6 and 3.7, and that older versions are rejected.
+// TestTry checks that etcd 3.6 and 3.7 start with a backup of etcd 3.6, and that older versions are rejected.
 func TestTry(t *testing.T) {
 	sockets := t.TempDir()
 	t.Setenv("TMPDIR", sockets)
@@ -124,8 +124,8 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// TestPreparedDrillWithExternalEtcd checks that the drill is the same if etcd is started externally, and that both
-// halves can be repeated.
+// TestPreparedDrillWithExternalEtcd checks that a drill has the same result if etcd is started externally, and that
+// both halves can be repeated.
 func TestPreparedDrillWithExternalEtcd(t *testing.T) {
 	t.Setenv("TMPDIR", "/tmp") // socket paths must be short
 	bucket, m := stored(t, inspect)
@@ -171,7 +171,7 @@ func TestPreparedDrillWithExternalEtcd(t *testing.T) {
 	}
 }
 
-// TestPrepareKeepsUnrelatedFiles checks that the content of the directory is removed only if it belongs to a drill.
+// TestPrepareKeepsUnrelatedFiles checks that the files in a directory are removed only if they belong to a drill.
 func TestPrepareKeepsUnrelatedFiles(t *testing.T) {
 	bucket, m := stored(t, inspect)
 	v := etcdversion.Version{Major: 3, Minor: 6, Patch: 16}
@@ -190,7 +190,7 @@ func TestPrepareKeepsUnrelatedFiles(t *testing.T) {
 }
 
 // TestFinishRejectsOtherClusterOrVersion checks that a drill can be continued only for the same cluster and version.
-// Otherwise, etcd is not contacted, and nothing is returned that could change the records of that cluster.
+// Otherwise, etcd is not contacted, and the result cannot change the records of the other cluster.
 func TestFinishRejectsOtherClusterOrVersion(t *testing.T) {
 	bucket, m := stored(t, inspect)
 	dir, state := t.TempDir(), t.TempDir()
@@ -214,8 +214,8 @@ func TestFinishRejectsOtherClusterOrVersion(t *testing.T) {
 	}
 }
 
-// TestDamageFailsPreparedDrill checks that damage is found before any etcd is started, and that damage found between
-// the halves prevents a good result.
+// TestDamageFailsPreparedDrill checks that damage is found before etcd is started, and that damage found between the
+// halves prevents a good result.
 func TestDamageFailsPreparedDrill(t *testing.T) {
 	bucket, m := stored(t, inspect)
 	dir, state := t.TempDir(), t.TempDir()
@@ -255,7 +255,7 @@ func TestDamageFailsPreparedDrill(t *testing.T) {
 	}
 }
 
-// TestDrillFailsOnDifferentData checks that the drill fails if etcd does not hold what was backed up.
+// TestDrillFailsOnDifferentData checks that the drill fails if etcd does not have the data that was backed up.
 func TestDrillFailsOnDifferentData(t *testing.T) {
 	found := programs(t)
 	bucket, m := stored(t, otherHash)
@@ -267,7 +267,7 @@ func TestDrillFailsOnDifferentData(t *testing.T) {
 	empty(t, dir)
 }
 
-// fake returns a program that claims to be etcd, and then does something else.
+// fake returns a program that claims to be etcd, but runs the given shell commands.
 func fake(t *testing.T, does string) etcdprocess.Program {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "etcd")
@@ -282,8 +282,8 @@ func fake(t *testing.T, does string) etcdprocess.Program {
 	return p
 }
 
-// TestUnresponsiveEtcdEndsDrill checks that an etcd that exits or does not respond ends the drill and leaves nothing
-// behind.
+// TestUnresponsiveEtcdEndsDrill checks that the drill ends, and leaves nothing behind, if etcd exits or does not
+// respond.
 func TestUnresponsiveEtcdEndsDrill(t *testing.T) {
 	sockets := t.TempDir()
 	t.Setenv("TMPDIR", sockets)
@@ -307,8 +307,8 @@ func TestUnresponsiveEtcdEndsDrill(t *testing.T) {
 	empty(t, dir, sockets)
 }
 
-// TestDrillAcceptsRelativePaths checks that etcd, which runs in another directory, starts with data restored in a
-// relative path.
+// TestDrillAcceptsRelativePaths checks that etcd, which runs in a different directory, starts with data that was
+// restored to a relative path.
 func TestDrillAcceptsRelativePaths(t *testing.T) {
 	found := programs(t)
 	bucket, m := stored(t, inspect)
@@ -334,8 +334,8 @@ func TestDrillAcceptsRelativePaths(t *testing.T) {
 	}
 }
 
-// TestScripts checks that the program may be a script, that everything it has started is ended with it, and that an
-// etcd with different data fails the drill.
+// TestScripts checks that the program may be a script, that its child processes are ended with it, and that the drill
+// fails if etcd has different data.
 func TestScripts(t *testing.T) {
 	found := programs(t)
 	real := found[len(found)-1]
@@ -358,8 +358,8 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// TestFindIsBounded checks that Find neither waits for a program that runs forever, or leaves such a process behind,
-// nor keeps all of its output.
+// TestFindIsBounded checks that Find does not wait for a program that runs forever, does not leave such a process
+// behind, and does not keep all of its output.
 func TestFindIsBounded(t *testing.T) {
 	for _, does := range []string{"yes", "sleep 600 & echo 'etcd Version: 3.6.16'"} {
 		path := filepath.Join(t.TempDir(), "etcd")

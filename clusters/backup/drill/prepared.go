@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// ConfigFile is the configuration of an externally started etcd, in the directory to restore in.
+	// ConfigFile is the name of the configuration file of an externally started etcd, in the working directory.
 	ConfigFile = "etcd.yaml"
 	// drillFile records the progress of the drill.
 	drillFile    = "drill.json"
 	maxDrillFile = 4 << 20
-	// begunFile marks the directory to restore in: everything else in it belongs to a drill.
+	// begunFile marks the working directory: everything else in it belongs to a drill.
 	begunFile = "drill-begun"
 )
 
@@ -32,16 +32,16 @@ type prepared struct {
 	Drill   store.Drill               `json:"drill"`
 	Pending store.PendingVerification `json:"pending"`
 	Facts   snapshot.Facts            `json:"facts"`
-	// Since is when the data directory was complete.
+	// Since is the time at which the data directory was complete.
 	Since time.Time `json:"since"`
 }
 
-// Apart locates a drill whose etcd is started externally.
+// Apart contains the directories of a drill whose etcd is started externally.
 type Apart struct {
-	// Dir is the directory to restore in, in which etcd runs.
+	// Dir is the working directory, in which the backup is restored and etcd runs.
 	Dir string
-	// State is the directory in which Prepare leaves information for Finish. If etcd is not trusted with it, etcd must
-	// not be able to write there.
+	// State is the directory in which Prepare leaves information for Finish. An untrusted etcd must not be able to
+	// write there.
 	State string
 }
 
@@ -54,8 +54,8 @@ func (a Apart) absolute() (Apart, error) {
 
 func (a Apart) drillFile() string { return filepath.Join(a.State, drillFile) }
 
-// clear removes the files of an earlier drill. It refuses to remove files that are not marked as a drill's: they may
-// belong to a real etcd.
+// clear removes the files of an earlier drill. It refuses to remove files that are not marked as files of a drill,
+// because they may belong to a real etcd.
 func (a Apart) clear(made ...string) error {
 	mark := filepath.Join(a.Dir, begunFile)
 	if _, err := os.Lstat(mark); errors.Is(err, os.ErrNotExist) {
@@ -75,9 +75,9 @@ func (a Apart) clear(made ...string) error {
 	return err
 }
 
-// Prepare restores a backup for an etcd of that version, which is started externally in the directory with ConfigFile.
-// It removes an earlier drill from the directory, and returns snapshot.ErrExists for anything else. Finish completes
-// the drill. Other errors are those of Try.
+// Prepare restores a backup for an etcd of version v, which is started externally in a.Dir with ConfigFile. It removes
+// an earlier drill from the directory, and returns snapshot.ErrExists if the directory contains anything else. Finish
+// completes the drill. Prepare returns the same errors as Try for problems with the backup.
 func Prepare(
 	ctx context.Context, v etcdversion.Version, from store.Bucket, m store.Manifest, a Apart, r backup.Reading,
 ) (store.Drill, error) {
@@ -109,8 +109,8 @@ func Prepare(
 		os.WriteFile(a.drillFile(), told, 0o600))
 }
 
-// Finish completes a drill as Try does, after Prepare has restored a backup of that cluster for that version and etcd
-// runs on it. If the drill is for another cluster or version, it returns only an error.
+// Finish completes a drill like Try, after Prepare has restored a backup of the cluster for version v and etcd has
+// been started with it. If the drill is for a different cluster or version, Finish returns only an error.
 func Finish(
 	ctx context.Context, v etcdversion.Version, of store.Cluster, a Apart, tell backup.Progress,
 ) (store.Manifest, store.Drill, error) {

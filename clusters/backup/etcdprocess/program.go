@@ -1,4 +1,4 @@
-// Package etcdprocess starts an etcd that other processes cannot reach, to check how it reads data.
+// Package etcdprocess starts an etcd that other processes cannot reach, to check how etcd reads data.
 package etcdprocess
 
 import (
@@ -26,7 +26,7 @@ type Program struct {
 // versionPatience is the time limit for printing the version.
 const versionPatience = 10 * time.Second
 
-// ErrVersion is returned for data that the etcd must not be started with.
+// ErrVersion is returned for data with which this etcd must not be started.
 var ErrVersion = errors.New("this etcd version must not run on the data")
 
 // Find finds a program by its path, or by its name in PATH, and determines its version.
@@ -58,7 +58,7 @@ func firstLine(ctx context.Context, path string, args ...string) (string, error)
 	ctx, cancel := context.WithTimeoutCause(ctx, versionPatience, fmt.Errorf("no response within %s", versionPatience))
 	defer cancel()
 	command := exec.CommandContext(ctx, path, args...)
-	command.Env = []string{} // it could contain settings for etcd
+	command.Env = []string{} // the environment could contain settings for etcd
 	command.WaitDelay = ending
 	procgroup.InGroup(command)
 	var said boundedtext.Head
@@ -70,8 +70,8 @@ func firstLine(ctx context.Context, path string, args ...string) (string, error)
 	return line, nil
 }
 
-// Suits rejects a version that no etcd upgrade supports: an older minor version, which may start anyway and misread the
-// data, or a version that is more than one minor version newer.
+// Suits returns ErrVersion if etcd does not support an upgrade from the data's version to the program's. An older
+// minor version may start anyway and misread the data; the program may be at most one minor version newer.
 func (p Program) Suits(facts snapshot.Facts) error {
 	suits, was, err := facts.Suits(p.Version)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"quorate.dev/quorate/internal/procgroup"
 )
 
-// Member is the name of the started member. PeerURL is the socket in its directory on which it listens, so that other
-// users of the machine cannot reach it. etcd requires a port in the name.
+// Member is the name of the started member. PeerURL and clientSocket are sockets in its working directory, so that
+// other users of the machine cannot reach it. etcd requires a port in the socket names.
 const (
 	Member       = "trial"
 	PeerURL      = "unix://peer:0"
@@ -29,18 +29,18 @@ const (
 )
 
 const (
-	// pause is the interval between checks whether it has started.
+	// pause is the interval between checks of whether etcd has started.
 	pause = 50 * time.Millisecond
-	// ending is how long child processes may keep the output open.
+	// ending is the maximum time that child processes may keep the output open.
 	ending = 2 * time.Second
 	// maxSocket is the maximum socket path length on every platform.
 	maxSocket = 103
-	// allLearners exceeds the number of learners in any cluster. The learners in a log were accepted when it was
-	// written: an etcd that rejects one panics when --force-new-cluster makes it remove that learner.
+	// allLearners exceeds the number of learners in any cluster. Every learner in a log was accepted when the log was
+	// written. An etcd that rejects such a learner panics when --force-new-cluster makes it remove the learner.
 	allLearners = 100
 )
 
-// withMaxLearners is the first version that supports more than one learner, and has an option for it.
+// withMaxLearners is the first version that supports more than one learner, and has an option for the maximum number.
 var withMaxLearners = etcdversion.Must("3.6.0")
 
 // Server is a running etcd.
@@ -66,18 +66,18 @@ func (p Program) options(dataDir string) map[string]any {
 	return options
 }
 
-// ConfigFile returns the configuration for an externally started etcd of that version, as a cluster of one, in the
-// directory of its sockets.
+// ConfigFile returns the configuration for an externally started etcd of the program's version, as a single-member
+// cluster. etcd must be started in the directory for its sockets.
 func (p Program) ConfigFile(dataDir string) ([]byte, error) {
 	file := p.options(dataDir)
 	file["force-new-cluster"], file["log-outputs"] = true, []string{"stderr"}
 	return yaml.Marshal(file)
 }
 
-// Attach returns an etcd that is or will be started externally, with its sockets in dir.
+// Attach returns a Server for an etcd that is started externally, with its sockets in dir.
 func Attach(dir string) *Server { return &Server{dir: dir} }
 
-// Start starts etcd on a data directory, with additional flags. Its environment is empty, because etcd reads settings
+// Start starts etcd with a data directory and additional flags. The environment is empty, because etcd reads settings
 // from it.
 func (p Program) Start(dataDir string, flags ...string) (*Server, error) {
 	dir, err := socketDir()
@@ -105,7 +105,7 @@ func (p Program) Start(dataDir string, flags ...string) (*Server, error) {
 	return s, nil
 }
 
-// socketDir creates the directory for the sockets.
+// socketDir creates a directory for the sockets.
 func socketDir() (string, error) {
 	dir, err := os.MkdirTemp("", "quorate-etcd-")
 	if err != nil {
@@ -122,17 +122,17 @@ func socketDir() (string, error) {
 	return path, nil
 }
 
-// Stop kills etcd. Its data is discarded, so no orderly shutdown is needed.
+// Stop kills etcd. Its data is discarded, so an orderly shutdown is not necessary.
 func (s *Server) Stop() {
 	if s.process == nil {
-		return // it is stopped externally
+		return // etcd is stopped externally
 	}
 	_ = procgroup.Kill(s.process)
 	<-s.ended
 	_ = os.RemoveAll(s.dir)
 }
 
-// Cluster returns how to reach etcd.
+// Cluster returns the etcd.Cluster with which clients reach etcd.
 func (s *Server) Cluster() etcd.Cluster {
 	return etcd.Cluster{
 		Namespace: Member, Name: Member, Pods: []etcd.Pod{{Name: Member}},
@@ -142,8 +142,7 @@ func (s *Server) Cluster() etcd.Cluster {
 	}
 }
 
-// Ready waits until etcd serves a linearizable read, which it can do alone as the only member, and returns its
-// revision.
+// Ready waits until etcd serves linearizable reads as the only member, and returns the revision.
 func (s *Server) Ready(ctx context.Context, clients *etcd.Clients) (revision int64, err error) {
 	ticks := time.NewTicker(pause)
 	defer ticks.Stop()
@@ -161,7 +160,7 @@ func (s *Server) Ready(ctx context.Context, clients *etcd.Clients) (revision int
 	}
 }
 
-// LastWord returns the last line of its output.
+// LastWord returns the last line of etcd's output.
 func (s *Server) LastWord() string {
 	lines := strings.Split(strings.TrimSpace(s.said.String()), "\n")
 	return printable.Line(lines[len(lines)-1])

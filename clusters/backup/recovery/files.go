@@ -7,7 +7,7 @@ import (
 )
 
 // Files reads the files of members and changes the files of copies, like package snapshot. Untrusted files should be
-// read in a child process: they can be crafted to exhaust memory or to crash the reader.
+// read in a child process, because they can be crafted to exhaust memory or to crash the reader.
 type Files interface {
 	// Survivor calls snapshot.SurvivorOf.
 	Survivor(ctx context.Context, dataDir string) (snapshot.Survivor, error)

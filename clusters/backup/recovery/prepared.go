@@ -16,18 +16,19 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// Files in the working directory if etcd is started externally.
+// These are files in the working directory if etcd is started externally.
 const (
-	// ConfigFile is the configuration of that etcd.
+	// ConfigFile is the configuration file of the externally started etcd.
 	ConfigFile = "etcd.yaml"
-	// survivorFile identifies the member that was copied. It is created before the copy and stays empty until the copy
-	// is complete.
+	// survivorFile identifies the copied member. It is created before the member is copied, and stays empty until the
+	// copy is complete.
 	survivorFile = "survivor.json"
 	maxSurvivor  = 1 << 20
 )
 
-// Prepare copies the surviving member to o.Dir for an etcd that is started there externally with ConfigFile. It removes
-// an earlier copy, and returns snapshot.ErrExists for anything else. RecoverPrepared completes the recovery.
+// Prepare copies the surviving member to o.Dir, for an etcd that is started there externally with ConfigFile. It
+// removes an earlier copy, and returns snapshot.ErrExists if the directory contains anything else. RecoverPrepared
+// completes the recovery.
 func Prepare(ctx context.Context, o Order) error {
 	survivor, held, err := o.hold(ctx)
 	if err != nil {
@@ -53,7 +54,7 @@ func Prepare(ctx context.Context, o Order) error {
 	return os.WriteFile(filepath.Join(o.Dir, survivorFile), told, 0o600)
 }
 
-// PrepareNothing is like Prepare if there is nothing left to do: etcd starts without data.
+// PrepareNothing replaces Prepare if nothing is left to do. The externally started etcd then starts without data.
 func PrepareNothing(o Order) error {
 	if err := o.clear(); err != nil {
 		return err
@@ -61,7 +62,8 @@ func PrepareNothing(o Order) error {
 	return o.writeConfig()
 }
 
-// clear removes an earlier copy. It refuses to remove data that is not marked as a copy: it may be the member itself.
+// clear removes an earlier copy. It refuses to remove data that is not marked as a copy, because it may be the member
+// itself.
 func (o Order) clear() error {
 	mark := filepath.Join(o.Dir, survivorFile)
 	var others []string
@@ -83,7 +85,7 @@ func (o Order) clear() error {
 	return os.RemoveAll(o.copyDir())
 }
 
-// sameFile reports whether two paths lead to the same file.
+// sameFile reports whether two paths refer to the same file.
 func sameFile(a, b string) (bool, error) {
 	one, err := os.Stat(a)
 	if errors.Is(err, os.ErrNotExist) {
@@ -103,7 +105,7 @@ func (o Order) writeConfig() error {
 	return os.WriteFile(filepath.Join(o.Dir, ConfigFile), config, 0o600)
 }
 
-// RecoverPrepared is like Recover, after Prepare has made the copy and etcd runs on it.
+// RecoverPrepared is like Recover, but uses the copy that Prepare has created and the etcd that runs on it.
 func RecoverPrepared(ctx context.Context, o Order, place func(Recovered) error) error {
 	survivor, held, err := o.hold(ctx)
 	if err != nil {

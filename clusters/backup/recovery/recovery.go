@@ -24,8 +24,8 @@ import (
 
 // Order specifies the survivor to recover and the member to create.
 type Order struct {
-	// Into is the member to create. Its data directory is that of the survivor. Other empty fields are filled in from
-	// the survivor.
+	// Into is the member to create. Its data directory is the survivor's data directory. Other empty fields are filled
+	// in from the survivor.
 	Into snapshot.Restoration
 	// ClusterID is the ID of the lost cluster. Members of other clusters are rejected.
 	ClusterID uint64
@@ -42,33 +42,34 @@ type Recovered struct {
 	Survivor snapshot.Survivor
 	// Into describes the created member.
 	Into snapshot.Restoration
-	// Facts describe the recovered data, before its revision was raised.
+	// Facts describe the recovered data before its revision was raised.
 	Facts snapshot.Facts
-	// Made is not in place yet. If it is not put in place, it is removed.
+	// Made is the created member, which is not in place yet. If it is not put in place, it is removed.
 	Made *snapshot.Made
 
 	held *disk.Shared
 }
 
 // Suspect reports whether etcd had found that members hold different data. The survivor's database may be behind its
-// log, so both are checked.
+// log, so both the survivor and the recovered data are checked.
 func (r Recovered) Suspect() bool { return r.Survivor.Facts.Corrupt() || r.Facts.Corrupt() }
 
-// Place replaces the survivor with the new member, and keeps the survivor as aside in the data directory.
+// Place replaces the survivor with the new member, and keeps the survivor in the data directory under the name aside.
 func (r Recovered) Place(aside string) error { return r.Made.Exchange(aside, r.held) }
 
 // ErrUnfit is returned for a member that must not become a new cluster.
 var ErrUnfit = errors.New("this member cannot be used to create a cluster")
 
-// firstSound are the first versions of etcd in which --force-new-cluster works correctly: without learners, and with
-// learners in the cluster (etcd issues 20009, 20055, 20071).
+// firstSound contains the first versions of etcd in which --force-new-cluster works correctly, in a cluster without
+// learners and with learners (etcd issues 20009, 20055, 20071).
 var firstSound = []struct{ alone, withLearners etcdversion.Version }{
 	{etcdversion.Must("3.5.22"), etcdversion.Must("3.5.25")},
 	{etcdversion.Must("3.6.1"), etcdversion.Must("3.6.6")},
 	{etcdversion.Must("3.7.0"), etcdversion.Must("3.7.0")},
 }
 
-// leastSound returns the first version that can be trusted with a member, of the same minor version as v if possible.
+// leastSound returns the first version that can be trusted with a member, with the same minor version as v if
+// possible.
 func leastSound(v etcdversion.Version, s snapshot.Survivor) etcdversion.Version {
 	least := firstSound[0]
 	for _, sound := range firstSound[1:] {
@@ -82,8 +83,8 @@ func leastSound(v etcdversion.Version, s snapshot.Survivor) etcdversion.Version 
 	return least.alone
 }
 
-// Check rejects a member that must not become a new cluster, or not with this etcd. It returns ErrUnfit or
-// etcdprocess.ErrVersion.
+// Check returns ErrUnfit for a member that must not become a new cluster, and etcdprocess.ErrVersion if the cluster
+// must not be created with this etcd.
 func Check(s snapshot.Survivor, with etcdprocess.Program) error {
 	if s.Learner {
 		return fmt.Errorf("%w: it is a learner, which may lack many acknowledged writes; use a voter "+
@@ -99,8 +100,8 @@ func Check(s snapshot.Survivor, with etcdprocess.Program) error {
 	return nil
 }
 
-// Recover creates the first member of a new cluster next to the survivor, which it does not change, and calls place to
-// put it in place. etcd cannot start on the data directory until this is complete.
+// Recover creates the first member of a new cluster next to the survivor, and calls place to put the new member in
+// place. It does not change the survivor. etcd cannot start on the data directory until Recover returns.
 func Recover(ctx context.Context, o Order, place func(Recovered) error) error {
 	return o.rescue(ctx, backup.Order{Slot: time.Now()},
 		func(held *disk.Shared, s snapshot.Survivor, taken backup.Taken) error {
@@ -124,8 +125,8 @@ func (o Order) make(
 	return place(Recovered{s, o.Into, taken.Manifest.Snapshot.Facts, made, held})
 }
 
-// Rescue takes the ordered backup from the survivor and passes it to put. It does not change the survivor, and etcd
-// cannot start on it until this is complete.
+// Rescue takes the requested backup from the survivor and passes it to put. It does not change the survivor, and etcd
+// cannot start on the survivor until Rescue returns.
 func Rescue(ctx context.Context, o Order, ordered backup.Order, put func(backup.Taken) error) error {
 	return o.rescue(ctx, ordered, func(_ *disk.Shared, s snapshot.Survivor, taken backup.Taken) error {
 		taken.Manifest.Member = s.Name
@@ -135,8 +136,8 @@ func Rescue(ctx context.Context, o Order, ordered backup.Order, put func(backup.
 	})
 }
 
-// rescue takes a snapshot of the survivor's data. A copy of the survivor, with its whole log, is started as a
-// single-member cluster that other processes cannot reach. Afterwards, only the survivor remains.
+// rescue takes a snapshot of the survivor's data and passes it to use. For the snapshot, a copy of the survivor, with
+// its whole log, is started as a single-member cluster that other processes cannot reach. The copy is then removed.
 func (o Order) rescue(
 	ctx context.Context, ordered backup.Order, use func(*disk.Shared, snapshot.Survivor, backup.Taken) error,
 ) error {
@@ -161,7 +162,7 @@ func (o Order) rescue(
 	return use(held, survivor, taken)
 }
 
-// hold prevents etcd from starting on the surviving member, and reads the member.
+// hold prevents etcd from starting on the survivor, and reads the survivor's files.
 func (o Order) hold(ctx context.Context) (s snapshot.Survivor, held *disk.Shared, err error) {
 	if held, err = snapshot.Hold(o.Into.DataDir); err != nil {
 		return s, nil, err
@@ -218,7 +219,7 @@ func (o Order) take(ctx context.Context, survivor snapshot.Survivor, ordered bac
 	return takeFrom(ctx, server, survivor, ordered)
 }
 
-// copyMember copies the survivor in such a way that an etcd started on it alone keeps its whole log.
+// copyMember copies the survivor so that an etcd started on the copy as a single member keeps the whole log.
 func (o Order) copyMember(ctx context.Context, survivor snapshot.Survivor, dataDir string) error {
 	o.Progress.Step("copy the member")
 	if err := snapshot.CopyMember(ctx, o.Into.DataDir, dataDir); err != nil {
@@ -240,7 +241,7 @@ func (o Order) copyMember(ctx context.Context, survivor snapshot.Survivor, dataD
 	return nil
 }
 
-// takeFrom takes the snapshot from the etcd that runs on the copy.
+// takeFrom takes a snapshot from the etcd that runs on the copy.
 func takeFrom(
 	ctx context.Context, server *etcdprocess.Server, survivor snapshot.Survivor, ordered backup.Order,
 ) (backup.Taken, error) {
@@ -271,7 +272,7 @@ func takeFrom(
 	return taken, nil
 }
 
-// isOf rejects an etcd unless it is the survivor, alone, with its whole log.
+// isOf returns an error unless etcd is the survivor as the only member, and has applied the whole log.
 func isOf(m decide.Membership, s snapshot.Survivor) error {
 	if !m.Known || len(m.Members) != 1 || uint64(m.ClusterID) != s.ClusterID || uint64(m.Members[0].ID) != s.MemberID {
 		return fmt.Errorf("the etcd that was started is not member %016x of cluster %016x alone", s.MemberID,

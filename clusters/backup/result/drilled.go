@@ -9,16 +9,17 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// DrilledFormat is the format of the drill results that are written. Results in other formats are rejected.
+// DrilledFormat is the format of written drill results. Results in other formats are rejected.
 const DrilledFormat = "quorate.dev/drill-result/v1"
 
 // Drilled is the result of a drill.
 type Drilled struct {
 	Format string `json:"format"`
-	// Slot is the slot of the backup, and Data the name of its file.
+	// Slot is the slot of the backup, and Data is the name of its file.
 	Slot time.Time `json:"slot"`
 	Data string    `json:"data"`
-	// ClusterID is the ID of the etcd that was backed up, as 16 hexadecimal digits. Revision is that of the snapshot.
+	// ClusterID is the cluster ID of the etcd that was backed up, as 16 hexadecimal digits. Revision is the revision
+	// of the snapshot.
 	ClusterID string `json:"clusterID"`
 	Revision  int64  `json:"revision"`
 	// Bytes and SHA256 describe the snapshot as the member sent it.
@@ -28,15 +29,17 @@ type Drilled struct {
 	EtcdVersion string    `json:"etcdVersion"`
 	StartedAt   time.Time `json:"startedAt"`
 	FinishedAt  time.Time `json:"finishedAt"`
-	// Seconds to fetch and check the backup, to create a data directory from it, and until etcd responded.
+	// FetchSeconds is the time to fetch and check the backup, RestoreSeconds the time to create a data directory from
+	// it, and StartSeconds the time until etcd responded.
 	FetchSeconds   float64 `json:"fetchSeconds"`
 	RestoreSeconds float64 `json:"restoreSeconds"`
 	StartSeconds   float64 `json:"startSeconds"`
-	// Uncompared is why the data could not be compared. It is empty if it was compared and is the same.
+	// Uncompared is the reason why the data could not be compared. It is empty if the data was compared and is the
+	// same.
 	Uncompared string `json:"uncompared,omitempty"`
 }
 
-// ErrDrilled is returned for a text that is not a drill result.
+// ErrDrilled is returned for text that is not a drill result.
 var ErrDrilled = errors.New("not a drill result")
 
 // Seconds returns the total duration.
@@ -77,10 +80,10 @@ func (r *Drilled) utc() {
 // etcdVersion matches MAJOR.MINOR.PATCH, optionally followed by a pre-release.
 var etcdVersion = regexp.MustCompile(`^\d{1,3}(\.\d{1,3}){2}(-[0-9A-Za-z.-]{1,40})?$`)
 
-// longest is more seconds than a step of a drill can take.
+// longest is the maximum plausible duration of a step of a drill, in seconds.
 const longest = 7 * 24 * 60 * 60
 
-// problem describes the first problem of r, without repeating any of the text.
+// problem describes the first problem with r, without repeating any of the text, or returns "".
 func (r Drilled) problem() string {
 	if r.Format != DrilledFormat {
 		return "its format is not " + DrilledFormat

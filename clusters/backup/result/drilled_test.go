@@ -21,7 +21,7 @@ func soundDrilled() result.Drilled {
 	}
 }
 
-// TestDrilled checks that a written drill result can be read, and is one line.
+// TestDrilled checks that a written drill result is one line and can be read.
 func TestDrilled(t *testing.T) {
 	r := soundDrilled()
 	r.Uncompared = strings.Repeat("why\n", 400)

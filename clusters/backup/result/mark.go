@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// MarkFormat is the format of the marks that are written. Marks in other formats are rejected.
+// MarkFormat is the format of written marks. Marks in other formats are rejected.
 const MarkFormat = "quorate.dev/restored/v1"
 
-// MaxMark is the maximum size of a mark. Names and URLs of members have no limits of their own.
+// MaxMark is the maximum size of a mark. The names and URLs of members are not limited otherwise.
 const MaxMark = 64 << 10
 
 // Mark is stored next to a data directory that was restored with --once. It records the request and the result.
@@ -18,12 +18,12 @@ type Mark struct {
 	Restored Restored `json:"restored"`
 }
 
-// Asked is the request of a command line. Equal values request the same.
+// Asked is the request on a command line. Equal values represent the same request.
 type Asked struct {
 	// From is the URL of the store. Endpoint is set if it is not the vendor's default.
 	From     string `json:"from"`
 	Endpoint string `json:"endpoint,omitempty"`
-	// Cluster is NAMESPACE/NAME. Backup is the requested backup, or empty for the newest one.
+	// Cluster is NAMESPACE/NAME. Backup is the requested backup, or empty for the newest.
 	Cluster string `json:"cluster"`
 	Backup  string `json:"backup,omitempty"`
 	// Name, PeerURL, InitialCluster and Token describe the member. RevisionBump is the number added to its revision.
@@ -34,7 +34,7 @@ type Asked struct {
 	RevisionBump   uint64 `json:"revisionBump"`
 }
 
-// ErrMark is returned for a text that is not a mark of a restore.
+// ErrMark is returned for text that is not a mark of a restore.
 var ErrMark = errors.New("not a restore marker")
 
 // Encode writes the mark as one line.
@@ -65,7 +65,7 @@ func ParseMark(text string) (Mark, error) {
 	return m, nil
 }
 
-// problem describes the first problem of m, without repeating any of the text.
+// problem describes the first problem with m, without repeating any of the text, or returns "".
 func (m Mark) problem() string {
 	switch a := m.Asked; {
 	case m.Format != MarkFormat:

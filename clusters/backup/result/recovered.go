@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
-// RecoveredFormat is the format of the recovery results that are written. Results in other formats are rejected.
+// RecoveredFormat is the format of written recovery results. Results in other formats are rejected.
 const RecoveredFormat = "quorate.dev/recovery-result/v1"
 
 // Recovered is the result of recovering a data directory from the remains of a cluster.
 type Recovered struct {
 	Format string `json:"format"`
 	// LostClusterID and LostMemberID identify the surviving data directory, as 16 hexadecimal digits. Term and Index
-	// are where its log ended.
+	// are the end of its log.
 	LostClusterID string `json:"lostClusterID"`
 	LostMemberID  string `json:"lostMemberID"`
 	Term          uint64 `json:"term"`
 	Index         uint64 `json:"index"`
-	// Revision is that of the data. NewRevision is where etcd starts: raised, so that no client has seen it before.
+	// Revision is the revision of the data. NewRevision is the raised revision at which etcd starts, which clients
+	// cannot have seen before.
 	Revision    int64 `json:"revision"`
 	NewRevision int64 `json:"newRevision"`
 	// StartedAt and FinishedAt are the times of the recovery.
@@ -31,7 +32,7 @@ type Recovered struct {
 	MemberID  string `json:"memberID"`
 }
 
-// ErrRecovered is returned for a text that is not a recovery result.
+// ErrRecovered is returned for text that is not a recovery result.
 var ErrRecovered = errors.New("not a recovery result")
 
 // Encode writes the result as one line.
@@ -64,7 +65,7 @@ func ParseRecovered(text string) (Recovered, error) {
 
 func (r *Recovered) utc() { r.StartedAt, r.FinishedAt = r.StartedAt.UTC(), r.FinishedAt.UTC() }
 
-// problem describes the first problem of r, without repeating any of the text.
+// problem describes the first problem with r, without repeating any of the text, or returns "".
 func (r Recovered) problem() string {
 	switch {
 	case r.Format != RecoveredFormat:

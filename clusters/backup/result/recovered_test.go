@@ -21,7 +21,7 @@ func soundRecovered() result.Recovered {
 	}
 }
 
-// TestRecovered checks that a written recovery result can be read, and is one line.
+// TestRecovered checks that a written recovery result is one line and can be read.
 func TestRecovered(t *testing.T) {
 	r := soundRecovered()
 	r.Suspect = true
@@ -37,8 +37,8 @@ func TestRecovered(t *testing.T) {
 	}
 }
 
-// TestRecoveredRejectsInvalidText checks that text next to a data directory, which others may have written, is
-// accepted only if a recovery could have written it.
+// TestRecoveredRejectsInvalidText checks that text in a data directory, which others may have written, is accepted
+// only if a recovery could have written it.
 func TestRecoveredRejectsInvalidText(t *testing.T) {
 	line, err := soundRecovered().Encode()
 	if err != nil {

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// RestoredFormat is the format of the restore results that are written. Results in other formats are rejected.
+// RestoredFormat is the format of written restore results. Results in other formats are rejected.
 const RestoredFormat = "quorate.dev/restore-result/v1"
 
 // Restored is the result of restoring a data directory from a stored backup.
 type Restored struct {
 	Format string `json:"format"`
-	// Slot is the slot of the backup, and Data the name of its file.
+	// Slot is the slot of the backup, and Data is the name of its file.
 	Slot time.Time `json:"slot"`
 	Data string    `json:"data"`
-	// SourceClusterID is the ID of the etcd that was backed up, as 16 hexadecimal digits. Revision is that of the
-	// snapshot.
+	// SourceClusterID is the cluster ID of the etcd that was backed up, as 16 hexadecimal digits. Revision is the
+	// revision of the snapshot.
 	SourceClusterID string `json:"sourceClusterID"`
 	Revision        int64  `json:"revision"`
-	// NewRevision is where etcd starts: raised, so that no client has seen it before.
+	// NewRevision is the raised revision at which etcd starts, which clients cannot have seen before.
 	NewRevision int64 `json:"newRevision"`
 	// Bytes and SHA256 describe the snapshot as the member sent it.
 	Bytes  int64  `json:"bytes"`
@@ -38,7 +38,7 @@ type Restored struct {
 	MemberID  string `json:"memberID"`
 }
 
-// ErrRestored is returned for a text that is not a restore result.
+// ErrRestored is returned for text that is not a restore result.
 var ErrRestored = errors.New("not a restore result")
 
 // Encode writes the result as one line.
@@ -73,7 +73,7 @@ func (r *Restored) utc() {
 	r.Slot, r.StartedAt, r.FinishedAt = r.Slot.UTC(), r.StartedAt.UTC(), r.FinishedAt.UTC()
 }
 
-// problem describes the first problem of r, without repeating any of the text.
+// problem describes the first problem with r, without repeating any of the text, or returns "".
 func (r Restored) problem() string {
 	if r.Format != RestoredFormat {
 		return "its format is not " + RestoredFormat

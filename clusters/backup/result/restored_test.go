@@ -28,7 +28,7 @@ func soundMark() result.Mark {
 	}
 }
 
-// with returns a text with one field changed, or removed if value is nil.
+// with returns line with one field changed, or removed if value is nil.
 func with(t testing.TB, line []byte, field string, value any) string {
 	t.Helper()
 	fields := map[string]any{}
@@ -45,7 +45,7 @@ func with(t testing.TB, line []byte, field string, value any) string {
 	return string(text)
 }
 
-// TestRestored checks that a written restore result can be read, and is one line.
+// TestRestored checks that a written restore result is one line and can be read.
 func TestRestored(t *testing.T) {
 	r := soundRestored()
 	r.Suspect = true
@@ -70,7 +70,7 @@ func TestRestored(t *testing.T) {
 }
 
 // TestRestoredRejectsInvalidText checks that text from a pod's status or a volume, which tenants can write, is
-// accepted only if a restore would have written exactly that text.
+// accepted only if a restore could have written exactly that text.
 func TestRestoredRejectsInvalidText(t *testing.T) {
 	line, err := soundRestored().Encode()
 	if err != nil {
@@ -166,7 +166,7 @@ func TestInvalidRestoredIsNotEncoded(t *testing.T) {
 	}
 }
 
-// FuzzParseRestored checks that accepted text can be written again with the same meaning.
+// FuzzParseRestored checks that accepted text can be parsed and re-encoded without changing its meaning.
 func FuzzParseRestored(f *testing.F) {
 	line, err := soundRestored().Encode()
 	if err != nil {
@@ -192,7 +192,7 @@ func FuzzParseRestored(f *testing.F) {
 		if m, err := result.ParseMark(text); err == nil {
 			again, err := m.Encode()
 			if err != nil {
-				return // escapes have made it too long
+				return // escapes have made the text too long
 			}
 			if got, err := result.ParseMark(string(again)); err != nil || got != m {
 				t.Fatalf("%+v, then %+v, %v", m, got, err)

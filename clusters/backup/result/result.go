@@ -1,5 +1,5 @@
-// Package result defines the result that a backup or restore reports in the status of its pod: --result writes it, and
-// a pass reads it.
+// Package result defines the results that backups, drills, restores and recoveries report in the status of their pods.
+// --result writes a result, and a pass reads it.
 package result
 
 import (
@@ -16,22 +16,22 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Format is the format of the results that are written. Results in other formats are rejected.
+// Format is the format of written results. Results in other formats are rejected.
 const Format = "quorate.dev/backup-result/v1"
 
 // MaxBytes is the maximum size of a result: Kubernetes' limit for a container's termination message.
 const MaxBytes = 4096
 
-// maxUnproven is the maximum number of bytes kept of the reason.
+// maxUnproven is the maximum length of the reason in Unproven, in bytes.
 const maxUnproven = 500
 
 // Result is the result of a backup that was stored, or already existed.
 type Result struct {
 	Format string `json:"format"`
-	// Slot is the time that the backup is for, and Data the name of its file.
+	// Slot is the time for which the backup was taken, and Data is the name of its file.
 	Slot time.Time `json:"slot"`
 	Data string    `json:"data"`
-	// ClusterID is etcd's cluster ID, as 16 hexadecimal digits. Revision is that of the snapshot.
+	// ClusterID is etcd's cluster ID, as 16 hexadecimal digits. Revision is the revision of the snapshot.
 	ClusterID string `json:"clusterID"`
 	Revision  int64  `json:"revision"`
 	// Bytes and SHA256 describe the snapshot as the member sent it.
@@ -41,11 +41,12 @@ type Result struct {
 	FinishedAt time.Time `json:"finishedAt"`
 	// Suspect is set if etcd had found that members hold different data.
 	Suspect bool `json:"suspect"`
-	// Unproven is why no quorum of members was compared. It is empty if one was.
+	// Unproven is the reason why the snapshot was not compared with a quorum of members. It is empty if it was
+	// compared.
 	Unproven string `json:"unproven,omitempty"`
 }
 
-// ErrResult is returned for a text that is not a backup result.
+// ErrResult is returned for text that is not a backup result.
 var ErrResult = errors.New("not a backup result")
 
 // Encode writes the result as one line. It truncates Unproven if necessary.
@@ -62,11 +63,11 @@ func (r Result) Encode() ([]byte, error) {
 	return line, nil
 }
 
-// encode writes one line of at most the given number of bytes.
+// encode returns value as one line. It returns an error if the line is longer than most bytes.
 func encode(value any, most int) ([]byte, error) {
 	line := &bytes.Buffer{}
 	encoder := json.NewEncoder(line)
-	encoder.SetEscapeHTML(false) // it is not part of an HTML page, and escapes are long
+	encoder.SetEscapeHTML(false) // the text is not part of an HTML page, and escapes are long
 	if err := encoder.Encode(value); err != nil {
 		return nil, err
 	}
@@ -90,7 +91,7 @@ func ParseResult(text string) (Result, error) {
 	return r, nil
 }
 
-// decode reads the output of encode and nothing else, or describes the problem of the text.
+// decode decodes the output of encode. It describes the problem if text is anything else.
 func decode(text string, most int, into any) (problem string) {
 	if len(text) > most {
 		return fmt.Sprintf("it is longer than %d bytes", most)
@@ -107,8 +108,8 @@ func decode(text string, most int, into any) (problem string) {
 }
 
 var (
-	// dataName matches the output of store.Manifest.NewDataName. It is repeated here because that package imports the
-	// libraries of object stores.
+	// dataName matches the output of store.Manifest.NewDataName. The pattern is repeated here because package store
+	// imports the libraries of object stores.
 	dataName  = regexp.MustCompile(`^(\d{8}t\d{6}z)-\d{1,19}-[0-9a-f]{8}\.db(?:\.zst)?(?:\.age)?$`)
 	clusterID = regexp.MustCompile(`^[0-9a-f]{16}$`)
 	sha256    = regexp.MustCompile(`^[0-9a-f]{64}$`)
@@ -117,7 +118,7 @@ var (
 // maxSnapshot is larger than any possible snapshot.
 const maxSnapshot = 1 << 50
 
-// problem describes the first problem of r, without repeating any of the text.
+// problem describes the first problem with r, without repeating any of the text, or returns "".
 func (r Result) problem() string {
 	name := dataName.FindStringSubmatch(r.Data)
 	switch {

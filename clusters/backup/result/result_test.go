@@ -23,7 +23,7 @@ func sound() result.Result {
 	}
 }
 
-// TestRoundTrip checks that a written result can be read, whatever the members' reason for missing proof.
+// TestRoundTrip checks that a written result can be read, regardless of the members' reason for missing proof.
 func TestRoundTrip(t *testing.T) {
 	reasons := map[string]string{"none": "", "plain": "1 of 3 voters hold the same data; a-2: no response within 30s", "long": strings.Repeat("ä\"", 4000)}
 	for name, text := range printabletest.Hostile {
@@ -55,7 +55,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestStoreDataNamesAreValid checks that the store creates valid names of data.
+// TestStoreDataNamesAreValid checks that the data names that the store creates are valid.
 func TestStoreDataNamesAreValid(t *testing.T) {
 	for _, compression := range []string{"", store.Zstd} {
 		for _, encryption := range []string{"", store.Age} {
@@ -88,7 +88,7 @@ func TestInvalidResultIsNotEncoded(t *testing.T) {
 }
 
 // TestResultRejectsInvalidText checks that text from a pod's status, which tenants can write, is accepted only if a
-// backup could have written it, and that errors contain no control sequences.
+// backup could have written it, and that errors do not contain control sequences.
 func TestResultRejectsInvalidText(t *testing.T) {
 	with := func(field string, value any) string {
 		line, err := sound().Encode()
@@ -150,7 +150,7 @@ func TestResultRejectsInvalidText(t *testing.T) {
 	}
 }
 
-// FuzzParseResult checks that accepted text can be written again with the same meaning.
+// FuzzParseResult checks that accepted text can be parsed and re-encoded without changing its meaning.
 func FuzzParseResult(f *testing.F) {
 	line, err := sound().Encode()
 	if err != nil {

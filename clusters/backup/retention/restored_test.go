@@ -8,9 +8,9 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// TestPruneKeepsBackupsBeforeRestore covers a logical accident three days ago, followed by a restore from a backup that
-// already contains it. The first backup of the restored cluster is verified, and a policy without last (daily: 14,
-// which the CRD allows) deletes all older backups except the newest, which contains the accident.
+// TestPruneKeepsBackupsBeforeRestore checks that pruning after a restore keeps the original cluster's backups that the
+// policy keeps. Data was accidentally changed three days ago, and the cluster was restored from a backup that already
+// contains the change, so an older backup may be needed. One of the policies does not set last, which the CRD allows.
 func TestPruneKeepsBackupsBeforeRestore(t *testing.T) {
 	all := []store.Backup{backup(time.Minute, "v")}
 	for i := 2; i <= 15; i++ {

@@ -1,4 +1,5 @@
-// Package retention decides which backups of a cluster to keep. It is pure, and keeps a backup when in doubt.
+// Package retention decides which backups of a cluster to keep. It does not access stores, and keeps a backup if in
+// doubt.
 package retention
 
 import (
@@ -10,7 +11,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// Policy specifies which backups to keep: the union of the backups that its parts keep.
+// Policy specifies which backups to keep. A backup is kept if any part of the policy keeps it.
 type Policy struct {
 	// Last is the number of newest backups to keep.
 	Last int
@@ -19,27 +20,29 @@ type Policy struct {
 	Hourly, Daily, Weekly int
 	// MinAge is the minimum age at which a backup may be deleted.
 	MinAge time.Duration
-	// ByVerified bases retention on the newest verified backup if newer ones are not verified, or not verified yet, for
-	// example by other Jobs. Newer backups are kept and do not count toward the policy.
+	// ByVerified bases retention on the newest verified backup if newer backups are not verified, or not verified yet,
+	// for example by other Jobs. Newer backups are kept and do not count toward the policy.
 	ByVerified bool
 }
 
-// MaxDeleted is the maximum number of backups that one call deletes, so that a mistake is noticed before it has cost
-// all of them.
+// MaxDeleted is the maximum number of backups that one call deletes, so that a mistake is noticed before all backups
+// are deleted.
 const MaxDeleted = 20
 
-// Orphaned is how much older than MinAge data without a manifest must be before it is deleted: it may belong to an
-// upload in progress.
+// Orphaned is the age, in addition to MinAge, at which data without a manifest may be deleted. Younger data may belong
+// to an upload in progress.
 const Orphaned = 7 * 24 * time.Hour
 
-// Plan lists what to delete. If it is empty for a reason that may matter to users, Why is that reason.
+// Plan lists the backups and data to delete. If it is empty for a reason that may matter to users, Why contains the
+// reason.
 type Plan struct {
 	Delete []store.Backup
-	// Behind lists the next candidates: one is deleted for each backup in Delete that the store refuses to delete.
+	// Behind lists the next candidates. For each backup in Delete that the store refuses to delete, one of these is
+	// deleted.
 	Behind []store.Backup
-	// RestsOn is the backup that makes the deleted backups dispensable.
+	// RestsOn is the backup that allows the deletion of the others.
 	RestsOn store.Backup
-	// Orphans is the data that no manifest names, by its names in the store.
+	// Orphans lists the data that is not named in a manifest, by its name in the store.
 	Orphans []string
 	Why     string
 	// Waiting lists the unverified backups that are newer than RestsOn. It is only used with Policy.ByVerified.
@@ -47,15 +50,16 @@ type Plan struct {
 }
 
 // Prune decides about the backups of one cluster. The listing must contain all of them, with every cluster ID. Nothing
-// is deleted unless the newest backup has been read back and found sound: the deletions rest on it, and the caller must
-// check it again before carrying out the plan. The following is never deleted:
-//   - what the policy keeps of each cluster ID, and the newest good and the newest verified backup of each.
-//     A recreated cluster, or another one of the same name, is no reason to lose the backups of the
-//     original, and a restored cluster may have to be restored again from before that point;
+// is deleted unless the newest backup has been read back and found sound. The caller must check that backup again
+// before carrying out the plan. The following is never deleted:
+//   - backups that the policy keeps for each cluster ID, and the newest good and the newest verified backup
+//     of each. A cluster that was recreated, or a different cluster of the same name, must not cost the
+//     original its backups, and a restored cluster may have to be restored again to an earlier point;
 //   - anything younger than MinAge;
-//   - unreliable backups since the newest good backup of their cluster ID: nothing better exists;
-//   - anything of another cluster ID while the present one has fewer than Last verified backups, or if
-//     both existed at the same time.
+//   - unreliable backups that are newer than the newest good backup of their cluster ID: no better backups
+//     exist;
+//   - anything of a different cluster ID while the present ID has fewer than Last verified backups, or if
+//     both clusters existed at the same time.
 func Prune(l store.Listing, p Policy, now time.Time) Plan {
 	newest, some := l.Newest()
 	waiting := map[store.Backup]bool{}
@@ -102,7 +106,7 @@ func Prune(l store.Listing, p Policy, now time.Time) Plan {
 	return plan
 }
 
-// newestVerified returns the newest verified backup and the newer unverified ones. If no backup is verified, it returns
+// newestVerified returns the newest verified backup and the newer unverified backups. If none is verified, it returns
 // newest.
 func newestVerified(l store.Listing, newest store.Backup) (store.Backup, map[store.Backup]bool) {
 	found := verified(l.Backups)
@@ -118,7 +122,8 @@ func newestVerified(l store.Listing, newest store.Backup) (store.Backup, map[sto
 	return found[0], waiting
 }
 
-// keepNewest keeps the newest good and the newest verified backup of each cluster ID, and returns the good ones.
+// keepNewest keeps the newest good and the newest verified backup of each cluster ID, and returns the newest good
+// backups.
 func keepNewest(kept map[store.Backup]bool, backups []store.Backup) (good map[string]store.Backup) {
 	good, proven := map[string]store.Backup{}, map[string]store.Backup{}
 	for _, b := range backups {
@@ -137,8 +142,8 @@ func keepNewest(kept map[store.Backup]bool, backups []store.Backup) (good map[st
 	return good
 }
 
-// succeeded returns the cluster IDs that the present one replaces: it has enough verified backups, and the other
-// cluster was gone when they began.
+// succeeded returns the cluster IDs that the present ID has replaced. The present ID must have enough verified
+// backups, and its first backup must be newer than all backups of the replaced ID.
 func (p Policy) succeeded(byID map[string][]store.Backup, present string) map[string]bool {
 	if len(verified(byID[present])) < max(1, p.Last) {
 		return nil
@@ -183,7 +188,7 @@ func week(t time.Time) string {
 	return fmt.Sprintf("%d-%d", year, week)
 }
 
-// verified returns the good backups that were read back, the newest first.
+// verified returns the good backups that were read back, newest first.
 func verified(backups []store.Backup) (found []store.Backup) {
 	for _, b := range backups {
 		if b.Good() && b.Verified {
@@ -196,8 +201,8 @@ func verified(backups []store.Backup) (found []store.Backup) {
 
 func oldestFirst(a, b store.Backup) int { return a.Slot.Compare(b.Slot) }
 
-// orphans returns the data of slots without a manifest. In a slot with a manifest, only the manifest's content tells
-// which data belongs to it.
+// orphans returns the old data of slots without a manifest. In a slot with a manifest, only the manifest's content
+// shows which data belongs to it.
 func orphans(l store.Listing, p Policy, now time.Time) (found []string) {
 	named := map[int64]bool{}
 	for _, b := range l.Backups {

@@ -19,8 +19,8 @@ import (
 	"quorate.dev/quorate/internal/panics"
 )
 
-// CopyMember copies the parts of a member that etcd needs to a new data directory: its log, its snapshots, its
-// database, and a database that a leader has sent and that is not in place yet. The member must not be running.
+// CopyMember copies the parts of a member that etcd requires to a new data directory: its log, snapshots and database,
+// and any database from a leader that is not in place yet. The member must not be running.
 func CopyMember(ctx context.Context, from, to string) error {
 	for _, part := range []struct{ dir, files string }{
 		{"wal", "*.wal"}, {"snap", "*.snap"}, {"snap", "*.snap.db"}, {"snap", "db"},
@@ -61,11 +61,11 @@ func copyFile(ctx context.Context, from, to string) error {
 }
 
 // CommitLog marks the whole log in a data directory as committed, so that etcd keeps it with --force-new-cluster.
-// Otherwise etcd keeps only the entries that the member knows to be committed, and drops entries that may have been
+// Otherwise etcd keeps only the entries that the member knows to be committed, and discards entries that may have been
 // acknowledged to clients (etcd's server/etcdserver/bootstrap.go).
 //
-// turnsAuthOn is set if the last entry about authentication turns it on. Callers that query the etcd started on the
-// copy need to know, because the database may not reflect it yet.
+// turnsAuthOn is set if the last log entry about authentication enables it. The database may not reflect this yet, but
+// it affects callers that query an etcd started on the copy.
 func CommitLog(dataDir string) (turnsAuthOn bool, err error) {
 	err = panics.Catch(func() (err error) {
 		turnsAuthOn, err = commitLog(filepath.Join(dataDir, member, "wal"))
@@ -74,7 +74,7 @@ func CommitLog(dataDir string) (turnsAuthOn bool, err error) {
 	return turnsAuthOn, err
 }
 
-// endsWithAuth reports whether the last entry about authentication turns it on.
+// endsWithAuth reports whether the last entry about authentication enables it.
 func endsWithAuth(entries []*raftpb.Entry) bool {
 	for _, entry := range slices.Backward(entries) {
 		var request etcdserverpb.InternalRaftRequest
@@ -103,7 +103,7 @@ func commitLog(dir string) (turnsAuthOn bool, err error) {
 			return false, err
 		}
 		_, state, entries, err := log.ReadAll()
-		if errors.Is(err, io.ErrUnexpectedEOF) && !repaired { // its end is torn, as after a crash
+		if errors.Is(err, io.ErrUnexpectedEOF) && !repaired { // the end of the log is torn, as after a crash
 			if err := log.Close(); err != nil {
 				return false, err
 			}

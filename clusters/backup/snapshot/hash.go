@@ -12,13 +12,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxChanged is the maximum number of changes whose keys are held in memory, with 8 bytes each. If there are more, the
-// changes before them are read once for each part.
+// maxChanged is the maximum number of changes since the compaction whose keys are held in memory, with 8 bytes each.
+// If there are more, they are split into parts, and the changes before the compaction are read once for each part.
 var maxChanged = 4 << 20
 
-// hashKV returns the response of members to HashKV at the newest revision (etcd's storage/mvcc/hash.go): the CRC-32C of
-// all revisions that a compaction at that revision would not drop. Members use an index of all keys for that. Here, a
-// finished compaction has left one revision of each key, so it is enough to know the keys that changed since.
+// hashKV returns the same hash as a member's HashKV at the newest revision (etcd's storage/mvcc/hash.go): the CRC-32C
+// of all revisions since the last compaction, and of the earlier revisions that a compaction now would keep. Members use
+// an index of all keys for this. Here, a finished compaction has left one revision of each key, so it is sufficient to
+// know the keys that have changed since.
 func hashKV(tx *bolt.Tx, revision, compacted int64) (uint32, error) {
 	if mainOf(value(tx, metaBucket, finished)) != compacted {
 		return 0, errUnderWay
@@ -34,7 +35,7 @@ func hashKV(tx *bolt.Tx, revision, compacted int64) (uint32, error) {
 			return 0, err
 		}
 	}
-	// Without living keys, members find nothing to keep and act as if there were no compaction.
+	// Without living keys, members have nothing to keep and act as if there were no compaction.
 	drops := func(k []byte, n int) bool { return count.living > 0 && (isTombstone(k) || replaced.has(n)) }
 	sum, n := crc32.New(crc32.MakeTable(crc32.Castagnoli)), -1
 	sum.Write(keyBucket)
@@ -83,8 +84,9 @@ func count(keys *bolt.Bucket, compacted int64) (c counted, err error) {
 	return c, err
 }
 
-// replacedSince returns which changes up to a compaction belong to keys that changed after it. If two keys had the same
-// hash, the sum would differ from that of the members: the backup would be unproven, but never wrongly proven.
+// replacedSince returns the indexes of the changes up to a compaction whose keys have changed after it. If two keys
+// had the same hash, the sum would differ from the members' sum: the backup would be unproven, but never wrongly
+// proven.
 func replacedSince(keys *bolt.Bucket, compacted int64, count int) (replaced bits, err error) {
 	seed, changed := maphash.MakeSeed(), make([]uint64, 0, min(count, maxChanged))
 	since := keys.Cursor()
@@ -126,7 +128,7 @@ func (b *bits) set(n int) {
 
 func (b bits) has(n int) bool { return n/64 < len(b) && b[n/64]&(1<<(n%64)) != 0 }
 
-// changeIn decodes a change of a key.
+// changeIn decodes a change to a key.
 func changeIn(v []byte) (*mvccpb.KeyValue, error) {
 	var kv mvccpb.KeyValue
 	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(v, &kv); err != nil {

@@ -51,7 +51,7 @@ func (h *history) remove(key string) {
 	h.stored[revisionOf(h.revision, true)] = &mvccpb.KeyValue{Key: []byte(key)}
 }
 
-// compact drops deletions and every change that a newer one, up to this revision, has replaced.
+// compact removes deletions and every change that a newer change, up to the current revision, has replaced.
 func (h *history) compact() {
 	h.compacted = h.revision
 	maps.DeleteFunc(h.stored, func(revision string, kv *mvccpb.KeyValue) bool {
@@ -60,7 +60,7 @@ func (h *history) compact() {
 	})
 }
 
-// hash returns the HashKV of a member, computed with an index of all keys.
+// hash returns a member's HashKV, computed with an index of all keys.
 func (h *history) hash(t *testing.T) uint32 {
 	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	sum.Write([]byte("key"))
@@ -104,7 +104,7 @@ func (h *history) database(t *testing.T) string {
 	return path
 }
 
-// TestHashInBoundedMemory checks that the hash equals that of the members, however few keys are held in memory.
+// TestHashInBoundedMemory checks that the hash equals the members' hash, even if few keys are held in memory.
 func TestHashInBoundedMemory(t *testing.T) {
 	seed := rand.Uint64()
 	chance := rand.New(rand.NewPCG(seed, 0))

@@ -20,7 +20,7 @@ import (
 // Identity identifies a member and its cluster.
 type Identity struct{ ClusterID, MemberID uint64 }
 
-// FormatID formats the ID of a cluster or member as backups do, with 16 hexadecimal digits.
+// FormatID formats the ID of a cluster or member as in backups, with 16 hexadecimal digits.
 func FormatID(id uint64) string { return fmt.Sprintf("%016x", id) }
 
 // ErrNoMember is returned for a data directory without a member.
@@ -30,7 +30,7 @@ var ErrNoMember = errors.New("the data directory does not contain a member")
 // be running.
 func IdentityOf(dataDir string) (Identity, error) { return IdentityIn(filepath.Join(dataDir, member)) }
 
-// IdentityIn is like IdentityOf, for a member directory that may have a different name than etcd's.
+// IdentityIn is like IdentityOf, but for a member directory that may have a name other than etcd's.
 func IdentityIn(dir string) (Identity, error) {
 	logs, err := logsIn(dir)
 	switch {
@@ -75,10 +75,10 @@ func logsIn(dir string) ([]string, error) {
 // beforeMetadata is the number of records that may precede the metadata in a log: a checksum.
 const beforeMetadata = 1
 
-// beginning is a log file that is only read up to its first records. Records that claim to be longer are invalid.
+// beginning is a log file of which only the first records are read. Records that claim to be longer are invalid.
 type beginning struct{ file *os.File }
 
-// maxBeginning is more than the size of the first records of any log.
+// maxBeginning is larger than the first records of any log, in bytes.
 const maxBeginning = 64 << 10
 
 // Read implements fileutil.FileReader.
@@ -90,7 +90,7 @@ func (b beginning) FileInfo() (fs.FileInfo, error) {
 	return bounded{info}, err
 }
 
-// bounded reports the size of a file as at most the size that is read.
+// bounded is the information about a file, with a size of at most maxBeginning.
 type bounded struct{ fs.FileInfo }
 
 // Size implements fs.FileInfo.

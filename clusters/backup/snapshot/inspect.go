@@ -22,23 +22,23 @@ import (
 
 // Facts describe the content of a snapshot.
 type Facts struct {
-	// Revision is the revision of the newest change, read from the data itself: the revision that a member reports
+	// Revision is the revision of the newest change, read from the data itself. The revision that a member reports
 	// separately may be from a different moment.
 	Revision int64 `json:"revision"`
 	// CompactRevision is the revision up to which history was compacted.
 	CompactRevision int64 `json:"compactRevision"`
 	// Changes is the number of changes: the revisions of all keys, including deletions.
 	Changes int64 `json:"changes"`
-	// Hash is etcd's HashKV at Revision, or nil if it cannot be computed. HashWhy is the reason.
+	// Hash is etcd's HashKV at Revision, or nil if it cannot be computed; HashWhy is then the reason.
 	Hash    *uint32 `json:"hashKV,omitempty"`
 	HashWhy string  `json:"hashKVUnknown,omitempty"`
-	// ClusterVersion is the MAJOR.MINOR.0 at which the cluster ran. StorageVersion is that of the format, which etcd
-	// writes since 3.6.
+	// ClusterVersion is the version, MAJOR.MINOR.0, at which the cluster ran. StorageVersion is the version of the
+	// storage format, which etcd has written since 3.6.
 	ClusterVersion string `json:"clusterVersion,omitempty"`
 	StorageVersion string `json:"storageVersion,omitempty"`
 	// Alarms are the raised alarms, as KIND MEMBER-ID.
 	Alarms []string `json:"alarms,omitempty"`
-	// Auth is set if authentication was on.
+	// Auth is set if authentication was enabled.
 	Auth bool `json:"auth,omitempty"`
 }
 
@@ -52,8 +52,8 @@ func (f Facts) Corrupt() bool {
 	return false
 }
 
-// MinorVersion returns the newest minor version of etcd that has written to the data: that of the cluster or, during a
-// downgrade, that of the format. It returns the zero value if unknown.
+// MinorVersion returns the newest minor version of etcd that has written the data: the cluster version or, during a
+// downgrade, the storage version. It returns zero if unknown.
 func (f Facts) MinorVersion() (newest etcdversion.MajorMinor, err error) {
 	for _, text := range []string{f.ClusterVersion, f.StorageVersion} {
 		if text == "" {
@@ -70,8 +70,9 @@ func (f Facts) MinorVersion() (newest etcdversion.MajorMinor, err error) {
 	return newest, nil
 }
 
-// Suits reports whether etcd version v can be started on the data: its minor version is the same, or the previous one.
-// With other data, etcd may start anyway and misread it. Data of an unknown version suits every etcd.
+// Suits reports whether etcd version v can be started with the data, and returns the data's minor version. That
+// version must equal v's minor version or the one before. With other data, etcd may start anyway and misread it. Data
+// of an unknown version suits every etcd.
 func (f Facts) Suits(v etcdversion.Version) (suits bool, of etcdversion.MajorMinor, err error) {
 	of, err = f.MinorVersion()
 	if err != nil {
@@ -81,7 +82,7 @@ func (f Facts) Suits(v etcdversion.Version) (suits bool, of etcdversion.MajorMin
 	return of == etcdversion.MajorMinor{} || steps == 0 || steps == 1, of, nil
 }
 
-// Equal reports whether both are the same. A missing hash on either side is not a difference.
+// Equal reports whether f and other are the same. A missing hash in either is not a difference.
 func (f Facts) Equal(other Facts) bool {
 	sameHash := f.Hash == nil || other.Hash == nil || *f.Hash == *other.Hash
 	f.Hash, other.Hash, f.HashWhy, other.HashWhy = nil, nil, "", ""
@@ -91,7 +92,7 @@ func (f Facts) Equal(other Facts) bool {
 // ErrDamaged is returned for a database that is not sound.
 var ErrDamaged = errors.New("the database is damaged")
 
-// Buckets and keys of etcd's database (etcd's server/storage/schema).
+// These are buckets and keys in etcd's database (etcd's server/storage/schema).
 var (
 	keyBucket       = []byte("key")
 	metaBucket      = []byte("meta")
@@ -108,15 +109,15 @@ var (
 	maxPageProblems = 3
 )
 
-// etcd never writes anything above these limits.
+// etcd never writes values above these limits.
 const (
 	maxVersion = 64
 	maxAlarms  = 256
 )
 
-// Inspect returns what a database file contains, after checking every page. It does not compare the file with its
-// checksum. A defect of the file is ErrDamaged. Some files, damaged by a broken disk or crafted, make bbolt end the
-// process: inspect untrusted files in a child process.
+// Inspect returns facts about the content of a database file, after checking every page. It does not compare the file
+// with its checksum. It returns ErrDamaged if the file is defective. Some crafted files, or files damaged by a broken
+// disk, make bbolt end the process, so untrusted files must be inspected in a child process.
 func Inspect(path string) (Facts, error) {
 	var facts Facts
 	err := reading(path, os.OpenFile, func(tx *bolt.Tx) (err error) {
@@ -135,11 +136,11 @@ func Inspect(path string) (Facts, error) {
 // opener opens a file like os.OpenFile.
 type opener func(path string, flag int, mode os.FileMode) (*os.File, error)
 
-// openPlain opens a file for reading in a directory that others may write to.
+// openPlain opens a file for reading in a directory to which others may write.
 func openPlain(path string, _ int, _ os.FileMode) (*os.File, error) { return disk.Open(path) }
 
-// reading opens a database and calls read. Pages that point outside the file make bbolt panic or fault; both are
-// reported as damage.
+// reading opens a database and calls read. Pages that refer to positions outside the file make bbolt panic or fault;
+// both are reported as damage.
 func reading(path string, open opener, read func(*bolt.Tx) error) error {
 	file, err := open(path, os.O_RDONLY, 0)
 	if err != nil {
@@ -149,7 +150,7 @@ func reading(path string, open opener, read func(*bolt.Tx) error) error {
 	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	if info.Size() == 0 { // the library would turn it into a database
+	if info.Size() == 0 { // bbolt would turn it into a database
 		return fmt.Errorf("%w: it is empty", ErrDamaged)
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -159,7 +160,7 @@ func reading(path string, open opener, read func(*bolt.Tx) error) error {
 			return fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 		if err != nil {
-			return err // a problem of this machine: no memory, no permission, a lock
+			return err // a problem with this machine: no memory, no permission, a lock
 		}
 		defer db.Close()
 		return db.View(func(tx *bolt.Tx) error {
@@ -181,7 +182,8 @@ func isDamage(err error) bool {
 		errors.Is(err, bolterrors.ErrVersionMismatch)
 }
 
-// checkPages checks all pages. bbolt does this in its own goroutine, so a panic there ends the process: see Inspect.
+// checkPages checks all pages. bbolt does this in a separate goroutine, so a panic there ends the process (see
+// Inspect).
 func checkPages(tx *bolt.Tx) error {
 	var problems []string
 	for problem := range tx.Check() {
@@ -276,8 +278,8 @@ func lastRevision(tx *bolt.Tx) (revision, changes int64, err error) {
 	return revision, changes, err
 }
 
-// A revision is 8 bytes, "_", 8 bytes, and "t" if a key was deleted (etcd's storage/mvcc/revision.go). It is signed,
-// and etcd ignores negative ones.
+// A revision consists of 8 bytes, "_", 8 bytes, and "t" if a key was deleted (etcd's storage/mvcc/revision.go). The
+// numbers are signed, and etcd ignores negative revisions.
 const revisionBytes = 17
 
 func isRevision(k []byte) bool {

@@ -20,23 +20,23 @@ import (
 )
 
 // DefaultBump is the number that a restore adds to the revision, so that clients do not see the same revision with
-// different data. It suffices for a week of 1,500 writes a second (etcd.io, "Disaster recovery").
+// different data. It is sufficient for a week of 1,500 writes per second (etcd.io, "Disaster recovery").
 const DefaultBump = 1_000_000_000
 
 // Restoration describes the member to create.
 type Restoration struct {
-	// DataDir is created. It must not exist, or be empty.
+	// DataDir is the data directory to create. It must not exist, or must be empty.
 	DataDir string
-	// Name and PeerURL are the member's name and peer URL. InitialCluster is its cluster, NAME=URL,…. Token distinguishes
-	// the cluster from the original.
+	// Name and PeerURL are the member's name and peer URL. InitialCluster lists the members of the cluster, as
+	// NAME=URL,…. Token distinguishes the cluster from the original.
 	Name, PeerURL, InitialCluster, Token string
-	// Bump is how much the revision is raised. All earlier revisions are marked as compacted, so that watches restart
-	// instead of missing events. 0 keeps the revision, only for comparing data.
+	// Bump is the number by which the revision is raised. All earlier revisions are marked as compacted, so that
+	// watches restart instead of missing events. 0 keeps the revision, which is only for comparing data.
 	Bump uint64
-	// WithoutAuth turns authentication off, for a trial in which the passwords are unknown and which other processes
+	// WithoutAuth disables authentication, for a trial in which the passwords are unknown and which other processes
 	// cannot reach.
 	WithoutAuth bool
-	// Beside creates the member next to an existing member in the data directory: see Made.Exchange.
+	// Beside creates the member next to an existing member in the data directory (see Made.Exchange).
 	Beside bool
 }
 
@@ -46,16 +46,16 @@ var ErrExists = errors.New("the data directory is not empty")
 // ErrRevision is returned for a snapshot whose revision cannot be raised as requested.
 var ErrRevision = errors.New("its revision cannot be raised")
 
-// maxRevision is the maximum bump and the maximum revision after it: etcd's revisions are signed, and clients rely on
-// that.
+// maxRevision is the maximum bump, and the maximum revision after the bump: etcd's revisions are signed, and clients
+// rely on this.
 const maxRevision = math.MaxInt64 / 2
 
-// working is the prefix of the directories in which a restoration works. They are inside the data directory, which may
-// be a separate volume.
+// working is the prefix of the working directories of restorations. They are inside the data directory, which may be a
+// separate volume.
 const working = ".restore-"
 
 // Workspace creates a working directory inside the data directory, and the data directory itself if necessary. It
-// returns ErrExists if the data directory is not empty. Remains of a killed restoration and the initial content of a
+// returns ErrExists if the data directory is not empty. Leftovers of a killed restoration and the initial content of a
 // new volume do not count.
 func Workspace(dataDir string) (string, error) {
 	if err := vacant(dataDir); err != nil {
@@ -67,10 +67,10 @@ func Workspace(dataDir string) (string, error) {
 	return WorkspaceBeside(dataDir)
 }
 
-// WorkspaceBeside is like Workspace, for a data directory that is in use.
+// WorkspaceBeside is like Workspace, but for a data directory that is in use.
 func WorkspaceBeside(dataDir string) (string, error) { return os.MkdirTemp(dataDir, working) }
 
-// RemoveLeftovers removes the remains of killed restorations from a data directory. The caller must know that no other
+// RemoveLeftovers removes the leftovers of killed restorations from a data directory. The caller must ensure that no
 // restoration is running there.
 func RemoveLeftovers(dataDir string) error {
 	entries, err := os.ReadDir(dataDir)
@@ -85,9 +85,9 @@ func RemoveLeftovers(dataDir string) error {
 	return err
 }
 
-// Restore creates a data directory from a snapshot file that was inspected before. The directory member, which makes it
-// a data directory, is complete or does not exist. Alarms are dropped: they name members that no longer exist, and one
-// of them would stop all writes.
+// Restore creates a data directory from a snapshot file that was inspected before. The member directory inside it is
+// complete or does not exist. Alarms are removed, because they name members that no longer exist, and a single alarm
+// would stop all writes.
 func Restore(file string, r Restoration) error {
 	made, err := Make(file, r)
 	if err != nil {
@@ -124,7 +124,7 @@ func Make(file string, r Restoration) (*Made, error) {
 	if err != nil {
 		return nil, fmt.Errorf("restore %s: %w", file, err)
 	}
-	// etcd's library requires an empty directory, and does not write its name anywhere.
+	// etcd's library requires an empty directory, and does not record the directory's name.
 	m := &Made{workspace: unfinished, made: filepath.Join(unfinished, "data"), dataDir: r.DataDir}
 	if err := m.make(file, r); err != nil {
 		m.Remove()
@@ -133,9 +133,9 @@ func Make(file string, r Restoration) (*Made, error) {
 	return m, nil
 }
 
-// bumpOf returns how much etcd's library must raise the newest key of a snapshot so that the revision is raised by
-// bump: revisions after that key may have been compacted. It returns ErrRevision if the revision would overflow and
-// become negative in etcd.
+// bumpOf returns the number by which etcd's library must raise the newest key of a snapshot so that the revision is
+// raised by bump. The two differ if revisions after that key have been compacted. bumpOf returns ErrRevision if the
+// revision would overflow and become negative in etcd.
 func bumpOf(file string, bump uint64) (uint64, error) {
 	if bump == 0 {
 		return 0, nil
@@ -186,10 +186,10 @@ func (m *Made) Place() error {
 }
 
 // Exchange durably and atomically replaces a member with the finished data, so that a member exists at every moment:
-// without one, etcd would start an empty cluster. The old member is kept as aside, a name inside the data directory;
-// ErrExists is returned if that name is taken. If the process is killed, the finished data may remain there. ErrRunning
-// is returned if an etcd waits for the held member: it would start on a mix of both. held is nil if there is no
-// database for which etcd could wait.
+// without a member, etcd would start an empty cluster. The old member is kept in the data directory under the name
+// aside; Exchange returns ErrExists if that name is taken. If the process is killed, the finished data may remain
+// under that name. Exchange returns ErrRunning if an etcd is waiting for the held member, because it would start with
+// a mix of both members. held is nil if there is no database for which etcd could wait.
 func (m *Made) Exchange(aside string, held *disk.Shared) error {
 	at := filepath.Join(m.dataDir, aside)
 	err := syncTree(m.made)
@@ -215,10 +215,11 @@ func (m *Made) Exchange(aside string, held *disk.Shared) error {
 	if err := Exchange(m.dataDir, aside); err != nil || held.Leased() {
 		return err
 	}
-	return errors.Join(ErrRunning, Exchange(m.dataDir, aside)) // it appeared concurrently: nothing has changed
+	return errors.Join(ErrRunning, Exchange(m.dataDir, aside)) // etcd was started concurrently: undo the exchange
 }
 
-// Exchange atomically exchanges the member in a data directory with the member kept there as aside.
+// Exchange atomically exchanges the member in a data directory with the member that is kept there under the name
+// aside.
 func Exchange(dataDir, aside string) error {
 	err := disk.Sync(dataDir)
 	if err == nil {
@@ -250,7 +251,7 @@ func vacant(dir string) error {
 	return err
 }
 
-// restoreTo creates a data directory and returns its revision.
+// restoreTo creates a data directory from a snapshot file and returns its revision.
 func restoreTo(dir, file string, r Restoration) (revision int64, err error) {
 	err = panics.Catch(func() error {
 		return snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
@@ -273,12 +274,12 @@ func restoreTo(dir, file string, r Restoration) (revision int64, err error) {
 	return revision, err
 }
 
-// DisableAuth turns authentication off in a data directory, for a trial.
+// DisableAuth disables authentication in a data directory, for a trial.
 func DisableAuth(dataDir string) error {
 	return update(Database(dataDir), func(tx *bolt.Tx) error { return setAuth(tx, 0) })
 }
 
-// newestRevision is lastRevision for a sound database, in which keys are sorted by revision.
+// newestRevision is like lastRevision, but for a sound database, in which keys are sorted by revision.
 func newestRevision(tx *bolt.Tx) int64 {
 	newest, _ := tx.Bucket(keyBucket).Cursor().Last()
 	return max(1, mainOf(newest), mainOf(value(tx, metaBucket, scheduled)), mainOf(value(tx, metaBucket, finished)))
@@ -300,7 +301,7 @@ func update(database string, change func(*bolt.Tx) error) error {
 	return err
 }
 
-// clearAlarms removes the alarms from the snapshot.
+// clearAlarms removes all alarms from a database.
 func clearAlarms(tx *bolt.Tx) error {
 	if tx.Bucket(alarmBucket) == nil {
 		return nil
@@ -312,7 +313,7 @@ func clearAlarms(tx *bolt.Tx) error {
 	return err
 }
 
-// EnableAuth turns authentication on in a snapshot file, and updates its checksum.
+// EnableAuth enables authentication in a snapshot file, and updates its checksum.
 func EnableAuth(file string) (*Trailer, error) {
 	info, err := os.Stat(file)
 	if err == nil {
@@ -343,7 +344,7 @@ func EnableAuth(file string) (*Trailer, error) {
 	return all, errors.Join(all.Check(), database.Sync())
 }
 
-// setAuth turns authentication on or off, and keeps users and roles.
+// setAuth enables or disables authentication, and keeps users and roles.
 func setAuth(tx *bolt.Tx, on byte) error {
 	if b := tx.Bucket(authBucket); b != nil {
 		return b.Put(authEnabled, []byte{on})

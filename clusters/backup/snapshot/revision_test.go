@@ -45,7 +45,8 @@ func changedSnapshot(t *testing.T, change func(*bolt.Tx) error) string {
 	return file
 }
 
-// with returns a function that stores revisions by name: "key", "scheduledCompactRev" and "finishedCompactRev".
+// with returns a function that stores the given revisions. The names are "key", "scheduledCompactRev" and
+// "finishedCompactRev".
 func with(revisions map[string]uint64) func(*bolt.Tx) error {
 	return func(tx *bolt.Tx) error {
 		for name, revision := range revisions {
@@ -78,14 +79,14 @@ func TestNegativeRevisions(t *testing.T) {
 	}
 }
 
-// TestRevisionsDoNotOverflow checks that a revision is raised exactly as requested, or that the restore is refused and
-// leaves nothing behind.
+// TestRevisionsDoNotOverflow checks that a revision is either raised exactly as requested, or the restore is rejected
+// and leaves nothing behind.
 func TestRevisionsDoNotOverflow(t *testing.T) {
 	const most = math.MaxInt64 / 2
 	for name, c := range map[string]struct {
 		revisions map[string]uint64
 		bump      uint64
-		want      int64 // 0: the restore is refused
+		want      int64 // 0 means that the restore is rejected
 	}{
 		"as etcd has it":                     {nil, 5, backuptest.Revision + 5},
 		"as it is":                           {nil, 0, backuptest.Revision},

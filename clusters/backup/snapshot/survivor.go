@@ -31,15 +31,15 @@ type Survivor struct {
 	// Name and PeerURLs are the member's name and peer URLs.
 	Name     string
 	PeerURLs []string
-	// Learner is set if it is not a voter.
+	// Learner is set if the member is not a voter.
 	Learner bool
-	// Voters and Learners are the numbers of members in its cluster, including itself.
+	// Voters and Learners are the numbers of voters and learners in the cluster, including this member.
 	Voters, Learners int
-	// End is the end of its log. The member whose log ends later has at least every acknowledged entry of the other
-	// members (the election restriction of Raft, section 5.4.1).
+	// End is the end of the member's log. The member whose log ends latest has at least every acknowledged entry of
+	// the other members (the election restriction of Raft, section 5.4.1).
 	End Position
-	// Committed is the index up to which it knows its log to be committed. Later entries may have been acknowledged,
-	// too, because a leader notifies its followers only with the next message.
+	// Committed is the index up to which the member knows its log to be committed. Later entries may have been
+	// acknowledged, too, because a leader notifies its followers only with the next message.
 	Committed uint64
 	// Facts contains only facts that do not require reading the whole database: versions, alarms, authentication.
 	Facts Facts
@@ -53,7 +53,7 @@ func (p Position) Compare(o Position) int {
 	return cmp.Or(cmp.Compare(p.Term, o.Term), cmp.Compare(p.Index, o.Index))
 }
 
-// ErrRunning is returned for a data directory that an etcd is using.
+// ErrRunning is returned for a data directory that is in use by an etcd.
 var ErrRunning = errors.New("etcd is running on the data directory. Stop it, and make sure that nothing " +
 	"starts it again")
 
@@ -65,8 +65,8 @@ var (
 // Database returns the path of the member's database in a data directory.
 func Database(dataDir string) string { return filepath.Join(dataDir, member, "snap", "db") }
 
-// Hold prevents etcd from starting on a data directory until the result is closed, because etcd waits for its database.
-// It returns ErrRunning if an etcd is already using it.
+// Hold locks the database in a data directory, so that etcd waits and does not start until the result is closed. It
+// returns ErrRunning if an etcd is already using it.
 func Hold(dataDir string) (*disk.Shared, error) {
 	if err := hasFiles(dataDir); err != nil {
 		return nil, err
@@ -74,8 +74,8 @@ func Hold(dataDir string) (*disk.Shared, error) {
 	return holdDatabase(dataDir)
 }
 
-// HoldRemains is like Hold, for the remains of a member, damaged or not: in any case, etcd would wait for its database.
-// It returns nil if the database is missing or is not a regular file.
+// HoldRemains is like Hold, but for a member that may be damaged or incomplete. etcd would still wait for its
+// database. It returns nil if the database is missing or is not a regular file.
 func HoldRemains(dataDir string) (*disk.Shared, error) {
 	info, err := os.Lstat(Database(dataDir))
 	switch {
@@ -98,7 +98,7 @@ func holdDatabase(dataDir string) (*disk.Shared, error) {
 	return held, nil
 }
 
-// hasDirectories rejects a data directory in which links may lead to other data.
+// hasDirectories rejects a data directory with links, which may refer to other data, in place of directories.
 func hasDirectories(dataDir string) error {
 	for _, part := range []string{member, filepath.Join(member, "wal"), filepath.Join(member, "snap")} {
 		dir := filepath.Join(dataDir, part)
@@ -115,8 +115,8 @@ func hasDirectories(dataDir string) error {
 	return nil
 }
 
-// hasFiles rejects a member that contains links, which may lead to other data, or anything else that is neither a file
-// nor a directory: etcd creates neither.
+// hasFiles rejects a member that contains anything other than regular files and directories. etcd does not create
+// anything else, and links may refer to other data.
 func hasFiles(dataDir string) error {
 	if err := hasDirectories(dataDir); err != nil {
 		return err
@@ -142,8 +142,8 @@ func hasFiles(dataDir string) error {
 	return nil
 }
 
-// maxSnap is the maximum size of a snapshot of Raft's state, in bytes. etcd reads all of it; since version 3, it
-// contains the members but no data.
+// maxSnap is the maximum size of a snapshot of Raft's state, in bytes. etcd reads the whole snapshot; since version 3,
+// it contains the members but no data.
 const maxSnap = 256 << 20
 
 // isSmall rejects a snapshot of Raft's state that would exhaust memory, such as a sparse file.
@@ -162,7 +162,7 @@ func isSmall(path string, entry os.DirEntry) error {
 	return nil
 }
 
-// isPlain rejects anything but a regular file: a link could lead anywhere, and a pipe could block its reader.
+// isPlain rejects anything except a regular file: a link could point anywhere, and a pipe could block its reader.
 func isPlain(path string, kind os.FileMode) error {
 	switch {
 	case kind&os.ModeSymlink != 0:
@@ -236,8 +236,8 @@ func (s *Survivor) readDatabase(tx *bolt.Tx) (err error) {
 	return err
 }
 
-// Unstarted reports whether the member directory dir was created from a snapshot and no etcd has ever been started on
-// it: a started etcd would have elected a leader since.
+// Unstarted reports whether the member in directory dir was created from a snapshot and etcd has never been started on
+// it. A started etcd would have elected a leader.
 func Unstarted(dir string) (bool, error) {
 	var s Survivor
 	err := s.readLog(dir)
@@ -247,7 +247,7 @@ func Unstarted(dir string) (bool, error) {
 // madeTerm is the term of the log of a member created from a snapshot (etcdutl's snapshot restore).
 const madeTerm = 1
 
-// readLog reads where the log of a member ends, and up to where it is known to be committed.
+// readLog determines where the log of a member ends, and up to which index it is known to be committed.
 func (s *Survivor) readLog(dir string) error {
 	return panics.Catch(func() error { return s.readRecords(dir) })
 }
@@ -276,7 +276,7 @@ func (s *Survivor) readRecords(dir string) error {
 		case torn && at < len(names)-1:
 			return fmt.Errorf("%w: its log is truncated in the middle, in %s; later entries cannot be read",
 				ErrDamaged, names[at])
-		case torn || errors.Is(err, io.EOF): // its end may be torn
+		case torn || errors.Is(err, io.EOF): // the end of the log may be torn
 			return s.takeAll(found)
 		}
 		if err == nil {
@@ -288,7 +288,7 @@ func (s *Survivor) readRecords(dir string) error {
 	}
 }
 
-// part is a log file that records that it is being read.
+// part is a log file that, when it is read, stores its number in at.
 type part struct {
 	fileutil.FileReader
 	number int
@@ -304,7 +304,7 @@ func (p part) Read(b []byte) (int, error) {
 // records are the log records that determine where the log ends, in order.
 type records struct {
 	entries, snapshots []Position
-	// commit is the commit index of the last state, and committed the highest of all states.
+	// commit is the commit index in the last state, and committed is the highest commit index in all states.
 	commit, committed uint64
 	metadata          []byte
 }
@@ -346,13 +346,13 @@ func (r *records) take(decoder wal.Decoder, record *walpb.Record) error {
 	return nil
 }
 
-// takeAll determines where the log ends as etcd reads it. It starts at the last committed snapshot; each entry follows
-// the previous one, or replaces all entries from its index on.
+// takeAll determines where the log ends when etcd reads it. The log starts at the last committed snapshot. Each entry
+// follows the previous entry, or replaces all entries from its index on.
 func (s *Survivor) takeAll(found records) error {
 	s.Committed = max(s.Committed, found.committed)
 	begun := false
 	for _, snap := range found.snapshots {
-		if snap.Index <= found.commit { // a killed process may have left an uncommitted one
+		if snap.Index <= found.commit { // a killed process may have left an uncommitted snapshot
 			s.End, begun = snap, true
 		}
 	}
@@ -373,7 +373,7 @@ func (s *Survivor) takeAll(found records) error {
 		}
 		s.End = entry
 	}
-	if after.Term < first.Term { // written before a leader sent the snapshot, which replaced the whole log
+	if after.Term < first.Term { // these entries precede a snapshot from a leader, which replaced the whole log
 		return fmt.Errorf("%w: after its last snapshot, at %d, its log continues in an earlier term", ErrDamaged,
 			first.Index)
 	}

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// writtenLog is a member's log, written by etcd's own library in files of a few entries each.
+// writtenLog is a member's log, written by etcd's own library to files of a few entries each.
 type writtenLog struct {
 	*testing.T
 	dir string
@@ -67,14 +67,14 @@ func (l writtenLog) close() {
 	}
 }
 
-// says returns where the log ends according to SurvivorOf.
+// says returns the end of the log according to readLog.
 func (l writtenLog) says() (Position, error) {
 	var s Survivor
 	err := s.readLog(l.dir)
 	return s.End, err
 }
 
-// reads returns where the log ends for an etcd in a recovery, from a copy.
+// reads returns the end of the log as etcd reads it in a recovery, from a copy.
 func (l writtenLog) reads() (Position, error) {
 	l.Helper()
 	dir := filepath.Join(l.TempDir(), "wal")
@@ -119,13 +119,13 @@ func upTo(first, last uint64) (indexes []uint64) {
 	return indexes
 }
 
-// longLog returns a log with several files, and a snapshot in the middle.
+// longLog returns a log with several files and a snapshot in the middle.
 func longLog(t *testing.T) writtenLog {
 	t.Helper()
 	l := newLog(t)
 	l.entries(1, 30, upTo(1, 30)...)
 	l.snapshot(1, 25)
-	l.entries(2, 60, upTo(28, 60)...) // some replace earlier entries
+	l.entries(2, 60, upTo(28, 60)...) // some of these replace earlier entries
 	l.close()
 	if len(l.files()) < 4 {
 		t.Fatal(l.files())
@@ -133,8 +133,8 @@ func longLog(t *testing.T) writtenLog {
 	return l
 }
 
-// TestLogTruncatedInMiddleIsDamaged checks that the files after a truncated one are reported, and not treated as the
-// end of the log.
+// TestLogTruncatedInMiddleIsDamaged checks that a truncated file in the middle is reported as damage, and not treated
+// as the end of the log.
 func TestLogTruncatedInMiddleIsDamaged(t *testing.T) {
 	l := longLog(t)
 	if end, err := l.says(); err != nil || end != (Position{2, 60}) {
@@ -154,7 +154,7 @@ func TestLogTruncatedInMiddleIsDamaged(t *testing.T) {
 }
 
 // TestDamagedLogEndsWhereRecoveryEnds checks that a log that is truncated or changed anywhere is reported either as
-// damaged, or as ending where a recovery would end.
+// damaged, or with the same end as in a recovery.
 func TestDamagedLogEndsWhereRecoveryEnds(t *testing.T) {
 	whole := longLog(t)
 	chance := rand.New(rand.NewPCG(1, 2))
@@ -203,7 +203,7 @@ func TestDamagedLogEndsWhereRecoveryEnds(t *testing.T) {
 func TestLogEndsWhereEtcdStopsReading(t *testing.T) {
 	for name, c := range map[string]struct {
 		write func(writtenLog)
-		want  Position // zero: it is damaged
+		want  Position // zero means damaged
 	}{
 		"a snapshot that was never committed, of one who was killed": {func(l writtenLog) {
 			l.entries(1, 5, upTo(1, 5)...)

@@ -1,6 +1,6 @@
 // Package snapshot handles the files that etcd's Snapshot call returns: a bbolt database followed by its SHA-256. It
-// checks a snapshot while it is received, inspects it, and creates a data directory from it. It is the only package
-// that links etcd's server.
+// checks a snapshot while it is received, inspects the snapshot, and creates a data directory from it. It is the only
+// package that links etcd's server code.
 package snapshot
 
 import (
@@ -12,18 +12,18 @@ import (
 	"hash"
 )
 
-// pageSize divides the size of every database. bbolt's pages are as large as the memory pages of the machine that wrote
-// the database, and no machine has smaller pages.
+// pageSize divides the size of every database. bbolt's pages are as large as the memory pages of the machine that
+// wrote the database, which always have at least this size.
 const pageSize = 512
 
 // ErrTruncated is returned for a snapshot that ends before its checksum does.
 var ErrTruncated = errors.New("the snapshot is truncated")
 
-// ErrChecksum is returned for a snapshot that differs from the snapshot that the member sent.
+// ErrChecksum is returned for a snapshot that differs from the one that the member sent.
 var ErrChecksum = errors.New("the snapshot does not match the checksum at its end")
 
-// Trailer compares the data written to it with the checksum at its end. That checksum is the last message of etcd's
-// stream, over everything before it (etcd's api/v3rpc/maintenance.go).
+// Trailer compares the data written to it with the checksum at its end. The checksum is the last message in etcd's
+// stream and covers all previous messages (etcd's api/v3rpc/maintenance.go).
 type Trailer struct {
 	body hash.Cloner
 	tail []byte // the latest bytes, which may be the checksum
@@ -32,7 +32,7 @@ type Trailer struct {
 
 // NewTrailer returns an empty Trailer.
 func NewTrailer() *Trailer {
-	return &Trailer{body: sha256.New().(hash.Cloner)} // like all hashes of the standard library
+	return &Trailer{body: sha256.New().(hash.Cloner)} // all standard library hashes implement it
 }
 
 // Write implements io.Writer. It never fails.
@@ -60,11 +60,11 @@ func (t *Trailer) Check() error {
 // Size returns the number of bytes received.
 func (t *Trailer) Size() int64 { return t.size }
 
-// Sum returns the SHA-256 of everything received, including the checksum at its end, in hexadecimal digits.
+// Sum returns the SHA-256 of everything received, including the checksum at the end, as hexadecimal digits.
 func (t *Trailer) Sum() string {
 	all, err := t.body.Clone()
 	if err != nil {
-		panic(err) // only a hash composed of others may not support cloning
+		panic(err) // only hashes composed of other hashes may not support cloning
 	}
 	all.Write(t.tail)
 	return hex.EncodeToString(all.Sum(nil))

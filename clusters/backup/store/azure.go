@@ -67,7 +67,7 @@ func azureClient(endpoint azureblob.ServiceURL, name string) (*container.Client,
 	return container.NewClient(at, credential, options)
 }
 
-// azureEndpoint returns the URL of the storage account, with the SAS token from the environment if there is one.
+// azureEndpoint returns the URL of the storage account, with the SAS token from the environment if it is set.
 func (o Options) azureEndpoint() (azureblob.ServiceURL, error) {
 	account := azureblob.NewDefaultServiceURLOptions()
 	account.SASToken = strings.TrimPrefix(strings.TrimSpace(account.SASToken), "?")
@@ -100,7 +100,7 @@ func (o Options) azureEndpoint() (azureblob.ServiceURL, error) {
 	return azureblob.ServiceURL(endpoint), nil
 }
 
-// isLoopback reports whether data sent to that host stays on this machine.
+// isLoopback reports whether data sent to the host stays on this machine.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
@@ -111,8 +111,8 @@ func notInQuery(r rune) bool {
 	return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"'<>\\^`{|}", r)
 }
 
-// azureCode maps an Azure Blob Storage error to a code. gocloud.dev treats a name server that does not respond as a
-// missing blob, and does not recognize the errors for protected blobs.
+// azureCode maps an Azure Blob Storage error to a code. gocloud.dev treats an unresponsive name server as a missing
+// blob, and does not recognize the errors for protected blobs.
 func azureCode(err error) gcerrors.ErrorCode {
 	var answer *azcore.ResponseError
 	if !errors.As(err, &answer) {

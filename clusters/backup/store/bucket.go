@@ -1,5 +1,5 @@
 // Package store defines where backups are stored, their names and their metadata. A backup consists of data and a
-// manifest that is written last: without a manifest, it does not exist.
+// manifest, which is written last: without a manifest, the backup does not exist.
 package store
 
 import (
@@ -9,26 +9,27 @@ import (
 	"time"
 )
 
-// Bucket is a place for backups: a directory, or a bucket in an object store. Names have slashes between their parts.
-// The content is untrusted: anyone may have written it.
+// Bucket is a place for backups: a directory, or a bucket in an object store. The parts of names are separated by
+// slashes. The content is untrusted, because anyone may have written it.
 type Bucket interface {
 	// Create stores content under a new name, or returns ErrExists. The content is stored completely or not at all.
 	Create(ctx context.Context, name string, content io.Reader) error
-	// Replace stores content under a name, replacing existing content.
+	// Replace stores content under a name, and replaces existing content.
 	Replace(ctx context.Context, name string, content io.Reader) error
-	// Open returns the content of a name, or ErrNotFound.
+	// Open returns the content stored under a name, or ErrNotFound.
 	Open(ctx context.Context, name string) (io.ReadCloser, error)
-	// Size returns the size of the content of a name, or ErrNotFound.
+	// Size returns the size of the content stored under a name, or ErrNotFound.
 	Size(ctx context.Context, name string) (int64, error)
 	// List returns all names with a prefix, in order. An incomplete list is an error.
 	List(ctx context.Context, prefix string) ([]string, error)
-	// Delete removes a name. It returns ErrNotFound if it does not exist, and ErrHeld if deletion is not allowed.
+	// Delete deletes a name and its content. It returns ErrNotFound if the name does not exist, and ErrHeld if
+	// deletion is not allowed.
 	Delete(ctx context.Context, name string) error
 	// Close releases the bucket.
 	Close() error
 }
 
-// LockedUntil returns a time until which everything that the bucket creates after from is certainly locked, or zero
+// LockedUntil returns a time until which every object created in the bucket after from is certainly locked, or zero
 // without locks.
 func LockedUntil(b Bucket, from time.Time) time.Time {
 	if locks, is := b.(interface{ lockedUntil(time.Time) time.Time }); is {
@@ -37,7 +38,7 @@ func LockedUntil(b Bucket, from time.Time) time.Time {
 	return time.Time{}
 }
 
-// Errors of a bucket.
+// These are the errors of a bucket.
 var (
 	ErrExists   = errors.New("an object with that name already exists")
 	ErrNotFound = errors.New("no object with that name exists")

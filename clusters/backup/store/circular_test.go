@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// page is one part of a listing: the names in it, and the token of the next part. An empty token ends the listing.
+// page is a page of a list: its names, and the token of the next page. An empty token ends the list.
 type page struct {
 	names []string
 	next  string
@@ -46,8 +46,8 @@ func (p page) write(w http.ResponseWriter, kind string) {
 	}
 }
 
-// eachLister runs a test with each kind of store. Its lists consist of pages, by the token that is sent: empty at
-// first.
+// eachLister runs a test with each kind of store. The store's lists consist of pages, which are selected by the token
+// in the request: the first is empty.
 func eachLister(t *testing.T, pages func(token string) page, test func(t *testing.T, b objects)) {
 	for kind, serve := range map[string]func(*testing.T, string) objects{
 		"s3": openS3At, "azblob": openAzureAt, "gs": func(t *testing.T, url string) objects {

@@ -36,11 +36,11 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// front is a handler in front of a store that can respond instead of it.
+// front is a handler in front of a store that can respond instead of the store.
 type front struct {
 	store   http.Handler
 	instead atomic.Value // of func(http.ResponseWriter, *http.Request) bool
-	// options are the settings to reach it. dir is its data directory if it is an S3 store.
+	// options are the settings with which to reach the store. dir is the data directory of an S3 store.
 	options Options
 	dir     string
 }
@@ -66,7 +66,7 @@ func open(t *testing.T, url string, o Options) objects {
 	return b.(objects)
 }
 
-// gcsEmulator prepares an emulator of Google Cloud Storage. The caller must start it.
+// gcsEmulator prepares a Google Cloud Storage emulator. The caller must start it.
 func gcsEmulator(t *testing.T, scheme string) (*httptest.Server, *front) {
 	f := &front{}
 	served := httptest.NewUnstartedServer(f)
@@ -90,7 +90,7 @@ func gcs(t *testing.T) (objects, *front) {
 
 const azureAccount = "person"
 
-// azure returns a store in a stub of Azure Blob Storage.
+// azure returns a store in an Azure Blob Storage stub.
 func azure(t *testing.T) (objects, *front) {
 	f := &front{store: &azureStub{blobs: map[string][]byte{}, blocks: map[string][]byte{}}}
 	served := httptest.NewServer(f)
@@ -109,7 +109,7 @@ func openAzureAt(t *testing.T, endpoint string) objects {
 type azureStub struct {
 	mu            sync.Mutex
 	blobs, blocks map[string][]byte
-	// odd makes it list in reverse order, and repeat the last name of a page on the next one.
+	// odd makes the stub list names in reverse order, and repeat the last name of a page on the next page.
 	odd bool
 }
 
@@ -190,7 +190,7 @@ func azureAnswer(w http.ResponseWriter, status int, code string) {
 	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>a long message</Message></Error>", code)
 }
 
-// azurite starts the Azure Blob Storage emulator, the program azurite-blob named in QUORATE_AZURITE.
+// azurite starts the Azure Blob Storage emulator. QUORATE_AZURITE is the path of the azurite-blob program.
 func azurite(t *testing.T) Bucket {
 	program := os.Getenv("QUORATE_AZURITE")
 	if program == "" {
@@ -242,7 +242,8 @@ func large(fill string) io.Reader {
 	return io.LimitReader(strings.NewReader(strings.Repeat(fill, 2*partSize+1)), 2*partSize+1)
 }
 
-// TestMultipartUploadIsAtomic checks that an upload in parts is created once, and completely or not at all.
+// TestMultipartUploadIsAtomic checks that a multipart upload creates the object only once, and completely or not at
+// all.
 func TestMultipartUploadIsAtomic(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		broken := io.MultiReader(large("x"), iotest.ErrReader(errors.New("cut")))
@@ -271,7 +272,7 @@ func TestMultipartUploadIsAtomic(t *testing.T) {
 	})
 }
 
-// canceling cancels a context when it is read, and never ends.
+// canceling is an endless reader that cancels a context when it is read.
 type canceling struct{ cancel func() }
 
 func (c canceling) Read(p []byte) (int, error) {
@@ -279,7 +280,8 @@ func (c canceling) Read(p []byte) (int, error) {
 	return copy(p, "x"), nil
 }
 
-// TestUploadRequestsStayWithinPartSize checks that no request is larger than a part, which is held in memory.
+// TestUploadRequestsStayWithinPartSize checks that requests are not larger than a part, because parts are held in
+// memory.
 func TestUploadRequestsStayWithinPartSize(t *testing.T) {
 	eachCloud(t, func(t *testing.T, b objects, f *front) {
 		var most atomic.Int64
@@ -296,7 +298,7 @@ func TestUploadRequestsStayWithinPartSize(t *testing.T) {
 	})
 }
 
-// TestListReadsAllPages checks that a list is complete and in order, however many pages it has.
+// TestListReadsAllPages checks that a list is complete and in order, even if it has many pages.
 func TestListReadsAllPages(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		var want []string
@@ -326,7 +328,7 @@ func TestListReadsAllPages(t *testing.T) {
 	})
 }
 
-// refusals are the refusals of the stores, with their meanings.
+// refusals are the stores' error responses, with their meanings.
 var refusals = map[string][]struct {
 	status int
 	code   string
@@ -345,7 +347,7 @@ var refusals = map[string][]struct {
 	},
 }
 
-// refuse sends a refusal.
+// refuse sends an error response.
 func refuse(w http.ResponseWriter, r *http.Request, status int, code string) bool {
 	if strings.HasPrefix(r.URL.Path, "/"+azureAccount+"/") {
 		azureAnswer(w, status, code)
@@ -367,7 +369,7 @@ func isList(r *http.Request) bool {
 	return q.Get("comp") == "list" || q.Has("list-type") || r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/o")
 }
 
-// TestRefusedRequestDoesNotProveExistence checks that a refused request does not count as evidence that an object
+// TestRefusedRequestDoesNotProveExistence checks that a rejected request does not count as evidence that an object
 // exists or is missing.
 func TestRefusedRequestDoesNotProveExistence(t *testing.T) {
 	eachCloud(t, func(t *testing.T, b objects, f *front) {
@@ -400,7 +402,7 @@ func TestRefusedRequestDoesNotProveExistence(t *testing.T) {
 }
 
 // TestUploadRetryAcceptsOwnObject checks that an upload whose response is lost is repeated, and that the existing
-// object is then recognized as the caller's own by its size. The same applies without the right to replace objects.
+// object is then recognized by its size as the caller's own. The same applies without the right to replace objects.
 func TestUploadRetryAcceptsOwnObject(t *testing.T) {
 	held := map[string]func(http.ResponseWriter, *http.Request) bool{
 		"s3": func(w http.ResponseWriter, r *http.Request) bool { return refuse(w, r, 403, "AccessDenied") },
@@ -460,7 +462,7 @@ func TestUnrelatedErrorsHaveUnknownCode(t *testing.T) {
 	}
 }
 
-// TestErrorsHideSecrets checks that no error shows a SAS token, even a malformed one, or an upload key.
+// TestErrorsHideSecrets checks that errors do not contain a SAS token, even a malformed one, or an upload key.
 func TestErrorsHideSecrets(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "?sv=2026&sig=secret%3D")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -494,7 +496,7 @@ func TestErrorsHideSecrets(t *testing.T) {
 	}
 }
 
-// TestRequestsCarrySASToken checks that every request carries the token, and that the names of blobs remain unchanged.
+// TestRequestsCarrySASToken checks that every request carries the SAS token, and that blob names remain unchanged.
 func TestRequestsCarrySASToken(t *testing.T) {
 	stub := &azureStub{blobs: map[string][]byte{}, blocks: map[string][]byte{}}
 	var bare atomic.Int32
@@ -512,8 +514,8 @@ func TestRequestsCarrySASToken(t *testing.T) {
 	}
 }
 
-// TestGCSEndpointRequestsCarryToken checks that every request to another endpoint carries the token of the application
-// default credentials.
+// TestGCSEndpointRequestsCarryToken checks that every request to a custom endpoint carries the token of the
+// application default credentials.
 func TestGCSEndpointRequestsCarryToken(t *testing.T) {
 	served, f := gcsEmulator(t, "https")
 	var bare atomic.Int32

@@ -22,8 +22,8 @@ type directory struct{ root string }
 // unfinished is the prefix of the names of files that are being written.
 const unfinished = ".unfinished-"
 
-// abandoned is how long an unfinished file must be unchanged to count as abandoned by a killed writer: no upload pauses
-// for that long.
+// abandoned is the time after which an unchanged unfinished file counts as abandoned by a killed writer: uploads never
+// pause for that long.
 const abandoned = 7 * 24 * time.Hour
 
 // Create implements Bucket. If several processes create the same file, on one machine or over one file server, only one
@@ -38,8 +38,8 @@ func (d directory) Create(ctx context.Context, name string, content io.Reader) e
 	})
 }
 
-// clear removes unfinished files of killed writers from the directory of a file. Each is as large as a backup, and they
-// would eventually fill the disk. Failures do no harm.
+// clear removes unfinished files of killed writers from the directory of a file. They can be as large as a backup, and
+// would eventually fill the disk. Failures are harmless.
 func (d directory) clear(name string) {
 	final, err := d.path(name)
 	if err != nil {
@@ -135,7 +135,7 @@ func (d directory) Size(_ context.Context, name string) (int64, error) {
 	return info.Size(), nil
 }
 
-// List implements Bucket. A missing directory is an error, not an empty list: its disk may not be mounted.
+// List implements Bucket. A missing directory is an error, not an empty list, because its disk may not be mounted.
 func (d directory) List(ctx context.Context, prefix string) ([]string, error) {
 	var names []string
 	err := filepath.WalkDir(d.root, func(path string, entry fs.DirEntry, err error) error {
@@ -145,7 +145,7 @@ func (d directory) List(ctx context.Context, prefix string) ([]string, error) {
 		switch {
 		case ctx.Err() != nil || away != nil:
 			return errors.Join(context.Cause(ctx), away)
-		case name != "." && !IsName(first): // such as lost+found: it does not belong to the store
+		case name != "." && !IsName(first): // does not belong to the store, such as lost+found
 			return skip(entry)
 		case err != nil:
 			return err
@@ -199,7 +199,7 @@ func (d directory) path(name string) (string, error) {
 	return filepath.Join(d.root, filepath.FromSlash(name)), nil
 }
 
-// plain maps the errors of a file system to those of a bucket.
+// plain maps file system errors to bucket errors.
 func (d directory) plain(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

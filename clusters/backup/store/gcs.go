@@ -18,7 +18,8 @@ import (
 	htransport "google.golang.org/api/transport/http"
 )
 
-// gcsAttempts is the maximum number of attempts for a request to Google Cloud Storage; its library would retry forever.
+// gcsAttempts is the maximum number of attempts for a request to Google Cloud Storage. The library would retry
+// forever.
 const gcsAttempts = 5
 
 // openGCS opens a bucket in Google Cloud Storage with the application default credentials, or an emulator at
@@ -43,7 +44,7 @@ func openGCS(ctx context.Context, bucket string, o Options) (*blob.Bucket, error
 	if err != nil {
 		return nil, err
 	}
-	// All requests made here may be repeated.
+	// All requests of this package may be repeated.
 	client.SetRetry(storage.WithPolicy(storage.RetryAlways), storage.WithMaxAttempts(gcsAttempts))
 	return gcsblob.OpenBucket(ctx, nil, bucket, &gcsblob.Options{Client: client})
 }

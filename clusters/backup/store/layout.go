@@ -17,12 +17,13 @@ import (
 //
 //	NAMESPACE/CLUSTER/CLUSTER-ID/SLOT-REVISION-RANDOM.db.zst.age   data
 //	                            /SLOT.json                         manifest: the backup exists
-//	                            /SLOT.suspect.json                 manifest of a backup that may hold wrong data
-//	                            /SLOT.verified.json                it was read back and is sound
-//	                            /SLOT.damaged.json                 it was read back and is damaged
+//	                            /SLOT.suspect.json                 manifest of a backup that may contain wrong data
+//	                            /SLOT.verified.json                mark: the backup was read back and is sound
+//	                            /SLOT.damaged.json                 mark: the backup was read back and is damaged
+//	                            /SLOT.drilled.json                 mark: an etcd was started with the backup
 //
-// Each cluster ID has its own history: after a restore, revisions start elsewhere. Names of any other form do not
-// belong to the store, and are left alone.
+// Each cluster ID has its own history, because a restored cluster starts at a different revision. Names in any other
+// format do not belong to the store, and are left alone.
 
 // Cluster names the cluster of a backup.
 type Cluster struct{ Namespace, Name string }
@@ -32,25 +33,25 @@ func (c Cluster) String() string { return c.Namespace + "/" + c.Name }
 // dir returns the prefix of all backups of the cluster. It ends in a slash, so that it does not match other clusters.
 func (c Cluster) dir() string { return c.Namespace + "/" + c.Name + "/" }
 
-// Backup is the information in the names of a backup that has a manifest.
+// Backup is the information contained in the names of a backup with a manifest.
 type Backup struct {
 	Cluster Cluster
 	// ClusterID is etcd's cluster ID, as 16 hexadecimal digits.
 	ClusterID string
-	// Slot is the time that the backup is for, in UTC and whole seconds.
+	// Slot is the time for which the backup was taken, in UTC and whole seconds.
 	Slot time.Time
-	// Suspect is set if members held different data when it was taken.
+	// Suspect is set if members held different data when the backup was taken.
 	Suspect bool
-	// Verified or Damaged is set if it was read back since.
+	// Verified or Damaged is set if the backup has since been read back.
 	Verified, Damaged bool
-	// Drilled is set if an etcd was started with it.
+	// Drilled is set if an etcd was started with the backup.
 	Drilled bool
 }
 
 // Good reports whether the backup counts: it is neither suspect nor damaged.
 func (b Backup) Good() bool { return !b.Suspect && !b.Damaged }
 
-// ID identifies the backup among those of its cluster by its slot.
+// ID returns the slot, which identifies the backup among the backups of its cluster.
 func (b Backup) ID() string { return SlotID(b.Slot) }
 
 // SlotID formats a slot.
@@ -86,14 +87,14 @@ func (b Backup) markNames() []string {
 	return []string{b.drilledName(), b.verifiedName(), b.damagedName()}
 }
 
-// Listing lists everything that a store has of the requested clusters.
+// Listing lists all backups and data of the requested clusters in a store.
 type Listing struct {
 	// Backups are sorted by cluster, cluster ID and time.
 	Backups []Backup
 	// Data holds the names of the stored data, with their slots. Data that is not named in a manifest was left behind,
 	// or is still being uploaded.
 	Data map[string]time.Time
-	// marks are the names of a backup's metadata, including its manifest, by their common stem.
+	// marks contains the names of each backup's metadata, including its manifest, by their common stem.
 	marks map[string][]string
 }
 
@@ -150,14 +151,14 @@ func read(names []string) Listing {
 	return listing
 }
 
-// Until returns the listing without backups of later slots, so that backups taken with a wrong clock do not mislead
-// callers with a correct one.
+// Until returns the listing without backups of later slots, so that backups that were taken with a wrong clock do not
+// mislead callers with a correct clock.
 func (l Listing) Until(now time.Time) Listing {
 	l.Backups = slices.DeleteFunc(slices.Clone(l.Backups), func(b Backup) bool { return b.Slot.After(now) })
 	return l
 }
 
-// Newest returns the newest good backup, of any cluster ID, and whether there is one.
+// Newest returns the newest good backup of any cluster ID, and reports whether one exists.
 func (l Listing) Newest() (Backup, bool) {
 	var newest Backup
 	for _, b := range l.Backups {
@@ -169,7 +170,7 @@ func (l Listing) Newest() (Backup, bool) {
 }
 
 // Revisions returns the revisions of the backups according to the names of their data, without reading manifests. If
-// the names in a slot disagree, only the manifest knows the revision, and the backup is left out.
+// the names in a slot disagree, only the manifest contains the right revision, and the backup is omitted.
 func (l Listing) Revisions() map[Backup]int64 {
 	said := map[string][]int64{}
 	for name, slot := range l.Data {
@@ -188,8 +189,8 @@ func (l Listing) Revisions() map[Backup]int64 {
 	return revisions
 }
 
-// At returns the backups of a slot: several if the cluster had several IDs then. Suspect backups are returned only if
-// there are no others.
+// At returns the backups of a slot. There are several if the cluster had several IDs at that time. Suspect backups are
+// returned only if there are no others.
 func (l Listing) At(slot time.Time) []Backup {
 	var found, suspect []Backup
 	for _, b := range l.Backups {
@@ -207,13 +208,13 @@ func (l Listing) At(slot time.Time) []Backup {
 	return found
 }
 
-// isData reports whether a name in a store is that of data.
+// isData reports whether a name in a store is the name of data.
 func isData(name string) bool {
 	parts := inStore.FindStringSubmatch(name)
 	return parts != nil && dataRest.MatchString(parts[5])
 }
 
-// isDataName reports whether a file next to a manifest of that slot may be its data.
+// isDataName reports whether a file next to a manifest of the given slot may be the manifest's data.
 func isDataName(name, slot string) bool {
 	return path.Base(name) == name && strings.HasPrefix(name, slot) && dataRest.MatchString(name[len(slot):])
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // maxResponseBytes is the maximum size of responses other than the content of objects, which the libraries read into
-// memory: errors, and list pages. A page has 1000 names, each of at most 1024 bytes, with about a kibibyte of
-// properties. XML needs up to six bytes for a byte of a name.
+// memory: errors, and list pages. A page contains up to 1000 names, each of at most 1024 bytes, with about 1 KiB of
+// properties each. XML requires up to six bytes for each byte of a name.
 const maxResponseBytes = 16 << 20
 
 // errTooLarge is returned for a response that exceeds maxResponseBytes.
@@ -55,7 +55,7 @@ func isContent(status int, r *http.Request) bool {
 		(status == http.StatusOK || status == http.StatusPartialContent)
 }
 
-// limitedBody is the body of a response. Reading more bytes than left fails.
+// limitedBody is a response body. Reading more than left bytes fails.
 type limitedBody struct {
 	io.ReadCloser
 	left int64
@@ -77,7 +77,7 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// limitedTransport limits the size of the responses of a transport.
+// limitedTransport limits the size of a transport's responses.
 type limitedTransport struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

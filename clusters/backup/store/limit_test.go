@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// endless responds with a start and then with the same bytes until the client closes the connection. It counts the
-// bytes of each response.
+// endless returns a handler that responds with start, and then with the same bytes until the client closes the
+// connection. most becomes the largest number of bytes in a response.
 func endless(status int, contentType, start string, most *atomic.Int64) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -32,8 +32,8 @@ func endless(status int, contentType, start string, most *atomic.Int64) http.Han
 	}
 }
 
-// TestEndlessResponsesAreLimited checks that a store cannot fill the memory of a reader with a list or an error
-// without an end.
+// TestEndlessResponsesAreLimited checks that a store cannot exhaust the memory of a reader with an endless list or
+// error.
 func TestEndlessResponsesAreLimited(t *testing.T) {
 	list := func(ctx context.Context, b objects) error { _, err := b.List(ctx, ""); return err }
 	read := func(ctx context.Context, b objects) error {
@@ -54,7 +54,7 @@ func TestEndlessResponsesAreLimited(t *testing.T) {
 		request     func(context.Context, objects) error
 		status      int
 		kind, start string
-		unnamed     bool // the library does not return why it cannot read the error
+		unnamed     bool // the library hides why it cannot read the error
 	}{
 		"s3, list":             {openS3At, list, 200, xml, "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>", false},
 		"s3, error of list":    {openS3At, list, 403, xml, "<Error><Code>AccessDenied</Code><Message>", false},
@@ -74,7 +74,7 @@ func TestEndlessResponsesAreLimited(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			err := c.request(ctx, b)
-			served.Close() // waits for the responses
+			served.Close() // waits until the responses end
 			if err == nil || !c.unnamed && !strings.Contains(err.Error(), errTooLarge.Error()) {
 				t.Errorf("error %.300v", err)
 			}

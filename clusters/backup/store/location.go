@@ -16,8 +16,8 @@ import (
 
 // Location is the location of a store.
 type Location struct {
-	// Directory is the path of a directory. For an object store, Scheme is the scheme of its URL, with Bucket and
-	// Prefix. Azure calls a bucket a container.
+	// Directory is the path of a directory. For an object store, Scheme is the scheme of the store's URL, and Bucket
+	// and Prefix are its parts. Azure calls a bucket a container.
 	Directory              string
 	Scheme, Bucket, Prefix string
 }
@@ -25,11 +25,11 @@ type Location struct {
 // Locations describes the URLs of stores.
 const Locations = "file:///DIRECTORY, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or azblob://CONTAINER/PREFIX"
 
-// Options specify how to reach an object store. Credentials come from the sources that the vendor's tools use: the
+// Options specifies how to reach an object store. Credentials come from the sources that the vendor's tools use: the
 // environment, files, or the machine.
 type Options struct {
 	S3 S3
-	// GCSEndpoint is the URL of Google Cloud Storage if it is not the public one.
+	// GCSEndpoint is the URL of Google Cloud Storage, if it is not the public endpoint.
 	GCSEndpoint string
 	// AzureEndpoint is the URL of the storage account. If it is empty, the environment determines it.
 	AzureEndpoint string
@@ -38,7 +38,7 @@ type Options struct {
 // service is a kind of object store.
 type service struct {
 	open func(ctx context.Context, bucket string, o Options) (*blob.Bucket, error)
-	// code maps its errors to codes.
+	// code maps the service's errors to codes.
 	code func(error) gcerrors.ErrorCode
 }
 
@@ -49,18 +49,19 @@ var services = map[string]service{
 	"azblob": {openAzure, azureCode},
 }
 
-// bucketName matches bucket names that are a single part of a path.
+// bucketName matches bucket names that consist of a single path component.
 var bucketName = regexp.MustCompile(`^[A-Za-z0-9$][-\w.]*$`)
 
 // IsLocation reports whether text is the URL of a store instead of the path of a file.
 func IsLocation(text string) bool { return strings.Contains(text, "://") }
 
-// ParseLocation parses a URL. Settings in it are rejected, because gocloud.dev's settings could send a backup anywhere.
+// ParseLocation parses a store URL. It rejects settings in the URL, because gocloud.dev's settings could send a backup
+// anywhere.
 func ParseLocation(text string) (Location, error) {
 	u, err := url.Parse(text)
 	const want = "want " + Locations
 	switch {
-	case err != nil: // both the URL and the error may contain credentials
+	case err != nil: // the URL and the error may contain credentials
 		return Location{}, errors.New("not a store URL: " + want)
 	case u.User != nil:
 		return Location{}, errors.New("a store URL must not contain credentials; set them in the environment")
@@ -78,7 +79,7 @@ func ParseLocation(text string) (Location, error) {
 	return Location{}, errors.New("not a store URL: " + want)
 }
 
-// checkEndpoint rejects anything but a plain URL, without printing it.
+// checkEndpoint returns an error unless endpoint is empty or a plain URL. The error does not contain the endpoint.
 func checkEndpoint(endpoint string) error {
 	if endpoint == "" {
 		return nil
@@ -96,7 +97,7 @@ func checkEndpoint(endpoint string) error {
 // Open opens the store.
 func (l Location) Open(ctx context.Context, o Options) (Bucket, error) {
 	if l.Directory != "" {
-		if _, err := os.ReadDir(l.Directory); err != nil { // if it is missing, its disk may not be mounted
+		if _, err := os.ReadDir(l.Directory); err != nil { // if the directory is missing, its disk may not be mounted
 			return nil, fmt.Errorf("open the store: %w; it must exist", err)
 		}
 		root, err := filepath.EvalSymlinks(l.Directory) // a walk does not follow a link at its root

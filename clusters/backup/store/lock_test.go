@@ -16,8 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// TestLockFor checks that data, in parts or in one request, and the manifest are locked for as long as requested, but
-// nothing else is. Held reports the lock without contacting the store.
+// TestLockFor checks that the manifest and the data, uploaded in parts or in one request, are locked for the requested
+// time, but nothing else is. Held reports the lock without contacting the store.
 func TestLockFor(t *testing.T) {
 	b, f := versitygw(t)
 	if _, err := client(t, b).CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("locked"), ObjectLockEnabledForBucket: aws.Bool(true)}); err != nil {
@@ -47,7 +47,7 @@ func TestLockFor(t *testing.T) {
 			t.Errorf("%s was deleted: %v", name, err)
 		}
 	}
-	for _, damage := range []string{"once", "twice", ""} { // marks are replaced and deleted
+	for _, damage := range []string{"once", "twice", ""} { // marks can be replaced and deleted
 		v, err := BeginVerification(t.Context(), locked, m)
 		if v.Damage = damage; err == nil {
 			err = v.Record(t.Context(), locked)
@@ -93,9 +93,9 @@ func (p *promises) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Last-Modified", "Sun, 22 Nov 2026 18:00:00 GMT")
 }
 
-// TestUnconfirmedLockOrEncryptionFails checks that uploads request the key, and that uploads of backups request the
-// lock. If the store does not confirm them, an error is returned even if the upload succeeded. Without settings,
-// nothing is requested.
+// TestUnconfirmedLockOrEncryptionFails checks that uploads request the configured key, and that uploads of backups
+// also request the lock. If the store does not confirm both, an error is returned even if the upload succeeded.
+// Without settings, neither is requested.
 func TestUnconfirmedLockOrEncryptionFails(t *testing.T) {
 	const (
 		lockMode, lockedUntil = "X-Amz-Object-Lock-Mode", "X-Amz-Object-Lock-Retain-Until-Date"

@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// Format is the format of the manifests that are written. Manifests in other formats are rejected.
+// Format is the format of written manifests. Manifests in other formats are rejected.
 const Format = "quorate.dev/backup/v1"
 
 // maxManifest is the maximum size of a manifest.
@@ -28,7 +28,7 @@ type Manifest struct {
 	Cluster   string    `json:"cluster"`
 	ClusterID string    `json:"clusterID"`
 	Slot      time.Time `json:"slot"`
-	// Data is the name of the file next to the manifest. Bytes and SHA256 describe it as it is stored.
+	// Data is the name of the data file next to the manifest. Bytes and SHA256 describe the stored file.
 	Data   string `json:"data"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
@@ -37,24 +37,24 @@ type Manifest struct {
 	Encryption  string `json:"encryption,omitempty"`
 	// Snapshot describes the member's snapshot.
 	Snapshot Snapshot `json:"snapshot"`
-	// Member is the member that sent it, and EtcdVersion its version of etcd.
+	// Member is the name of the member that sent the snapshot, and EtcdVersion is its etcd version.
 	Member      string    `json:"member"`
 	EtcdVersion string    `json:"etcdVersion"`
 	StartedAt   time.Time `json:"startedAt"`
 	FinishedAt  time.Time `json:"finishedAt"`
-	// LockedUntil is until when the store was asked to keep the backup, or zero.
+	// LockedUntil is the time until which the store was asked to lock the backup, or zero.
 	LockedUntil time.Time `json:"lockedUntil,omitzero"`
-	// Read lists commands that read the data with common tools only.
+	// Read lists commands that decode the data with only common tools.
 	Read []string `json:"read"`
 }
 
-// Snapshot describes the member's snapshot, and the evidence for it.
+// Snapshot describes the member's snapshot and the evidence that it is right.
 type Snapshot struct {
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 	snapshot.Facts
-	// ProvenBy lists the members with the same HashKV at the snapshot's revision. Unproven is why they are not a
-	// quorum.
+	// ProvenBy lists the members with the same HashKV at the snapshot's revision. Unproven is the reason why these
+	// members are not a quorum.
 	ProvenBy []string `json:"provenBy,omitempty"`
 	// Differs lists members whose data differs from the data of the quorum and the snapshot.
 	Differs  []string `json:"differs,omitempty"`
@@ -70,7 +70,7 @@ func (m Manifest) Backup() Backup {
 // NewDataName returns a unique name for data, even among attempts at the same slot.
 func (m Manifest) NewDataName() string {
 	random := make([]byte, 4)
-	rand.Read(random) // it never fails
+	rand.Read(random) // never fails
 	name := fmt.Sprintf("%s-%d-%s.db", SlotID(m.Slot), m.Snapshot.Revision, hex.EncodeToString(random))
 	if m.Compression != "" {
 		name += ".zst"
@@ -84,15 +84,15 @@ func (m Manifest) NewDataName() string {
 // DataPath returns the name of the data in the store.
 func (m Manifest) DataPath() string { return m.Backup().dir() + m.Data }
 
-// ErrManifest is returned for an untrusted manifest. ErrFormat is returned for a format that may be that of a newer
-// version; nothing more is known about it.
+// ErrManifest is returned for an untrusted manifest. ErrFormat is returned if the format is unknown, possibly because
+// a newer version wrote it; nothing else is then known about the manifest.
 var (
 	ErrManifest = errors.New("the manifest is not trustworthy")
 	ErrFormat   = errors.New("its format is unknown")
 )
 
-// Commit stores the manifest, which makes the backup exist. If there already is one, it is returned: that of another
-// attempt at the same slot, or this one if the response was lost.
+// Commit stores the manifest, which makes the backup exist. If a manifest already exists, Commit returns it: it is
+// from another attempt for the same slot, or this one if the response was lost.
 func (m Manifest) Commit(ctx context.Context, b Bucket) (Manifest, error) {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -105,7 +105,8 @@ func (m Manifest) Commit(ctx context.Context, b Bucket) (Manifest, error) {
 	return m, err
 }
 
-// ReadManifest reads the manifest of a backup. The manifest must describe that backup, and name data next to it.
+// ReadManifest reads the manifest of a backup. The manifest must describe the backup, and name data next to the
+// manifest.
 func ReadManifest(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 	text, err := readAll(ctx, b, of.manifestName())
 	if err != nil {
@@ -125,14 +126,15 @@ func ReadManifest(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 	return m, nil
 }
 
-// problem returns the problem of the manifest: ErrFormat if the data's encoding may be that of a newer version.
+// problem returns the problem with the manifest, or nil. It returns ErrFormat if the data's encoding may be from a
+// newer version.
 func (m Manifest) problem(of Backup) error {
 	about := m.Backup()
 	about.Verified, about.Damaged, about.Drilled = of.Verified, of.Damaged, of.Drilled
 	switch {
 	case about.manifestName() != of.manifestName() || !m.Slot.Equal(of.Slot):
 		return errors.New("it describes a different backup")
-	case m.Compression != "" && m.Compression != Zstd, m.Encryption != "" && m.Encryption != Age: // the rest is unknown
+	case m.Compression != "" && m.Compression != Zstd, m.Encryption != "" && m.Encryption != Age: // others are unknown
 		return fmt.Errorf("%w: this version cannot read the encodings %.20q and %.20q; a newer version may",
 			ErrFormat, m.Compression, m.Encryption)
 	case !isDataName(m.Data, SlotID(m.Slot)):
@@ -143,7 +145,7 @@ func (m Manifest) problem(of Backup) error {
 	return nil
 }
 
-// Encodings of data.
+// These are the encodings of data.
 const (
 	Zstd = "zstd"
 	Age  = "age"
@@ -185,7 +187,7 @@ func (m Manifest) ConfirmData(ctx context.Context, b Bucket) error {
 	return err
 }
 
-// IsNamed reports whether the slot of data has a manifest, which may name the data.
+// IsNamed reports whether the slot of data has a manifest, because that manifest may name the data.
 func IsNamed(ctx context.Context, b Bucket, data string) (bool, error) {
 	parts := inStore.FindStringSubmatch(data)
 	if parts == nil {
@@ -207,9 +209,9 @@ func IsNamed(ctx context.Context, b Bucket, data string) (bool, error) {
 // ErrUseless is returned for a backup that has a manifest but does not count.
 var ErrUseless = errors.New("the backup is not usable")
 
-// ReadUseful reads the manifest of a backup that counts, as far as can be determined without reading its data. It
-// returns ErrNotFound if there is no manifest. It returns ErrUseless if the manifest is untrusted, the backup was found
-// damaged, or its data is missing. Any other error is not evidence about the backup.
+// ReadUseful reads the manifest of a backup if the backup counts, as far as this can be determined without reading its
+// data. It returns ErrNotFound if the manifest does not exist. It returns ErrUseless if the manifest is untrusted, the
+// backup was found damaged, or its data is missing. Any other error is not evidence about the backup.
 func ReadUseful(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 	m, err := ReadManifest(ctx, b, of)
 	if errors.Is(err, ErrManifest) {
@@ -232,7 +234,8 @@ func ReadUseful(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 	return m, nil
 }
 
-// Held returns ErrHeld while the backup is locked. A store may accept a deletion anyway, and hide the kept data.
+// Held returns ErrHeld while the backup is locked. This is checked because a store may accept a deletion anyway, and
+// hide the locked data.
 func (m Manifest) Held(now time.Time) error {
 	if m.LockedUntil.After(now) {
 		return fmt.Errorf("%w: it is locked until %s", ErrHeld, m.LockedUntil.UTC().Format(time.RFC3339))
@@ -240,8 +243,8 @@ func (m Manifest) Held(now time.Time) error {
 	return nil
 }
 
-// Remove deletes a backup, the manifest first, so that a manifest never names missing data. It returns ErrHeld if the
-// store refuses.
+// Remove deletes a backup. It deletes the manifest first, so that a manifest never names missing data. It returns
+// ErrHeld if the store refuses the deletion.
 func Remove(ctx context.Context, b Bucket, m Manifest) error {
 	backup := m.Backup()
 	if err := remove(ctx, b, backup.manifestName()); err != nil {
@@ -250,8 +253,8 @@ func Remove(ctx context.Context, b Bucket, m Manifest) error {
 	return remove(ctx, b, append(backup.markNames(), m.DataPath())...)
 }
 
-// Remove deletes a listed backup like the function Remove, but does not list its names again, which takes long in a
-// large store. A mark that is created concurrently remains, but does not belong to a backup.
+// Remove deletes a listed backup like the function Remove, but only requests the deletion of the listed marks. A mark
+// that is created concurrently remains, but does not belong to a backup.
 func (l Listing) Remove(ctx context.Context, b Bucket, m Manifest) error {
 	backup := m.Backup()
 	names := []string{backup.manifestName()}
@@ -263,8 +266,8 @@ func (l Listing) Remove(ctx context.Context, b Bucket, m Manifest) error {
 	return remove(ctx, b, append(names, m.DataPath())...)
 }
 
-// remove deletes the names that exist, in this order. Without the right to delete, a store may also refuse for missing
-// names.
+// remove deletes the existing names in the given order. Without the right to delete, a store may also refuse to delete
+// missing names.
 func remove(ctx context.Context, b Bucket, names ...string) error {
 	for _, name := range names {
 		err := b.Delete(ctx, name)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestNodeCredentialsAreNotUsed checks that the settings of pods with other declared credentials keep the libraries
-// from contacting the node's metadata service, which responds to all pods on the node.
+// TestNodeCredentialsAreNotUsed checks that the settings of pods with declared credentials keep the libraries from
+// contacting the node's metadata service, which responds to all pods on the node.
 func TestNodeCredentialsAreNotUsed(t *testing.T) {
 	var asked atomic.Int64
 	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -20,7 +20,7 @@ func TestNodeCredentialsAreNotUsed(t *testing.T) {
 	t.Cleanup(refusing.Close)
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", metadata.URL)
-	t.Setenv("IDENTITY_ENDPOINT", metadata.URL) // instead of a fixed address
+	t.Setenv("IDENTITY_ENDPOINT", metadata.URL) // replaces a fixed address
 	t.Setenv("IDENTITY_HEADER", "x")
 	for _, test := range []struct{ url, setting, value string }{
 		{"s3://backups/ours", "AWS_EC2_METADATA_DISABLED", "true"},

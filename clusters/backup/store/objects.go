@@ -29,13 +29,13 @@ type objects struct {
 	prefix string
 	// code maps an error to a code.
 	code func(error) gcerrors.ErrorCode
-	// s3 holds the settings of an S3 store, and named its bucket. They are empty for other stores.
+	// s3 contains the settings of an S3 store, and named is the name of its bucket. Both are empty for other stores.
 	s3    S3
 	named string
 }
 
 // Objects are uploaded in parts of this size, at most two at the same time, to limit memory use. S3 allows 10,000
-// parts: 80 GiB.
+// parts, which is about 80 GiB.
 const (
 	partSize    = 8 << 20
 	partsAtOnce = 2
@@ -54,8 +54,8 @@ func (o objects) Replace(ctx context.Context, name string, content io.Reader) er
 	return o.write(ctx, name, content, false)
 }
 
-// write uses gocloud.dev's Upload, because its Writer for Azure panics if an upload fails. If its reader fails, Upload
-// stores the data read so far unless the context is canceled.
+// write uploads content with gocloud.dev's Upload, because gocloud.dev's Writer for Azure panics if an upload fails.
+// If the reader fails, Upload stores the data read so far, unless the context is canceled.
 func (o objects) write(ctx context.Context, name string, content io.Reader, onlyNew bool) (err error) {
 	defer catch("store "+name, &err)
 	ctx, cancel := context.WithCancel(ctx)
@@ -66,7 +66,7 @@ func (o objects) write(ctx context.Context, name string, content io.Reader, only
 		ContentType: "application/octet-stream", DisableContentTypeDetection: true,
 	}
 	var until time.Time
-	if onlyNew { // marks are created and deleted
+	if onlyNew { // objects written with Replace must remain deletable
 		until = o.s3.lockedUntil(time.Now())
 	}
 	if !until.IsZero() {
@@ -83,8 +83,8 @@ func (o objects) write(ctx context.Context, name string, content io.Reader, only
 	}
 	err = fmt.Errorf("store %s: %w", name, o.plain(ctx, err))
 	if onlyNew && !errors.Is(err, ErrExists) {
-		// It may exist anyway, stored by a request whose response was lost: the repeated request is refused, or fails
-		// because the upload is no longer known.
+		// The object may exist anyway, stored by a request whose response was lost. The repeated request is then
+		// rejected, or fails because the upload is no longer known.
 		if _, missing := o.Size(ctx, name); missing == nil {
 			return fmt.Errorf("%w: %w", ErrExists, err)
 		}
@@ -92,7 +92,7 @@ func (o objects) write(ctx context.Context, name string, content io.Reader, only
 	return err
 }
 
-// confirm returns an error if a created object lacks a requested property.
+// confirm returns an error if a created object does not have a requested property.
 func (o objects) confirm(ctx context.Context, name string, until time.Time) error {
 	if until.IsZero() && o.s3.KMSKey == "" {
 		return nil
@@ -125,10 +125,11 @@ func (c *canceler) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errNoStore is returned for a response that lacks parts that the responses of a store always contain.
+// errNoStore is returned for a response without parts that the responses of a store always contain.
 var errNoStore = errors.New("the endpoint is not such a store; is it correct?")
 
-// catch converts a panic of the library to an error. The library panics if a response lacks something that it expects.
+// catch converts a panic in the library to an error. The library panics if a response does not contain something that
+// it expects.
 func catch(what string, err *error) {
 	switch value := recover().(type) {
 	case nil:
@@ -194,7 +195,7 @@ func (o objects) Delete(ctx context.Context, name string) (err error) {
 // Close implements Bucket.
 func (o objects) Close() error { return o.bucket.Close() }
 
-// plain maps the errors of an object store to those of a bucket.
+// plain maps object store errors to bucket errors.
 func (o objects) plain(ctx context.Context, err error) error {
 	switch o.code(err) {
 	case gcerrors.NotFound:
@@ -211,8 +212,8 @@ func (o objects) plain(ctx context.Context, err error) error {
 	}
 }
 
-// gone reports whether the bucket itself is missing. For requests about objects, most stores respond in the same way in
-// both cases; only a list request shows the difference.
+// gone reports whether the bucket itself is missing. For requests about objects, most stores respond in the same way
+// if only the object is missing; a list request shows the difference.
 func (o objects) gone(ctx context.Context) bool {
 	watched := watchProgress(ctx)
 	defer watched.stop()
@@ -220,7 +221,7 @@ func (o objects) gone(ctx context.Context) bool {
 	return err != nil && (o.code(err) == gcerrors.NotFound || errors.Is(err, errNoStore))
 }
 
-// meaning returns the code for an HTTP status, if the response contains nothing more specific.
+// meaning returns the code for an HTTP status if the response does not contain anything more specific.
 func meaning(status int) gcerrors.ErrorCode {
 	switch status {
 	case http.StatusNotFound:
@@ -233,8 +234,8 @@ func meaning(status int) gcerrors.ErrorCode {
 	return gcerrors.Unknown
 }
 
-// discreet is an error that prints as one line, without the queries of URLs: they contain Azure's SAS tokens
-// and Google's upload keys.
+// discreet is an error that prints as one line, without URL queries, which contain Azure's SAS tokens and Google's
+// upload keys.
 type discreet struct{ error }
 
 var query = regexp.MustCompile(`(https?://[^\s"?]*)\?[^\s"]*`)
@@ -243,7 +244,7 @@ func (d discreet) Error() string {
 	var azure *azcore.ResponseError
 	var google *googleapi.Error
 	text := d.error.Error()
-	switch { // their own texts are very long
+	switch { // the texts of these errors are very long
 	case errors.As(d.error, &azure):
 		text = fmt.Sprintf("Azure returned %d %s", azure.StatusCode, azure.ErrorCode)
 	case errors.As(d.error, &google):

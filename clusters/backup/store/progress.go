@@ -9,21 +9,22 @@ import (
 )
 
 // maxIdle is the maximum number of requests and repeated names in a row without a new name. A store may return fewer
-// names than requested, or none, and the library for Google Cloud Storage returns up to 1000 requests' names together.
+// names than requested, or none, and the library for Google Cloud Storage returns the names from up to 1000 requests
+// together.
 const maxIdle = 2000
 
-// errEndless is returned for a listing that does not end, for example because its continuation tokens form a circle.
+// errEndless is returned for a list that does not end, for example because its continuation tokens form a circle.
 var errEndless = fmt.Errorf("the store's list does not end: %d requests and repeated names without a new name", maxIdle)
 
-// progress cancels a listing that returns nothing new. It counts requests where they are sent, because some libraries
-// follow the continuation tokens of empty pages themselves.
+// progress cancels a list operation that no longer returns new names. It counts requests when they are sent, because
+// some libraries follow the continuation tokens of empty pages themselves.
 type progress struct {
 	context.Context
 	idle   atomic.Int64
 	cancel context.CancelCauseFunc
 }
 
-// watchProgress returns the context to list with. Call stop when the listing is complete.
+// watchProgress returns the context for a list operation. Call stop when the operation is complete.
 func watchProgress(ctx context.Context) *progress {
 	p := &progress{}
 	ctx, p.cancel = context.WithCancelCause(ctx)
@@ -37,7 +38,7 @@ func (p *progress) idled() {
 	}
 }
 
-// listed is called for each name.
+// listed must be called for each name in the list.
 func (p *progress) listed(isNew bool) {
 	if !isNew {
 		p.idled()
@@ -48,7 +49,7 @@ func (p *progress) listed(isNew bool) {
 
 func (p *progress) stop() { p.cancel(nil) }
 
-// explain returns the cause of an error: errEndless if the listing was canceled for that.
+// explain returns errEndless if the list operation was canceled because it does not end, and otherwise err.
 func (p *progress) explain(err error) error {
 	if cause := context.Cause(p); errors.Is(cause, errEndless) {
 		return cause

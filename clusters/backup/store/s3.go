@@ -26,16 +26,17 @@ import (
 
 // S3 specifies how to reach an S3 store.
 type S3 struct {
-	// Endpoint is the URL of a store other than AWS. If Region is empty, the environment determines it.
+	// Endpoint is the URL of a store other than AWS. If Region is empty, the environment determines the region.
 	Endpoint, Region string
 	// PathStyle puts the bucket into the path of URLs instead of the host name.
 	PathStyle bool
 	// CA is the store's certificate authority, in PEM, in addition to the authorities that the system trusts.
 	CA []byte
-	// KMSKey is the ID, ARN or alias of the AWS KMS key that encrypts everything that is stored. If it is empty, the
-	// bucket's setting applies.
+	// KMSKey is the ID, ARN or alias of the AWS KMS key that encrypts all stored objects. If it is empty, the bucket's
+	// setting applies.
 	KMSKey string
-	// LockFor is how long created objects cannot be deleted or replaced. Zero leaves that to the bucket.
+	// LockFor is the time for which created objects cannot be deleted or replaced. Zero means that the bucket's
+	// setting applies.
 	LockFor time.Duration
 }
 
@@ -45,7 +46,7 @@ func openS3(ctx context.Context, bucket string, o Options) (*blob.Bucket, error)
 		return nil, err
 	}
 	options := &s3blob.Options{
-		RequestChecksumCalculation: client.Options().RequestChecksumCalculation, // for parts, too
+		RequestChecksumCalculation: client.Options().RequestChecksumCalculation, // also for parts
 	}
 	if o.S3.KMSKey != "" {
 		options.EncryptionType, options.KMSEncryptionID = types.ServerSideEncryptionAwsKms, o.S3.KMSKey
@@ -79,12 +80,12 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 		return nil, err
 	}
 	if settings.Region == "" {
-		settings.Region = "us-east-1" // stores other than AWS's require a region and ignore it
+		settings.Region = "us-east-1" // the library requires a region; stores other than AWS ignore it
 	}
 	return s3.NewFromConfig(settings, func(s *s3.Options) {
 		s.UsePathStyle = o.PathStyle
 		s.HTTPClient = limited{s.HTTPClient}
-		// If several requests write the same name, a store may ask one to retry; the object exists by then.
+		// If several requests write the same name, a store may ask one of them to retry. By then, the object exists.
 		s.Retryer = retry.AddWithErrorCodes(s.Retryer, "ConditionalRequestConflict")
 		s.APIOptions = append(s.APIOptions, checkLists)
 		if o.Endpoint != "" {
@@ -101,8 +102,8 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 // errCutOff is returned for a truncated list.
 var errCutOff = errors.New("the store truncates the list and returns no continuation token")
 
-// checkLists checks every page of a list. The libraries treat any web page as an empty list, and a page from a store
-// that only supports the older list API as a complete list.
+// checkLists checks every page of a list. The libraries treat any web page as an empty list, and the first page from a
+// store that supports only the older list API as a complete list.
 func checkLists(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("CheckLists", func(
 		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
@@ -125,12 +126,12 @@ func checkList(answer *s3.ListObjectsV2Output) error {
 	return nil
 }
 
-// clearTimeout limits work that a backup does not depend on.
+// clearTimeout is the time limit for clear, on which a backup does not depend.
 const clearTimeout = time.Minute
 
-// clear aborts uploads of data in a directory that were started before a time and abandoned, for example by killed
-// processes. Their parts take up as much space as a backup each, and do not appear in lists. If permissions or the
-// store do not allow it, that is left to the bucket.
+// clear aborts uploads of data to a directory that were started before the given time and abandoned, for example by
+// killed processes. The parts of each can take up as much space as a backup, and do not appear in lists. If
+// permissions or the store do not allow this, the bucket's own rules must remove them.
 func (o objects) clear(ctx context.Context, dir string, before time.Time) {
 	var client *s3.Client
 	if !o.bucket.As(&client) {
@@ -156,7 +157,7 @@ func (o objects) clear(ctx context.Context, dir string, before time.Time) {
 	}
 }
 
-// lockedUntil returns until when an object created at that time is locked, or zero.
+// lockedUntil returns the time until which an object created at the given time is locked, or zero.
 func (o S3) lockedUntil(at time.Time) time.Time {
 	if o.LockFor <= 0 {
 		return time.Time{}
@@ -164,7 +165,8 @@ func (o S3) lockedUntil(at time.Time) time.Time {
 	return at.UTC().Add(o.LockFor).Truncate(time.Second)
 }
 
-// lock locks an upload so that even full permissions cannot remove the lock.
+// lock returns a function that locks an upload in such a way that even full permissions do not allow removing the
+// lock.
 func lock(until time.Time) func(as func(any) bool) error {
 	return func(as func(any) bool) error {
 		var upload *transfermanager.UploadObjectInput
@@ -176,7 +178,8 @@ func lock(until time.Time) func(as func(any) bool) error {
 	}
 }
 
-// confirm returns an error if an object lacks a requested property: some stores ignore unknown settings.
+// confirm returns an error if an object does not have a requested property, because some stores ignore unknown
+// settings.
 func (o S3) confirm(a *blob.Attributes, until time.Time) error {
 	var head s3.HeadObjectOutput
 	if !a.As(&head) {
@@ -201,7 +204,7 @@ func (o S3) confirm(a *blob.Attributes, until time.Time) error {
 	return nil
 }
 
-// isKey reports whether the key named by the store may be the requested one. The key behind an alias is not known here.
+// isKey reports whether the key that the store returns may be the requested key. The key behind an alias is unknown.
 func (o S3) isKey(key string) bool {
 	if strings.HasPrefix(o.KMSKey, "alias/") || strings.Contains(o.KMSKey, ":alias/") {
 		return true

@@ -25,7 +25,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// versitygw serves S3 like AWS, behind TLS, with the sandbox program s3 that QUORATE_S3 names.
+// versitygw serves S3 like AWS, behind TLS, with the sandbox's s3 program. QUORATE_S3 is its path.
 func versitygw(t *testing.T) (objects, *front) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "data", "backups"), 0o700); err != nil {
@@ -42,13 +42,13 @@ func versitygw(t *testing.T) (objects, *front) {
 	return open(t, "s3://backups/ours", f.options), f
 }
 
-// key sets the access key that programs and clients use from now on.
+// key sets the access key for programs and clients that are started later.
 func key(t *testing.T, name string) {
 	t.Setenv("AWS_ACCESS_KEY_ID", name)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "not a secret")
 }
 
-// serveS3 serves a directory, with the access key from the environment.
+// serveS3 returns a handler that serves a directory with the access key from the environment.
 func serveS3(t *testing.T, dir string) http.Handler {
 	t.Helper()
 	program := os.Getenv("QUORATE_S3")
@@ -63,7 +63,7 @@ func serveS3(t *testing.T, dir string) http.Handler {
 	socket := filepath.Join(sockets, "s3")
 	server := exec.Command(program, dir, socket)
 	server.Stderr = os.Stderr
-	stdin, err := server.StdinPipe() // the program ends when this closes
+	stdin, err := server.StdinPipe() // the program exits when stdin is closed
 	if err == nil {
 		err = server.Start()
 	}
@@ -110,7 +110,7 @@ func s3Answer(w http.ResponseWriter, status int, code string) {
 	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>a message</Message></Error>", code)
 }
 
-// TestLockedObjectsAreKept checks that objects with a lock are kept, and that deletions are refused with an error.
+// TestLockedObjectsAreKept checks that locked objects are kept, and that their deletion is rejected with an error.
 // Like AWS, the store accepts objects in such a bucket only with a checksum of their content.
 func TestLockedObjectsAreKept(t *testing.T) {
 	b, f := versitygw(t)
@@ -154,7 +154,7 @@ func TestLockedObjectsAreKept(t *testing.T) {
 	}
 }
 
-// TestMultipartRetryAcceptsOwnObject checks that an upload in parts is recognized as complete if the response of the
+// TestMultipartRetryAcceptsOwnObject checks that a multipart upload is recognized as complete if the response to the
 // last request was lost.
 func TestMultipartRetryAcceptsOwnObject(t *testing.T) {
 	b, f := versitygw(t)
@@ -178,7 +178,8 @@ func TestMultipartRetryAcceptsOwnObject(t *testing.T) {
 	}
 }
 
-// TestConflictIsRetried checks that a request is retried if several write the same name and the store asks for it.
+// TestConflictIsRetried checks that a request is retried if several requests write the same name and the store asks
+// for a retry.
 func TestConflictIsRetried(t *testing.T) {
 	b, f := versitygw(t)
 	var asked atomic.Int32
@@ -199,8 +200,8 @@ func TestConflictIsRetried(t *testing.T) {
 	}
 }
 
-// TestRevokedKeyEndsUpload checks that a revoked key ends an upload in progress, with an error that names the reason.
-// Nothing of the upload remains, and it succeeds with the new key.
+// TestRevokedKeyEndsUpload checks that a revoked key ends an upload in progress with an error that contains the
+// reason. The upload leaves nothing behind, and succeeds with the new key.
 func TestRevokedKeyEndsUpload(t *testing.T) {
 	b, f := versitygw(t)
 	if err := b.Create(t.Context(), "ns/a/1", strings.NewReader("old")); err != nil {
@@ -241,8 +242,8 @@ func TestRevokedKeyEndsUpload(t *testing.T) {
 	}
 }
 
-// TestMissingBucketIsNotMissingObject checks that a missing bucket says nothing about its content. Otherwise, backups
-// would be reported as damaged because their data is missing.
+// TestMissingBucketIsNotMissingObject checks that a missing bucket does not count as evidence that objects are
+// missing. Otherwise, backups would be reported as damaged because their data is missing.
 func TestMissingBucketIsNotMissingObject(t *testing.T) {
 	for name, gone := range map[string]func(*testing.T) Bucket{
 		"s3": func(t *testing.T) Bucket { _, f := versitygw(t); return open(t, "s3://gone/ours", f.options) },
@@ -271,7 +272,7 @@ func TestMissingBucketIsNotMissingObject(t *testing.T) {
 	}
 }
 
-// TestOnlyOneConcurrentMultipartUploadSucceeds checks that only one of many concurrent uploads of a name in parts
+// TestOnlyOneConcurrentMultipartUploadSucceeds checks that only one of many concurrent multipart uploads of a name
 // succeeds.
 func TestOnlyOneConcurrentMultipartUploadSucceeds(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
@@ -324,7 +325,7 @@ func TestConcurrentCommitsShareOneManifest(t *testing.T) {
 	})
 }
 
-// TestListOrderDoesNotMatter checks that the order of a list, and names repeated across pages, do not matter.
+// TestListOrderDoesNotMatter checks that the order of a list and names that are repeated across pages do not matter.
 func TestListOrderDoesNotMatter(t *testing.T) {
 	b, f := azure(t)
 	f.store.(*azureStub).odd = true
@@ -347,7 +348,7 @@ func TestListOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestTruncatedS3ListIsAnError checks that an invalid or truncated S3 list is an error. If it were treated as
+// TestTruncatedS3ListIsAnError checks that an invalid or truncated S3 list is an error. If such a list were treated as
 // complete, an old backup or none would be restored.
 func TestTruncatedS3ListIsAnError(t *testing.T) {
 	const one = "<Contents><Key>ours/ns/a/1</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
@@ -372,8 +373,8 @@ func TestTruncatedS3ListIsAnError(t *testing.T) {
 	}
 }
 
-// TestNonStoreResponseIsAnError checks that a response from something other than a store, such as a console page, says
-// nothing about its content.
+// TestNonStoreResponseIsAnError checks that a response from something other than a store, such as a console page, does
+// not count as evidence about objects.
 func TestNonStoreResponseIsAnError(t *testing.T) {
 	for _, found := range []int{http.StatusOK, http.StatusNotFound} {
 		served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestErrorsHideSASToken checks that errors do not show a SAS token, however badly it was pasted.
+// TestErrorsHideSASToken checks that errors do not contain a SAS token, even if it was pasted incorrectly.
 func TestErrorsHideSASToken(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_ACCOUNT", "shop")
 	once, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // no retries
@@ -20,7 +20,7 @@ func TestErrorsHideSASToken(t *testing.T) {
 		t.Setenv("AZURE_STORAGE_SAS_TOKEN", token)
 		for _, endpoint := range []string{"http://127.0.0.1:1", ""} {
 			if endpoint == "" && !strings.ContainsFunc(token, notInQuery) {
-				continue // it would contact Azure
+				continue // this would contact Azure
 			}
 			bucket, err := Location{Scheme: "azblob", Bucket: "backups"}.Open(t.Context(), Options{AzureEndpoint: endpoint})
 			if err == nil {
@@ -48,7 +48,7 @@ func TestSASTokenRequiresHTTPS(t *testing.T) {
 	}
 	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "")
 	t.Setenv("AZURE_STORAGE_ACCOUNT", "shop")
-	t.Setenv("AZURE_STORAGE_KEY", "bm8gc2VjcmV0") // used to sign, and not sent
+	t.Setenv("AZURE_STORAGE_KEY", "bm8gc2VjcmV0") // only used for signing, never sent
 	if _, err := (Location{Scheme: "azblob", Bucket: "backups"}).Open(t.Context(), Options{AzureEndpoint: "http://azurite:10000/shop"}); err != nil {
 		t.Error(err)
 	}

@@ -25,7 +25,7 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// eachBucket runs a test with every kind of bucket that is available.
+// eachBucket runs a test with every available kind of bucket.
 func eachBucket(t *testing.T, test func(t *testing.T, b Bucket)) {
 	t.Run("directory", func(t *testing.T) { test(t, directory{t.TempDir()}) })
 	t.Run("objects", func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestInterruptedUploadLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestOnlyOneConcurrentCreateSucceeds checks that only one of many concurrent creations of a name succeeds.
+// TestOnlyOneConcurrentCreateSucceeds checks that only one of many concurrent attempts to create a name succeeds.
 func TestOnlyOneConcurrentCreateSucceeds(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		var won atomic.Int32
@@ -166,7 +166,7 @@ func TestDirectoryRejectsOutsideNames(t *testing.T) {
 }
 
 // TestDirectoryWithLinkIsNotListed checks that a link to a store can be used, and that a store that contains a link
-// cannot be listed. Neither is treated as empty. Files that do not belong to the store do no harm.
+// cannot be listed. Neither is treated as empty. Files that do not belong to the store are harmless.
 func TestDirectoryWithLinkIsNotListed(t *testing.T) {
 	real := t.TempDir()
 	link := filepath.Join(t.TempDir(), "link")
@@ -239,7 +239,7 @@ func slot(text string) time.Time {
 
 const id, otherID = "00000000000000aa", "00000000000000bb"
 
-// TestRead checks which backups the names in a store state, and that unknown names are ignored.
+// TestRead checks that backups are read from the names in a store, and that unknown names are ignored.
 func TestRead(t *testing.T) {
 	one := "ns/a/" + id + "/20261122t180000z"
 	got := read([]string{
@@ -291,7 +291,7 @@ func manifest() Manifest {
 	return m
 }
 
-// TestManifest checks that the first manifest is kept, and that a manifest of another backup is rejected.
+// TestManifest checks that the first manifest is kept, and that a manifest of a different backup is rejected.
 func TestManifest(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m := manifest()
@@ -338,7 +338,7 @@ func TestManifest(t *testing.T) {
 	})
 }
 
-// TestRemove checks that the manifest is deleted first, and then everything that belongs to it.
+// TestRemove checks that the manifest is deleted first, and then all other objects of the backup.
 func TestRemove(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m := manifest()
@@ -372,8 +372,8 @@ func TestRemove(t *testing.T) {
 	})
 }
 
-// TestListingRemoveDoesNotListAgain checks that nothing of a listed backup is left, without listing again. Objects of
-// another backup are kept.
+// TestListingRemoveDoesNotListAgain checks that all objects of a listed backup are removed without listing again, and
+// that objects of other backups are kept.
 func TestListingRemoveDoesNotListAgain(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m, suspect := manifest(), manifest()
@@ -417,8 +417,8 @@ func (unlisted) List(context.Context, string) ([]string, error) {
 	return nil, errors.New("it was listed again")
 }
 
-// TestConcurrentDamageOverridesVerification checks that a sound result from before the damage does not override damage
-// found by another process since, and that damage overrides earlier good results.
+// TestConcurrentDamageOverridesVerification checks that a good result does not override damage that another process
+// has found since the verification began, and that damage overrides earlier good results.
 func TestConcurrentDamageOverridesVerification(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m := manifest()
@@ -457,7 +457,7 @@ func TestConcurrentDamageOverridesVerification(t *testing.T) {
 		if err := later.Withdraw(t.Context(), b); err != nil || state().Verified || state().Damaged {
 			t.Errorf("%+v %v", state(), err)
 		}
-		// The same applies if the slow one has just found that no damage is recorded.
+		// The same applies if the slow process has just found that damage is not recorded.
 		slow, quick = begin(), begin()
 		quick.Damage = "it is"
 		if err := slow.Record(t.Context(), meanwhile{b, func() error { return quick.Record(t.Context(), b) }}); err != nil || !state().Damaged {
@@ -466,7 +466,7 @@ func TestConcurrentDamageOverridesVerification(t *testing.T) {
 	})
 }
 
-// meanwhile is a bucket in which another process acts before every replacement.
+// meanwhile is a bucket in which a different process acts before every replacement.
 type meanwhile struct {
 	Bucket
 	do func() error
@@ -476,7 +476,7 @@ func (m meanwhile) Replace(ctx context.Context, name string, content io.Reader) 
 	return errors.Join(m.do(), m.Bucket.Replace(ctx, name, content))
 }
 
-// keeping is a store that refuses every deletion, of existing or missing names, as Google's and Azure's do without
+// keeping is a store that refuses to delete existing and missing names, like Google's and Azure's stores without
 // permission.
 type keeping struct{ Bucket }
 
@@ -521,7 +521,8 @@ func TestResultsAreRecordedWithoutDeleteRight(t *testing.T) {
 	})
 }
 
-// fixed is a store that refuses to delete or replace objects, such as one of Google's with a retention policy.
+// fixed is a store that refuses to delete or replace objects, such as a Google Cloud Storage bucket with a retention
+// policy.
 type fixed struct{ keeping }
 
 func (f fixed) Replace(ctx context.Context, name string, content io.Reader) error {
@@ -533,7 +534,7 @@ func (f fixed) Replace(ctx context.Context, name string, content io.Reader) erro
 }
 
 // TestExistingMarkCountsWithoutReplaceRight checks that a verified backup can be drilled and verified again if the
-// existing mark already states the same. A mark that states something else is not accepted.
+// existing mark is equivalent. A mark with different content is not accepted.
 func TestExistingMarkCountsWithoutReplaceRight(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		held, m := fixed{keeping{b}}, manifest()
@@ -563,8 +564,8 @@ func TestExistingMarkCountsWithoutReplaceRight(t *testing.T) {
 	})
 }
 
-// TestStoredDamageIsOneShortLine checks that errors repeat untrusted text from a manifest, but the stored damage does
-// not. The backup can be read back again, regardless of the recorded damage.
+// TestStoredDamageIsOneShortLine checks that the stored damage is one short line, although errors may repeat long
+// untrusted text from a manifest. The backup can be read back again, regardless of the recorded damage.
 func TestStoredDamageIsOneShortLine(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m := manifest()
@@ -616,7 +617,8 @@ func TestStoredDamageIsOneShortLine(t *testing.T) {
 	})
 }
 
-// TestConfirm checks that no backup is deleted because of one with a different result or with missing data.
+// TestConfirm checks that a backup is not confirmed if its result belongs to different data or its data is missing, so
+// that other backups are not deleted because of it.
 func TestConfirm(t *testing.T) {
 	b, m := directory{t.TempDir()}, manifest()
 	if err := b.Create(t.Context(), m.DataPath(), strings.NewReader("abc")); err != nil {

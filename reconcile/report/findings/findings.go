@@ -18,7 +18,7 @@ import (
 // Level is the severity of a finding.
 type Level string
 
-// The levels.
+// The levels of findings.
 const (
 	Error   Level = "error"
 	Warning Level = "warning"
@@ -32,36 +32,39 @@ const (
 	Problem = "Problem"
 	// Removal is a removal that is not confirmed.
 	Removal = "Removal"
-	// Risk is a risk of a forecast that --fail-on names.
+	// Risk is a forecast risk that --fail-on names.
 	Risk = "Risk"
-	// Advice is not an error, but worth mentioning.
+	// Advice is a warning, not an error.
 	Advice = "Warning"
 )
 
-// Finding is a problem, or something worth mentioning.
+// Finding is an error or a warning.
 type Finding struct {
 	Level Level
-	// Rule is the rule of a decision, or one of this package.
+	// Rule is the rule of a decision, or a rule of this package.
 	Rule string
-	// Cluster is namespace/name, if it is about a cluster, prefixed with the Kubernetes cluster if there are several.
+	// Cluster is namespace/name if the finding is about a cluster, prefixed with the Kubernetes cluster if there are
+	// several.
 	Cluster string
-	// File is the path in the checkout, with slashes, and Line the line; empty and 0 if they are unknown.
+	// File is the path in the checkout, with slashes, and Line is the line number. They are empty and 0 if they are
+	// unknown.
 	File string
 	Line int
 	// Message is a single line.
 	Message string
 }
 
-// Options specify which findings are errors, and where files are.
+// Options specify which findings are errors, and how files are found.
 type Options struct {
-	// FailOn are the risks of forecasts that are errors. An unknown risk may be any of them.
+	// FailOn lists the forecast risks that are errors. If the list is not empty, an unknown risk is an error too,
+	// because it may be any of these risks.
 	FailOn []forecast.Risk
 	// Root returns the path of a source in the checkout, or false if the source is not in the checkout. The source is
-	// empty if there is only one. If Root is nil, files are where the report says.
+	// empty if there is only one. If Root is nil, the paths in the report are used.
 	Root func(source string) (path string, known bool)
 }
 
-// Of returns the findings in a report, the most severe first.
+// Of returns the findings in a report, most severe first.
 func Of(r report.Report, o Options) []Finding {
 	var list []Finding
 	add := func(f Finding, at report.Problem) {
@@ -137,7 +140,7 @@ func asks(risk forecast.Risk) string {
 	return risk.String()
 }
 
-// words returns the text of a problem, without file and line if these are in the checkout.
+// words returns the text of a problem, without file and line if the file is in the checkout.
 func (o Options) words(p report.Problem) string {
 	if file, _ := o.place(p); file == "" {
 		return p.String()
@@ -146,7 +149,8 @@ func (o Options) words(p report.Problem) string {
 	return p.String()
 }
 
-// place returns the path of a file in the checkout, and the line, or "" if the file is not there.
+// place returns the file of a problem as a path in the checkout, and the line. It returns "" if the file is not in the
+// checkout.
 func (o Options) place(at report.Problem) (file string, line int) {
 	root, known := "", true
 	if o.Root != nil {

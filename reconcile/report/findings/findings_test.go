@@ -48,7 +48,8 @@ func ExampleGitHub() {
 	// ::warning title=Warning::what is wrong, in 100%25 of cases: this
 }
 
-// TestFailOn checks that a risk is an error only if it is named. An unknown risk may be any of them.
+// TestFailOn checks that a risk is an error only if FailOn names it. An unknown risk is an error if FailOn names any
+// risk.
 func TestFailOn(t *testing.T) {
 	for _, test := range []struct {
 		failOn []forecast.Risk
@@ -73,7 +74,7 @@ func TestFailOn(t *testing.T) {
 	}
 }
 
-// TestFindingNamesOnlyCheckedOutFiles checks that a finding is only attached to a file that is in the checkout.
+// TestFindingNamesOnlyCheckedOutFiles checks that a finding is attached to a file only if the file is in the checkout.
 // Otherwise, its message contains the file name.
 func TestFindingNamesOnlyCheckedOutFiles(t *testing.T) {
 	for _, test := range []struct {
@@ -156,7 +157,8 @@ func TestWorkflowCommandsAreEscaped(t *testing.T) {
 	}
 }
 
-// TestMostSevereFindingsAreShown checks that the most severe findings are shown, and that the rest are counted.
+// TestMostSevereFindingsAreShown checks that the most severe findings are shown, and that the other findings are
+// counted.
 func TestMostSevereFindingsAreShown(t *testing.T) {
 	for n, want := range map[int]int{0: 0, 1: 1, 9: 9, 10: 10, 11: 10, 500: 10} {
 		r := report.Report{Error: "first"}

@@ -34,7 +34,7 @@ func asSARIF(w io.Writer, r report.Report, list []findings.Finding) error {
 
 var formats = map[string]func(io.Writer, report.Report, []findings.Finding) error{"junit.xml": junit, "sarif.json": asSARIF}
 
-// TestFormatsMatchGolden checks the files for CI systems.
+// TestFormatsMatchGolden checks that the JUnit and SARIF output matches the golden files.
 func TestFormatsMatchGolden(t *testing.T) {
 	r := wrong("what is wrong: this")
 	for name, write := range formats {
@@ -183,7 +183,7 @@ func checkSARIF(t *testing.T, name string, document []byte, said string) {
 	}
 }
 
-// TestSchemaRejectsInvalidSARIF checks that the schema check can fail.
+// TestSchemaRejectsInvalidSARIF checks that the schema check rejects an invalid document.
 func TestSchemaRejectsInvalidSARIF(t *testing.T) {
 	var b bytes.Buffer
 	if err := findings.SARIF(&b, "v1", report.Report{}, nil); err != nil {
@@ -199,7 +199,7 @@ func TestSchemaRejectsInvalidSARIF(t *testing.T) {
 	}
 }
 
-// TestSARIFResultsAreLimited checks that results beyond GitHub's limit are counted.
+// TestSARIFResultsAreLimited checks that results beyond GitHub's limit are omitted and counted.
 func TestSARIFResultsAreLimited(t *testing.T) {
 	var r report.Report
 	for range 5002 {
@@ -214,8 +214,8 @@ func TestSARIFResultsAreLimited(t *testing.T) {
 	}
 }
 
-// TestFormatsStateAssumptionsOfPlan checks that each format contains the assumptions of an offline plan, as text does,
-// and the digest of a live plan. The name of a revision is not interpreted as a command.
+// TestFormatsStateAssumptionsOfPlan checks that each format contains the assumptions of an offline plan, as the text
+// output does, and the digest of a live plan. The name of a revision is not interpreted as a command.
 func TestFormatsStateAssumptionsOfPlan(t *testing.T) {
 	offline := wrong("x")
 	offline.Compared = &report.Comparison{Against: "main\n::error::<x>](y)" + printabletest.Mark}

@@ -10,15 +10,15 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// notice is the level of information.
+// notice is the level of informational messages.
 const notice Level = "notice"
 
-// mostAnnotations is how many annotations of a level GitHub shows for a step.
+// mostAnnotations is the maximum number of annotations of each level that GitHub shows for a step.
 const mostAnnotations = 10
 
-// GitHub writes the findings in a report as workflow commands, which GitHub Actions shows at the lines of files. It
-// writes at most as many of each level as GitHub shows, and the last one counts the rest. The digest of a plan, and the
-// assumptions if nothing was observed, are notices.
+// GitHub writes the findings in a report as workflow commands, which GitHub Actions shows at the lines of files. If
+// there are more findings of a level than GitHub shows, the last annotation of that level counts the other findings.
+// The digest of a plan, and the assumptions if nothing was observed, are notices.
 func GitHub(w io.Writer, r report.Report, findings []Finding) error {
 	var b strings.Builder
 	if digest := r.Digest(); digest != "" {
@@ -81,8 +81,8 @@ var (
 	propertyEscapes = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 )
 
-// data escapes a text for the message of a command, and escaped for the value of a property, so that GitHub reads the
-// same text.
+// data escapes a text for the message of a command, and escaped escapes a text for the value of a property. GitHub then
+// reads the original text.
 func data(text string) string { return dataEscapes.Replace(printable.Line(text)) }
 
 func escaped(text string) string { return propertyEscapes.Replace(printable.Line(text)) }

@@ -56,9 +56,10 @@ type fault struct {
 	Text    string `xml:",chardata"`
 }
 
-// JUnit writes the findings in a report of a command as test results: a case for each cluster, and for each file, or
-// the source, with a finding that is not about a cluster. A case has a failure, or an error if the outcome is unknown,
-// whose text contains all findings; warnings are its output. The digest and the assumptions of a plan are properties.
+// JUnit writes the findings in the report of a command as test results. Each cluster is a test case. Other findings
+// belong to a test case for their file or, without a file, for the source. A test case with errors has a failure whose
+// text contains all of them; if the outcome is unknown, it has an error instead of a failure. Warnings are the output
+// of the test case. The digest and the assumptions of a plan are properties.
 func JUnit(w io.Writer, command string, r report.Report, findings []Finding) error {
 	cases := map[string]*testCase{}
 	of := func(cluster, file string) *testCase {
@@ -114,7 +115,7 @@ func propertiesOf(r report.Report) *properties {
 	return &properties{list}
 }
 
-// add adds a finding to a case. Earlier findings are more severe.
+// add adds a finding to a test case. Findings must be added most severe first.
 func (c *testCase) add(f Finding) {
 	if c.File == "" {
 		c.File, c.Line = f.File, f.Line

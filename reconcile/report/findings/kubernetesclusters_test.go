@@ -38,7 +38,7 @@ func TestFindingsDistinguishKubernetesClusters(t *testing.T) {
 				t.Errorf("%s: %d and %d findings of %s, want %d", name, got, other, cluster, want)
 			}
 		}
-		if about(list, "shop/b") != 1 { // a problem of the source
+		if about(list, "shop/b") != 1 { // a problem with the source
 			t.Errorf("%s: %+v", name, list)
 		}
 		for format, write := range formats {

@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// The parts of SARIF 2.1.0 that are written.
+// The types for the parts of SARIF 2.1.0 that Quorate writes.
 type (
 	sarifLog struct {
 		Schema  string     `json:"$schema"`
@@ -78,12 +78,12 @@ type (
 
 const sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
-// mostResults is how many results GitHub shows.
+// mostResults is the maximum number of results that GitHub shows.
 const mostResults = 5000
 
-// SARIF writes the findings in a report as SARIF 2.1.0, produced by a version of Quorate. A finding in a file is a
-// result. A finding without a file is a notification, because readers of results need a file to show them in; so are
-// the assumptions if nothing was observed. The digest and the assumptions of a plan are properties.
+// SARIF writes the findings in a report as SARIF 2.1.0. version is the version of Quorate. A finding in a file is a
+// result. A finding without a file is a notification, because tools show each result in its file. If nothing was
+// observed, the assumptions are notifications too. The digest and the assumptions of a plan are properties.
 func SARIF(w io.Writer, version string, r report.Report, findings []Finding) error {
 	run := sarifRun{Results: []sarifResult{}, ColumnKind: "unicodeCodePoints"}
 	run.Tool.Driver = sarifDriver{Name: "Quorate", Version: version, Rules: []sarifRule{}}
@@ -120,7 +120,7 @@ func SARIF(w io.Writer, version string, r report.Report, findings []Finding) err
 	return report.Encode(w, sarifLog{Schema: sarifSchema, Version: "2.1.0", Runs: []sarifRun{run}})
 }
 
-// result returns the result for a finding in a file, and adds its rule if that is missing.
+// result returns the result for a finding in a file, and adds its rule if the rule is missing.
 func (d *sarifDriver) result(f Finding) sarifResult {
 	index := slices.IndexFunc(d.Rules, func(rule sarifRule) bool { return rule.ID == f.Rule })
 	if index < 0 {

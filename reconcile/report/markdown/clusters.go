@@ -17,9 +17,9 @@ type entry struct {
 	message string
 }
 
-// entriesOf returns the clusters that are worth mentioning, the worst first. A converged cluster, or one that was only
-// validated, is omitted unless it has a warning. If two revisions are compared, all clusters in the report differ, and
-// none is omitted.
+// entriesOf returns the clusters to list, most severe first. A cluster that has converged or was only validated is
+// omitted, unless it was changed or has an error or a warning. If two revisions are compared, all clusters in the
+// report differ, and all are listed.
 func entriesOf(r report.Report) []entry {
 	var list []entry
 	messages := r.Messages()
@@ -75,7 +75,7 @@ func (e entry) verdict() string {
 	return verdict + ", **" + risks[len(risks)-1].String() + "**"
 }
 
-// next returns the next action, or the rule that explains the absence of an action.
+// next returns the next action or, if there is no action, the rule that decided.
 func (e entry) next() string {
 	switch {
 	case e.Road != nil && len(e.Road.Steps) > 0 && e.Decision.Verdict == decide.Act:
@@ -122,18 +122,20 @@ func (p *page) rows(entries []entry) []entry {
 	return entries[:shown]
 }
 
-// longest is the maximum length of a reason, and shortest the maximum if there is little room.
+// longest is the maximum length of a reason. shortest is the maximum length if there is little room.
 const (
 	longest  = 4000
 	shortest = 300
-	// firstSteps is how many steps of a forecast are shown if there is no room for all.
+	// firstSteps is the number of steps of a forecast that are shown if there is not enough room for all steps.
 	firstSteps = 5
 )
 
-// givenUp is the number of consecutive entries without room for a fold after which no more are tried.
+// givenUp is the number of consecutive entries without room for a folded section after which the remaining entries are
+// not tried.
 const givenUp = 100
 
-// details adds a fold for each entry: complete if there is room, otherwise with the beginning of its forecast, or none.
+// details adds a folded section for each entry. If there is not enough room, the section contains shorter reasons and
+// only the first steps of the forecast, or is omitted.
 func (p *page) details(entries []entry) {
 	shortened, without, inARow := 0, 0, 0
 	for _, e := range entries {
@@ -166,7 +168,8 @@ func (e entry) allSteps() []forecast.Step {
 	return e.Road.Steps
 }
 
-// fold returns the details of an entry, with a limited number of steps of its forecast, in a folded section.
+// fold returns the details of an entry as a folded section. The lengths of texts and the number of steps of its
+// forecast are limited.
 func (e entry) fold(words, steps int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<details><summary>%s</summary>\n\n", inHTML(e.Title(), 330))
@@ -213,8 +216,8 @@ func risksOf(r *forecast.Forecast) string {
 	return strings.Join(names, ", ")
 }
 
-// writeSteps writes a table of up to most steps: the worst state of etcd until the next step, and the affected pods and
-// volumes.
+// writeSteps writes a table of at most the given number of steps, with the worst state of etcd until the next step and
+// the affected pods and volumes.
 func writeSteps(b *strings.Builder, steps []forecast.Step, most int) {
 	b.WriteString("\n| | action | voters | responding | required | may fail | pods | volumes |\n")
 	b.WriteString("|---:|---|---|---:|---:|---|---|---|\n")
@@ -241,7 +244,7 @@ func voters(at forecast.Quorum) string {
 	return fmt.Sprint(at.Voters)
 }
 
-// mayFail returns how many of the voters may fail.
+// mayFail returns the number of voters that may fail.
 func mayFail(at forecast.Quorum) string {
 	switch {
 	case at.Voters == 0:

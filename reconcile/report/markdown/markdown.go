@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Most is the default maximum size of a comment in bytes: GitHub's limit, which is in characters. GitLab accepts a
-// million.
+// Most is the default maximum size of a comment in bytes. It is the limit of GitHub, which counts characters. The limit
+// of GitLab is a million.
 const Most = 65536
 
 // least is the smallest limit: it leaves room for the notes on omissions.
@@ -27,12 +27,13 @@ type Options struct {
 	Most int
 }
 
-// Marker returns the first line of a comment. It is invisible, and pipelines find their earlier comment by it.
+// Marker returns the first line of a comment. It is invisible; pipelines use it to find their earlier comment.
 func Marker(command string) string { return mark + " quorate " + command + " -->" }
 
-// Comment renders the report. It has a line with the worst result, and a table with a row for each cluster that has not
-// converged. A folded section for each of them contains the reasons and the forecast. If there is not enough room,
-// forecasts and reasons are omitted before clusters, the worst clusters last, and the comment mentions the omissions.
+// Comment renders the report. It shows the worst result on one line, and a table with a row for each cluster that has
+// not converged. A folded section for each of these clusters contains the reasons and the forecast. If there is not
+// enough room, forecasts and reasons are omitted before clusters, and the most severe clusters are omitted last. The
+// comment mentions all omissions.
 func Comment(r report.Report, o Options) string {
 	if o.Most == 0 {
 		o.Most = Most
@@ -53,9 +54,9 @@ const reserved = 2048
 
 // page is a comment under construction.
 type page struct {
-	// parts are separated by blank lines. Each part contains complete tables and folds.
+	// parts are separated by blank lines. Each part contains complete tables and folded sections.
 	parts []string
-	// left is the number of bytes that are left.
+	// left is the number of bytes that remain for further parts.
 	left int
 }
 
@@ -110,7 +111,7 @@ func headline(r report.Report) string {
 	return strings.Join(words, ", ")
 }
 
-// atBest returns the headline of a report without problems and risks.
+// atBest returns the headline of a report that has neither problems nor risks.
 func atBest(r report.Report) string {
 	if r.Compared != nil && len(r.Clusters)+len(r.Compared.Unknown) == 0 {
 		return "nothing changes"
@@ -175,7 +176,7 @@ func (p *page) lists(r report.Report) []string {
 	return half.parts
 }
 
-// list adds a heading and as many items as there is room for.
+// list adds a heading and as many items as fit in room bytes.
 func (p *page) list(title string, items []string, room int) {
 	if len(items) == 0 {
 		return
@@ -217,7 +218,7 @@ func removalsOf(r report.Report) []string {
 	return list
 }
 
-// end adds the clusters that are not in the table, the assumptions about forecasts, and the counts.
+// end adds the assumptions about clusters and forecasts, the digest of the plan, and the counts.
 func (p *page) end(r report.Report, entries []entry) {
 	if r.Compared != nil {
 		p.note("No live state was observed: clusters are assumed to match that revision; %s.", report.AssumedWell)

@@ -48,7 +48,7 @@ func stays(*simulate.World)      {}
 
 const revision = "main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90"
 
-// told returns reports by the names of their golden files.
+// told returns the reports for the golden files, by file name.
 func told() map[string]report.Report {
 	several := report.Report{Revision: revision, Signer: "SHA256:abc ann@example.com", Planned: true, Clusters: []report.Cluster{
 		planned("cart", 3, grows), planned("orders", 3, stays), planned("stock", 3, shrinks),
@@ -93,10 +93,10 @@ func TestComment(t *testing.T) {
 
 // rendered is a comment as a git host renders it.
 type rendered struct {
-	// words is the whole text, and bare the text outside code.
+	// words is the complete text, and bare is the text outside code.
 	words, bare strings.Builder
 	elements    map[string]int
-	// columns are the numbers of cells of all rows, by table.
+	// columns contains the number of cells of each row, by table.
 	columns [][]int
 	markup  string
 }
@@ -154,7 +154,7 @@ var (
 	sought = regexp.MustCompile(`(?i)@[a-z0-9]|#[a-z0-9]|[!~%&$^][a-z0-9]|://|www\.|\bgh-[0-9]|:[a-z0-9+_-]+:|[a-z]@|\b[0-9a-f]{7,40}\b`)
 )
 
-// complaints returns broken structure, and text that could be interpreted.
+// complaints returns errors in the structure, and text that a git host could interpret.
 func (r *rendered) complaints() []string {
 	var list []string
 	for element, n := range r.elements {
@@ -181,15 +181,15 @@ func (r *rendered) complaints() []string {
 	return list
 }
 
-// asShown returns a text as a comment may show it: as a printable line, in which a marker, and a backslash before a
-// pipe, are broken up.
+// asShown returns the forms in which a comment may show a text: as a printable line in which markers are broken up,
+// and, for table cells, backslashes before pipes too.
 func asShown(s string) []string {
 	s = strings.ReplaceAll(printable.Line(s), "<!--", "<! --")
 	collapse := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 	return []string{collapse(s), collapse(strings.ReplaceAll(s, `\|`, `\ |`))}
 }
 
-// hostile returns a report that contains a text in every field that may contain untrusted text.
+// hostile returns a report that contains the given text in every field that may contain untrusted text.
 func hostile(said string) report.Report {
 	step := forecast.Step{What: said, Action: decide.RemoveMember{Name: said}, Lowest: forecast.Quorum{Voters: 3, Answering: 3},
 		Starts: []string{said}, Restarts: []string{said}, Stops: []string{said}, Creates: []string{said}, Deletes: []string{said, said}}
@@ -225,7 +225,7 @@ func checkHostile(t *testing.T, name, said string) {
 	}
 }
 
-// markup are texts that try to be more than plain text.
+// markup contains texts that Markdown or git hosts could interpret.
 var markup = []string{
 	"@ann", "ann@example.com", "@org/team", "#1", "shop#1", "GH-1", "gh-12", "!1", "~bug", "%milestone", "&1", "$1", ":tada:", "org/repo@aff73df0", "aff73df", "1234567",
 	"https://evil.example.com", "www.evil.example.com", "mailto:a@b.example", "[a](https://evil.example.com)", "![](https://evil.example.com/x.png)", "<https://evil.example.com>", "[a]: https://evil.example.com",
@@ -234,8 +234,8 @@ var markup = []string{
 	" ", "  ", "\n", "\n\n", "\t", "    a", "\u202e", "\x00", "\x1b[31m", "\xff", "é", "日本", "🔥", "$$a$$", "$`a`$", "{{a}}", "{% a %}", "[[a]]", "[^1]", "- [ ] a", "/close", "::error::x", "##[error]x", ":--:", "|---|", "a", "b", "0",
 }
 
-// TestHostileTextIsEscaped checks that untrusted text is shown as plain text everywhere, and does not break anything
-// else.
+// TestHostileTextIsEscaped checks that untrusted text is shown as plain text everywhere, and does not change how the
+// rest of the comment is shown.
 func TestHostileTextIsEscaped(t *testing.T) {
 	for name, said := range printabletest.Hostile {
 		checkHostile(t, name, said)
@@ -247,7 +247,7 @@ func TestHostileTextIsEscaped(t *testing.T) {
 	}
 }
 
-// TestCombinedHostileTextIsEscaped checks the same for any combination of these texts.
+// TestCombinedHostileTextIsEscaped checks the same for random combinations of the texts in markup.
 func TestCombinedHostileTextIsEscaped(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -269,7 +269,7 @@ func FuzzComment(f *testing.F) {
 	f.Fuzz(func(t *testing.T, said string) { checkHostile(t, "fuzzed", said) })
 }
 
-// TestPipelinePage checks that the comment in docs/how-to/pipeline.md is an actual comment.
+// TestPipelinePage checks that the comment in docs/how-to/pipeline.md is the output of Comment.
 func TestPipelinePage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/how-to/pipeline.md")
 	if err != nil {
@@ -281,7 +281,7 @@ func TestPipelinePage(t *testing.T) {
 	}
 }
 
-// TestREADME checks that the comment in the README is the actual comment for an upgrade, except that it is unfolded.
+// TestREADME checks that the comment in the README is the output of Comment for an upgrade, except that it is unfolded.
 func TestREADME(t *testing.T) {
 	page, err := os.ReadFile("../../../README.md")
 	if err != nil {
@@ -296,7 +296,7 @@ func TestREADME(t *testing.T) {
 	}
 }
 
-// many returns a report about n clusters, each with something to show.
+// many returns a report about n clusters, each with a planned change.
 func many(n int, words string) report.Report {
 	r := report.Report{Revision: revision, Planned: true}
 	change := planned("a", 3, shrinks)
@@ -313,7 +313,7 @@ func many(n int, words string) report.Report {
 }
 
 // TestCommentStaysWithinLimit checks that a comment never exceeds its limit. Forecasts are omitted before reasons, and
-// reasons before clusters, the worst clusters last. The comment mentions the omissions.
+// reasons before clusters; the most severe clusters are omitted last. The comment mentions all omissions.
 func TestCommentStaysWithinLimit(t *testing.T) {
 	for _, most := range []int{1, 10_000, 65536, 1_000_000} {
 		for _, n := range []int{0, 1, 20, 70, 1000} {
