@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// family is a gauge about clusters. A cluster has at most one series of the gauge, unless the gauge has more labels.
+// family is a gauge about clusters. A cluster has at most one series, unless the gauge has additional labels.
 type family struct {
 	desc *prometheus.Desc
 	// of adds the values for an observed cluster. It is nil if samplesOf adds them.

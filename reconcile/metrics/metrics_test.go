@@ -304,7 +304,7 @@ func TestMetricsFollowPrometheusConventions(t *testing.T) {
 	}
 }
 
-// held is a response whose client does not read until the channel until is closed.
+// held is a response whose client starts to read only when until is closed.
 type held struct {
 	*httptest.ResponseRecorder
 	writing chan<- bool
