@@ -96,9 +96,9 @@ func standingOf(c report.Cluster) standing {
 	return s
 }
 
-// Commit returns the last commit read from a source, and the status of the commit. The name of the source is empty if
-// there is only one. The commit is empty if the source was not read or is not a repository. The status does not reveal
-// other sources.
+// Commit returns the last commit read from a source, and the status of the commit. source is empty if the run has only
+// one source. The commit is empty if the source was not read or is not a repository. The status does not reveal other
+// sources.
 func (b *Board) Commit(source string) (commit string, status Status) {
 	text := b.last.Revision
 	for _, s := range b.last.Sources {
