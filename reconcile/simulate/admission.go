@@ -70,7 +70,7 @@ func (w *World) rewrittenObjects() []string {
 	return list
 }
 
-// seenRewritten returns the rewritten field of an object, or nil if passes do not know of one.
+// seenRewritten returns the rewritten field of an object, or nil if passes do not know of a rewritten field.
 func (w *World) seenRewritten(name string) *decide.RewrittenField {
 	o := w.objects[name]
 	if o.rewritten == asApplied || o.changed || !slices.Contains(w.status.rewritten, name) {

@@ -28,7 +28,7 @@ func TestClusterIsStoppedAndStartedRepeatedly(t *testing.T) {
 	}
 }
 
-// TestSuspensionHoldsDuringRepairs checks that passes only decide Suspended once the spec suspends the cluster, even if
+// TestSuspensionHoldsDuringRepairs checks that every pass decides Suspended once the spec suspends the cluster, even if
 // a member is lost and other controllers keep changing objects.
 func TestSuspensionHoldsDuringRepairs(t *testing.T) {
 	w := formed(t, 3)

@@ -122,7 +122,7 @@ func (w *World) runBackups() {
 	}
 }
 
-// seenBackups returns the backups as a pass sees them.
+// seenBackups returns the backups as a pass observes them.
 func (w *World) seenBackups() decide.Backups {
 	var seen decide.Backups
 	if w.exists(w.customResource()) {

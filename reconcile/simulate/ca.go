@@ -66,8 +66,8 @@ func (w *World) seenCertificates() []decide.Certificate {
 	return list
 }
 
-// PutBackCA puts the CA that pods trust back into the Secret or, if no pod trusts a CA, the CA that issued the
-// certificates.
+// PutBackCA puts the CA that pods trust back into the Secret. If pods do not trust a CA, it puts back the CA that
+// issued the certificates.
 func (w *World) PutBackCA() {
 	if issuer := w.trust(); issuer != "" && w.exists(w.ca()) {
 		w.certificates.secret = issuer
@@ -80,7 +80,7 @@ func (w *World) PutBackCA() {
 	}
 }
 
-// seenCA returns the CAs as a pass sees them, given the rest of the state.
+// seenCA returns the CAs as a pass observes them, given the rest of the state.
 func (w *World) seenCA(s decide.State) decide.CA {
 	c := w.certificates
 	if !c.tls {
@@ -145,7 +145,8 @@ func (w *World) issue(name string, there bool) {
 // trust returns the CA that a pod would trust if it started now.
 func (w *World) trust() string { return w.certificates.issuers["Secret "+w.name+"-peer-tls"] }
 
-// fromCA assumes that all Secrets were issued by the CA that pods mount, and that pods trust the CA that members prove.
+// fromCA assumes that pods trust the CA that members prove, and that this CA issued all certificates except the peer
+// certificate, which the mounted CA issued.
 func (w *World) fromCA(s decide.State) {
 	seen := s.CA
 	w.certificates = cas{tls: seen.Secret != "" || s.Record.CA != "", issuers: map[string]string{},

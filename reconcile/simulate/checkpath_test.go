@@ -83,7 +83,7 @@ func crashAfterEach(start *simulate.World, most int) string {
 	return out.String()
 }
 
-// ending returns the state of a world at the end of its path, without random names.
+// ending describes the state of a world at the end of its path, without random names.
 func ending(w *simulate.World) string {
 	s := w.Observe()
 	return decide.Decide(s).String() + "\n" + summary(s)

@@ -11,7 +11,8 @@ type Step struct {
 	Died bool
 }
 
-// Converge repeats passes, with a tick after each, until a pass returns Done or Block, or most passes have run.
+// Converge repeats passes, with a tick after each, until a pass returns Done or Block. most is the maximum number of
+// passes.
 func (w *World) Converge(most int) []Step { return w.converge(most, NoCrash, w.Pass) }
 
 // ConvergeDying is like Converge, but the pass that does the n-th write dies right after that write.

@@ -107,7 +107,7 @@ func (w *World) usable(m member) bool {
 	return v.data.member == m.id && !v.data.corrupt && v.stranded == "" && !v.hung && !v.terminating
 }
 
-// outvoted reports whether most voters hold data that differs from this member's.
+// outvoted reports whether a majority of the voters holds the same data, which differs from the member's data.
 func (w *World) outvoted(r *raft, m member) bool {
 	votes := map[int]int{}
 	for _, voter := range r.voters() {

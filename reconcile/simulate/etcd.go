@@ -35,7 +35,7 @@ func (w *World) startEtcd(n int, p pod) string {
 	return words
 }
 
-// addedByHand reports whether the member with this data was added manually or is not listed.
+// addedByHand reports whether the member with the given data was added manually or is not listed.
 func (w *World) addedByHand(d data) bool {
 	m := w.rafts[d.cluster].byID(d.member)
 	return m == nil || m.byHand
@@ -136,7 +136,7 @@ func (w *World) startJoining(n int, p pod) (data, string) {
 		case m.ran:
 			return data{}, "tocommit(1436) is out of range [lastIndex(0)]. " +
 				"Was the raft log corrupted, truncated, or lost?"
-		case r.downgrade != 0: // whichever version it runs
+		case r.downgrade != 0: // regardless of the member's version
 			return data{}, "incompatible with current running cluster"
 		case minorOf(p.version) < r.version:
 			return data{}, "incompatible with current running cluster"

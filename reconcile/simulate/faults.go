@@ -22,7 +22,7 @@ func (w *World) ForceDelete(n int) {
 	}
 }
 
-// Crash makes etcd in the pod of an ordinal exit once; it restarts with the next tick.
+// Crash makes etcd in the pod of an ordinal exit once; etcd restarts with the next tick.
 func (w *World) Crash(n int) {
 	if p, there := w.pods[n]; there && p.up {
 		w.pods[n] = p.crashed("panic: assertion failed")
@@ -31,7 +31,7 @@ func (w *World) Crash(n int) {
 	}
 }
 
-// LoseVolume deletes the volume of an ordinal with its data, and the pod.
+// LoseVolume deletes the pod of an ordinal, and its volume with the data.
 func (w *World) LoseVolume(n int) {
 	w.forgive(n)
 	delete(w.volumes, n)
@@ -74,7 +74,7 @@ func (w *World) DeleteVolume(n int) {
 	}
 }
 
-// Strand removes the node of an ordinal permanently. No other node can use its volume.
+// Strand permanently removes the node of an ordinal. The volume cannot be used on other nodes.
 func (w *World) Strand(n int) {
 	if v, there := w.volumes[n]; there && v.stranded == "" {
 		v.stranded, v.strandedAt = "its node is gone", w.now
@@ -136,7 +136,7 @@ func (w *World) LeaveOldData(n int) {
 	}
 }
 
-// dataBefore returns the data on a new volume of an ordinal. It is zero unless old data was left.
+// dataBefore returns the data on a new volume of an ordinal. The data is zero unless LeaveOldData was called.
 func (w *World) dataBefore(n int) data {
 	if !w.oldData[n] {
 		return data{}
@@ -147,7 +147,7 @@ func (w *World) dataBefore(n int) data {
 		wrote: minor}
 }
 
-// Delete deletes an object. Objects owned by the custom resource are deleted with the next tick.
+// Delete deletes an object. If it is the custom resource, the objects that it owns are deleted with the next tick.
 func (w *World) Delete(name string) {
 	delete(w.objects, name)
 	switch name {
@@ -178,7 +178,7 @@ func (w *World) DeleteStatus() { w.status = status{silent: map[decide.ID]time.Ti
 func (w *World) PutBackRecord() {
 	if w.exists(w.configMap()) {
 		w.record = decide.FoundingRecord(w.record.Token, w.foundedWith)
-		if w.foundedWith == 0 { // it was created from a backup
+		if w.foundedWith == 0 { // the cluster was created from a backup
 			w.record = decide.RestoringRecord(w.record.Token)
 		}
 		w.putBack = true

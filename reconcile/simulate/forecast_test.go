@@ -41,8 +41,8 @@ func TestForecastMatchesPasses(t *testing.T) {
 	}
 }
 
-// TestForecastHandlesUnresponsiveLearner checks that the forecast is not open because a learner has joined but does not
-// accept clients yet.
+// TestForecastHandlesUnresponsiveLearner checks that a learner that has joined but does not accept clients yet does not
+// make the forecast open.
 func TestForecastHandlesUnresponsiveLearner(t *testing.T) {
 	w := formedTogether(t, 3)
 	w.Declared.Replicas = 5

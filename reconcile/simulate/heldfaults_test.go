@@ -66,8 +66,9 @@ func TestNothingWaitsForever(t *testing.T) {
 	}
 }
 
-// longestWait runs up to most passes, until five consecutive passes are done or blocked. It returns the last decision
-// of the longest wait, which is a sequence of passes without a change, and the number of passes in that wait.
+// longestWait runs passes until five consecutive passes are done or blocked. most is the maximum number of passes. It
+// returns the last decision of the longest wait, which is a sequence of passes without a change, and the number of
+// passes in that wait.
 func longestWait(w *simulate.World, most int) (decide.Decision, int) {
 	var worst decide.Decision
 	longest, waited, ended := 0, 0, 0

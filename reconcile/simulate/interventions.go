@@ -15,8 +15,8 @@ func (w *World) AddLearner(n int) { w.addBehind(n, true) }
 // AddStranger adds a learner that is not one of the cluster's replicas and never starts.
 func (w *World) AddStranger() { w.addBehind(-1, true) }
 
-// addBehind adds a member unless etcd refuses. etcd requires all members to be running voters. With the new voter, the
-// existing voters must still have quorum.
+// addBehind adds a member unless etcd refuses. etcd requires all members to be running voters. If the new member is a
+// voter, the existing voters must be enough for the new quorum.
 func (w *World) addBehind(n int, learner bool) {
 	for _, id := range w.clusters() {
 		r := w.rafts[id]

@@ -117,7 +117,7 @@ func joins(record decide.Record) bool {
 }
 
 // template returns the desired StatefulSet. After bootstrap, only a rollout changes the pod template. The token never
-// changes, because volumes are created for it.
+// changes, because volumes are created with it.
 func (w *World) template(required decide.Record) statefulSet {
 	t := statefulSet{replicas: required.Replicas(), version: w.Declared.Version, hash: w.Declared.SpecHash,
 		token: required.Token, quota: w.Declared.Quota}
@@ -176,14 +176,14 @@ func (w *World) write(name string, required decide.Record) {
 	w.admit(name)
 }
 
-// setStatefulSet writes the StatefulSet. It must not remove the pod of a listed member unless the cluster should not
-// run.
+// setStatefulSet writes the StatefulSet. It records a violation if this removes the pod of a listed member although the
+// cluster should run.
 func (w *World) setStatefulSet(next statefulSet) {
 	for id, r := range w.rafts {
 		for _, m := range r.members {
 			restored := !r.formed && w.record.Restoring() // its volume is filled, but it has never run
 			lost := w.announced(id)
-			made := w.record.Recovering() && r.recoveredFrom != 0 && r.leader == 0 // created by the Job, and has never served
+			made := w.record.Recovering() && r.recoveredFrom != 0 && r.leader == 0 // created by the Job, but never served
 			givenUp := made || r.leader == 0 &&
 				(w.Declared.Recovery.ClusterID == lost || w.volumes[m.ordinal].lostCluster == lost)
 			if m.ordinal >= next.replicas && !restored && !w.wasSplit(id) && !w.isNobodys(r) && !w.isLost(id) &&
@@ -211,7 +211,7 @@ func (w *World) adopt(name string) {
 	w.objects[name] = o
 }
 
-// collectGarbage deletes the objects whose owner, a custom resource, is gone. Volumes do not have an owner.
+// collectGarbage deletes the objects whose owning custom resource is gone. Volumes do not have an owner.
 func (w *World) collectGarbage() {
 	owner := w.objects[w.customResource()].uid
 	for _, name := range w.Objects() {

@@ -56,8 +56,8 @@ func digestOf(d decide.Declared) string {
 	return fmt.Sprintf("%08x", sum.Sum32())
 }
 
-// seenFounding returns the ID of the cluster that the members in a record bootstrap, or zero if they do not bootstrap
-// one.
+// seenFounding returns the ID of the cluster that the members in a record bootstrap. It returns zero if they do not
+// bootstrap a cluster.
 func (w *World) seenFounding(r decide.Record) decide.ID {
 	if len(r.Members) == 0 || slices.ContainsFunc(r.Members,
 		func(m decide.RecordedMember) bool { return m.Mode != decide.Founding }) {
@@ -156,7 +156,7 @@ func (w *World) compare(s decide.State) decide.Objects {
 }
 
 // reachable returns a cluster with a leader and a reachable member, and the key of the cluster. It returns nil if there
-// is none.
+// is no such cluster.
 func (w *World) reachable() (*raft, decide.ID) {
 	for _, id := range w.clusters() {
 		if r := w.rafts[id]; r.serves() && slices.ContainsFunc(r.members,
@@ -260,7 +260,7 @@ func (w *World) sayOfItself(entry *decide.Member, n int) {
 	}
 }
 
-// peerURL returns a member's peer URL. A member that is not one of the cluster's replicas has a URL elsewhere.
+// peerURL returns a member's peer URL. A member that is not one of the cluster's replicas has a different kind of URL.
 func (w *World) peerURL(n int) string {
 	if n < 0 {
 		return fmt.Sprintf("https://elsewhere%d:2380", n)

@@ -7,7 +7,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// This file contains manual actions with kubectl and etcdctl. See faults.go and interventions.go for others.
+// This file contains manual actions with kubectl and etcdctl. Other manual actions are in faults.go and
+// interventions.go.
 
 // DeleteOrphaning deletes an object but not the objects that it owns, as kubectl delete --cascade=orphan does.
 func (w *World) DeleteOrphaning(name string) {
@@ -109,7 +110,7 @@ func (w *World) meetsForced(id decide.ID) bool {
 	for _, other := range w.clusters() {
 		r := w.rafts[other]
 		if r.splitFrom != id || r.recoveredFrom != 0 || w.rafts[id].byID(r.forcedOn) == nil {
-			continue // the other cluster has a different ID, or its member was removed: members do not contact it
+			continue // members do not contact a cluster with a different ID, or a removed member
 		}
 		for n, v := range w.volumes {
 			if v.data.cluster == other && w.pods[n].up && !v.hung {
@@ -144,8 +145,8 @@ func (w *World) healLabels() {
 	}
 }
 
-// wasSplit reports whether another cluster was split off from a cluster, which makes the member list of the latter
-// obsolete.
+// wasSplit reports whether a different cluster was split off from the given cluster. The member list of the given
+// cluster is then obsolete.
 func (w *World) wasSplit(id decide.ID) bool {
 	for _, r := range w.rafts {
 		if r.splitFrom == id {

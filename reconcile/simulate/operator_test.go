@@ -115,7 +115,7 @@ func glimpses(replicas int) []act {
 	return list
 }
 
-// beginningsOf returns the worlds on the way to a formed cluster, and a cluster that has run for a while.
+// beginningsOf returns the worlds on the way to a formed cluster, and the world of a cluster that has run for a while.
 func beginningsOf(replicas int, seed uint64) []place {
 	start := begin(fmt.Sprintf("cluster a replicas=%d seed=%d phase=nothing", replicas, seed))
 	places := []place{start}

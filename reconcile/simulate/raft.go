@@ -132,7 +132,7 @@ func (w *World) runEtcd() {
 }
 
 // sayName publishes a member's name. Some learners accept clients only two ticks later. The ID of a learner determines
-// whether it does, so that no other random choices are affected.
+// the delay, so that random choices are not affected.
 func (w *World) sayName(m *member) {
 	if late := m.learner && m.id&4 != 0; !m.started && late && !w.hurried {
 		m.opens = w.now.Add(2 * TickLength)

@@ -248,7 +248,7 @@ func (w *World) judgeVoid(s decide.State) {
 	}
 }
 
-// isLost reports whether a new cluster was created from the cluster.
+// isLost reports whether recovery has replaced the cluster with a new cluster.
 func (w *World) isLost(id decide.ID) bool {
 	for _, r := range w.rafts {
 		if r.recoveredFrom == id && id != 0 {

@@ -145,8 +145,8 @@ func TestRestoredVoidOrderStartsNoPodBesideJob(t *testing.T) {
 }
 
 // TestRestoredRecordAndStatefulSetKeepOneCluster checks that the lost cluster does not serve alongside the new cluster
-// if the record and the StatefulSet are restored to their state before the recovery. This happens just before or just
-// after the record of the new cluster is written.
+// if the record and the StatefulSet are restored to their state before the recovery. They are restored just before or
+// just after the record of the new cluster is written.
 func TestRestoredRecordAndStatefulSetKeepOneCluster(t *testing.T) {
 	for _, finished := range []bool{false, true} {
 		w := formedWith(t, 3)

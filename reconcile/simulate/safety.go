@@ -14,8 +14,8 @@ import (
 type standing struct {
 	// whole is true if one volume still holds every acknowledged entry.
 	whole bool
-	// copies contains the voters whose data is on a volume that stays without intervention. Such a volume may be in
-	// deletion while a pod still uses it. The value is true if the volume is safe, which means not being deleted.
+	// copies contains the voters whose data is on a volume that stays without intervention. A volume that is being
+	// deleted stays while a pod uses it. The value is true if the volume is safe: it is not being deleted.
 	copies map[decide.ID]bool
 }
 
@@ -52,7 +52,7 @@ func (w *World) footing() footing {
 }
 
 // stays reports whether the volume of an ordinal stays without intervention. A volume deleted by a pass does not stay.
-// Any other volume being deleted stays as long as a pod that stays uses it.
+// Any other volume that is being deleted stays while a pod uses it and the pod itself stays.
 func (w *World) stays(n int) bool {
 	v, there := w.volumes[n]
 	return there && !v.givenUp && (!v.terminating || w.podStays(n))

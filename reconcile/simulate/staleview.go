@@ -6,7 +6,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// View returns the state of the world as observed by one pass, which may be incomplete or outdated.
+// View is a function that returns the state that a pass observes, which may be incomplete or outdated.
 type View func(*World) decide.State
 
 // MissingClaim returns the view of a pass that does not find the claim of an ordinal, either in the list or by name.
@@ -29,7 +29,8 @@ func MissingPod(n int) View {
 	}
 }
 
-// OldKubernetes returns the view of a pass that sees Kubernetes as it was ticks ago, and the current etcd.
+// OldKubernetes returns the view of a pass that sees the current etcd, and Kubernetes as it was the given number of
+// ticks ago.
 func OldKubernetes(ticks int) View {
 	return func(w *World) decide.State {
 		then, kept := w.ago(ticks)
@@ -45,7 +46,8 @@ func OldKubernetes(ticks int) View {
 	}
 }
 
-// OldEtcd returns the view of a pass that sees the current Kubernetes, and etcd as it was ticks ago.
+// OldEtcd returns the view of a pass that sees the current Kubernetes, and etcd as it was the given number of ticks
+// ago.
 func OldEtcd(ticks int) View {
 	return func(w *World) decide.State {
 		then, kept := w.ago(ticks)

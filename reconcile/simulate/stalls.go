@@ -26,7 +26,7 @@ func (w *World) KeepClaims(keep bool) { w.stuck.finalizer = keep }
 // RefuseTransfer makes etcd refuse leadership transfers, or accept them again.
 func (w *World) RefuseTransfer(refuse bool) { w.stuck.loyal = refuse }
 
-// Mislead makes a member report a member list that differs from the others, or the right list again.
+// Mislead makes a member report a member list that differs from the lists of other members, or the right list again.
 func (w *World) Mislead(n int, misled bool) { w.stuck.zombie = with(w.stuck.zombie, n, misled) }
 
 // Forbid revokes Quorate's right to reach pods, or grants it again.

@@ -60,7 +60,7 @@ type World struct {
 	startsElsewhere bool
 	recoveriesFail  bool
 	dbSize          int64  // database size of every member, in bytes
-	voided          string // the Word of a recovery request that a pass found despite a quorum
+	voided          string // the Word of a recovery request that a pass found although the cluster had quorum
 	foundedWith     int    // number of initial members
 	// founds is the ID that the recorded members bootstrap, copied from the state from which the world was built.
 	founds struct {
@@ -195,7 +195,7 @@ func (w *World) PassFailing(after int) (decide.Decision, []string) {
 	return d, writes
 }
 
-// act observes, decides, and executes the action, but stops after most writes.
+// act observes, decides, and executes the action. most is the maximum number of writes.
 func (w *World) act(most int) (decide.State, decide.Decision, []string) {
 	s := w.Observe()
 	w.rewriting.seen = nil
@@ -215,7 +215,7 @@ func (w *World) next(kind string) string {
 	return fmt.Sprintf("%s%d", kind, w.serial)
 }
 
-// delay returns a random number of additional ticks, up to most. It returns 0 if the world is hurried.
+// delay returns a random number of additional ticks, from 0 to most. It returns 0 if the world is hurried.
 func (w *World) delay(most int) int {
 	if w.hurried {
 		return 0
