@@ -178,8 +178,8 @@ func TestNeverRestart(t *testing.T) {
 	}
 }
 
-// TestDigestCoversApprovedContent checks that the digest depends on everything that is approved with a plan, and on
-// nothing else.
+// TestDigestCoversApprovedContent checks that the digest depends on everything that a plan approves, and on nothing
+// else.
 func TestDigestCoversApprovedContent(t *testing.T) {
 	plan := func(change func(*simulate.World, *report.Report)) string {
 		w := world(0)
@@ -235,7 +235,7 @@ func TestDigestCoversApprovedContent(t *testing.T) {
 }
 
 // TestSameKindActionsRunInAnyOrder checks that consecutive actions of the same kind may be executed in any order, but
-// each only once. The same applies to actions that add or promote members.
+// each action only once. The same applies to actions that add or promote members.
 func TestSameKindActionsRunInAnyOrder(t *testing.T) {
 	s := world(0).Observe()
 	add := func(ordinal int) decide.Action { return decide.AddLearner{Ordinal: ordinal} }
@@ -265,8 +265,9 @@ func TestSameKindActionsRunInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestEditedDeclarationIsRefused checks that a declaration that differs from the approved one in any field is refused
-// at every step, even between two passes of a run. With --source cluster, declarations are not pinned by a revision.
+// TestEditedDeclarationIsRefused checks that a declaration that differs in any field from the approved declaration is
+// refused at every step, even between two passes of a run. With --source cluster, declarations are not pinned by a
+// revision.
 func TestEditedDeclarationIsRefused(t *testing.T) {
 	w := world(0)
 	w.Declared.Replicas, w.Declared.SpecHash = 4, "h2"

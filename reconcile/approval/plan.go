@@ -72,7 +72,7 @@ func (p *Plan) Refuses(cluster string, s decide.State, a decide.Action) string {
 	}
 }
 
-// Taken removes an executed action from the remaining forecast.
+// Taken removes an executed action, and the skipped actions before it, from the remaining forecast.
 func (p *Plan) Taken(cluster string, s decide.State, a decide.Action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
