@@ -24,15 +24,15 @@ const (
 type Forecast struct {
 	// Steps are the actions in order; the first is the action of the next pass.
 	Steps []Step
-	// End is the decision after the last action: Done, Block, or Wait for an external event. Its message describes a
-	// simulated world, unless there are no steps.
+	// End is the decision after the last action: Done, Block, or Wait for an external event. The message describes a
+	// simulated world, unless Steps is empty.
 	End decide.Decision
 	// Open is set if the actions after the last step are unknown.
 	Open bool
 	// Start is the current state of etcd.
 	Start Quorum
 
-	// unasked is set if pods are ready but etcd did not return its member list, so its state is unknown.
+	// unasked is set if pods are ready but etcd did not return its member list, so the state of etcd is unknown.
 	unasked bool
 }
 
@@ -42,8 +42,8 @@ type Step struct {
 	Action decide.Action
 	// What describes the action. It contains only names, because future objects do not have IDs yet.
 	What string
-	// Before is the state of etcd when the action is decided, Lowest the state in which the fewest voters may fail, and
-	// After the state when the next action is decided.
+	// Before is the state of etcd when the action is decided. Lowest is the state in which the fewest voters may fail.
+	// After is the state when the next action is decided.
 	Before, Lowest, After Quorum
 	// Restarts, Starts and Stops are the names of the pods that are recreated, created, and removed.
 	Restarts, Starts, Stops []string

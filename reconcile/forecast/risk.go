@@ -19,7 +19,7 @@ const (
 	LosesTolerance Risk = "loses-tolerance"
 	// LosesQuorum means that etcd temporarily or permanently stops serving after it has served.
 	LosesQuorum Risk = "loses-quorum"
-	// DeletesData means that volumes are deleted, or that data is discarded because a new cluster replaces a lost one.
+	// DeletesData means that volumes are deleted, or that data is discarded because a lost cluster is replaced.
 	DeletesData Risk = "deletes-data"
 	// Unknown means that the outcome cannot be predicted, or that the forecast ends with a wait for an external event.
 	Unknown Risk = "unknown"
