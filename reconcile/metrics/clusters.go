@@ -278,7 +278,7 @@ func healthyVoters(s decide.State) int {
 	return n
 }
 
-// largest returns the largest value among the responding members, or false if none responds.
+// largest returns the largest value among the responding members, or false if members do not respond.
 func largest(of func(decide.Member) int64) func(report.Cluster) (float64, bool) {
 	return func(c report.Cluster) (float64, bool) {
 		most, is := int64(0), false

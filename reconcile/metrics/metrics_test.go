@@ -207,8 +207,9 @@ func TestUnknownValuesAreAbsent(t *testing.T) {
 	cluster_observed a shop 1`)
 }
 
-// TestMetricsOfRemovedClusterDisappear checks that a cluster that could not be observed does not keep earlier values,
-// that a deleted cluster is removed, and that a cluster that a pass did not cover is kept.
+// TestMetricsOfRemovedClusterDisappear checks that the metrics of a cluster that no longer exists are removed. If a
+// pass did not cover a cluster, its metrics are kept. If a cluster could not be observed, its earlier values are
+// removed.
 func TestMetricsOfRemovedClusterDisappear(t *testing.T) {
 	m := metrics.New()
 	here := func() string { return gathered(t, m, "cluster_observed", "cluster_ready") }
