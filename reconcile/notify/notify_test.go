@@ -92,8 +92,8 @@ func TestBoardSeparatesSources(t *testing.T) {
 	}
 }
 
-// TestBoardRemembersClustersBetweenPasses checks that clusters that a pass did not cover keep their state. A pass of a
-// loop may process only some of the clusters.
+// TestBoardRemembersClustersBetweenPasses checks that clusters keep their state if a pass did not cover them. A pass of
+// a loop may process only some of the clusters.
 func TestBoardRemembersClustersBetweenPasses(t *testing.T) {
 	var b Board
 	at := "main@sha1:" + commit
