@@ -183,7 +183,7 @@ func (w *World) setStatefulSet(next statefulSet) {
 		for _, m := range r.members {
 			restored := !r.formed && w.record.Restoring() // its volume is filled, but it has never run
 			lost := w.announced(id)
-			made := w.record.Recovering() && r.recoveredFrom != 0 && r.leader == 0 // created by the Job, but never served
+			made := w.record.Recovering() && r.recoveredFrom != 0 && r.leader == 0 // recovered, but never served
 			givenUp := made || r.leader == 0 &&
 				(w.Declared.Recovery.ClusterID == lost || w.volumes[m.ordinal].lostCluster == lost)
 			if m.ordinal >= next.replicas && !restored && !w.wasSplit(id) && !w.isNobodys(r) && !w.isLost(id) &&
