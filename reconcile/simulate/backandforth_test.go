@@ -98,9 +98,9 @@ func TestLostClusterDoesNotFormAgainThoughStatusIsLost(t *testing.T) {
 	}
 }
 
-// TestRolloutsBackAndForthHeal checks that each rollout is completed within five minutes if the declared pod template
+// TestRolloutsBackAndForthComplete checks that each rollout is completed within five minutes if the declared pod template
 // keeps switching between two versions.
-func TestRolloutsBackAndForthHeal(t *testing.T) {
+func TestRolloutsBackAndForthComplete(t *testing.T) {
 	w := formed(t, 3)
 	for n := range 8 {
 		w.Declared.SpecHash = []string{"h2", "h1"}[n%2]
