@@ -7,14 +7,14 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Rule is the name of the rule that replaces an action that is not approved.
+// Rule is the rule name in the decision that replaces an unapproved action.
 const Rule = "NotApproved"
 
 // Approval decides which actions a run may execute.
 type Approval interface {
-	// Refuses returns why an action of a cluster, given as namespace/name, is not allowed, or "" if it is.
+	// Refuses returns why an action of a cluster, given as namespace/name, is not allowed, or "" if it is allowed.
 	Refuses(cluster string, s decide.State, a decide.Action) string
-	// Taken is called after an action that has changed something.
+	// Taken is called after an action has changed something.
 	Taken(cluster string, s decide.State, a decide.Action)
 }
 
@@ -24,10 +24,11 @@ func Refused(d decide.Decision, why string) decide.Decision {
 		Message: fmt.Sprintf("%s: the next action is %s, but %s", d.Rule, d.Action, why)}
 }
 
-// NeverRestart approves actions that neither restart, stop or remove a member or its data, nor lead to that.
+// NeverRestart approves actions that do not restart, stop or remove a member or its data, and do not lead to such an
+// action.
 type NeverRestart struct{}
 
-// Refuses returns why an action is not allowed.
+// Refuses returns why an action is not allowed, or "" if it is allowed.
 func (NeverRestart) Refuses(_ string, s decide.State, a decide.Action) string {
 	runs := s.Declared.Lifecycle == decide.Running && s.Declared.Orphaned == ""
 	allowed := false

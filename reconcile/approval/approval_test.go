@@ -15,14 +15,14 @@ import (
 
 const key = "n/a"
 
-// world returns a converged cluster of three, with timing that depends on the seed.
+// world returns a world with a converged cluster of three members. Its timing depends on the seed.
 func world(seed uint64) *simulate.World {
 	w := simulate.New("a", decide.Declared{Replicas: 3, Version: "3.6.16", Lifecycle: decide.Running, SpecHash: "h"}, seed)
 	w.Converge(60)
 	return w
 }
 
-// changes are possible changes of its declaration.
+// changes are possible changes to the declaration of a cluster.
 var changes = map[string]func(*decide.Declared){
 	"grow":         func(d *decide.Declared) { d.Replicas = 5 },
 	"shrink":       func(d *decide.Declared) { d.Replicas = 1 },
@@ -43,7 +43,8 @@ func planOf(w *simulate.World) report.Report {
 	return report.Report{Planned: true, Revision: "main@sha1:abc", Clusters: []report.Cluster{entry}}
 }
 
-// run runs passes while their actions are approved, and returns the reason for a refusal, if there was one.
+// run runs passes as long as their actions are approved. It returns why an action was refused, if one was, and the last
+// decision.
 func run(w *simulate.World, a approval.Approval, meanwhile func(pass int)) (refused string, end decide.Decision) {
 	for pass := range 300 {
 		meanwhile(pass)
@@ -68,8 +69,8 @@ func run(w *simulate.World, a approval.Approval, meanwhile func(pass int)) (refu
 
 func never(int) {}
 
-// TestApprovedPlanCompletes checks that a run completes the approved forecast, however long pods take to start and
-// whichever member leads.
+// TestApprovedPlanCompletes checks that a run completes the approved forecast, regardless of how long pods take to
+// start and which member leads.
 func TestApprovedPlanCompletes(t *testing.T) {
 	for name, change := range changes {
 		for seed := range uint64(12) {
@@ -86,7 +87,7 @@ func TestApprovedPlanCompletes(t *testing.T) {
 	}
 }
 
-// TestUnplannedActionNeedsNewApproval checks that a member that loses its volume during the run is not replaced without
+// TestUnplannedActionNeedsNewApproval checks that a member that loses its volume during the run is replaced only after
 // a new approval.
 func TestUnplannedActionNeedsNewApproval(t *testing.T) {
 	w := world(0)
@@ -107,8 +108,8 @@ func TestUnplannedActionNeedsNewApproval(t *testing.T) {
 	}
 }
 
-// TestPlanApprovesOnlyItsOwnActions checks that a plan does not approve anything for a cluster without actions, or
-// anything beyond the forecast of the others.
+// TestPlanApprovesOnlyItsOwnActions checks that a plan does not approve actions for a cluster without a forecast, or
+// actions that are not in a cluster's forecast.
 func TestPlanApprovesOnlyItsOwnActions(t *testing.T) {
 	w := world(0)
 	nothing := approval.Of(planOf(w))
@@ -128,8 +129,8 @@ func TestPlanApprovesOnlyItsOwnActions(t *testing.T) {
 	}
 }
 
-// TestPlanDoesNotApproveRecreatedCluster checks that a plan does not approve anything for a new cluster that has since
-// been created under the same name.
+// TestPlanDoesNotApproveRecreatedCluster checks that a plan does not approve actions for a different cluster that was
+// created under the same name after the plan.
 func TestPlanDoesNotApproveRecreatedCluster(t *testing.T) {
 	w := world(0)
 	w.Declared.Replicas = 5
@@ -147,7 +148,7 @@ func TestPlanDoesNotApproveRecreatedCluster(t *testing.T) {
 }
 
 // TestNeverRestart checks that actions that restart, stop or remove something are refused, and that actions that only
-// add something are executed.
+// add members are executed.
 func TestNeverRestart(t *testing.T) {
 	for name, change := range changes {
 		w := world(1)
@@ -177,8 +178,8 @@ func TestNeverRestart(t *testing.T) {
 	}
 }
 
-// TestDigestCoversApprovedContent checks that the digest depends on everything that is approved with a plan, and on
-// nothing else.
+// TestDigestCoversApprovedContent checks that the digest depends on everything that a plan approves, and on nothing
+// else.
 func TestDigestCoversApprovedContent(t *testing.T) {
 	plan := func(change func(*simulate.World, *report.Report)) string {
 		w := world(0)
@@ -194,7 +195,7 @@ func TestDigestCoversApprovedContent(t *testing.T) {
 		t.Fatalf("%q, and again %q", digest, plan(nil))
 	}
 	same := plan(func(_ *simulate.World, r *report.Report) {
-		r.Clusters = append(r.Clusters, report.Cluster{Namespace: "n", Name: "b"}) // nothing is done with it
+		r.Clusters = append(r.Clusters, report.Cluster{Namespace: "n", Name: "b"}) // a cluster without actions
 		r.Clusters[0].Warnings = []string{"w"}
 	})
 	if same != digest {
@@ -234,7 +235,7 @@ func TestDigestCoversApprovedContent(t *testing.T) {
 }
 
 // TestSameKindActionsRunInAnyOrder checks that consecutive actions of the same kind may be executed in any order, but
-// only once each. The same applies to the actions by which members join.
+// each action only once. The same applies to actions that add or promote members.
 func TestSameKindActionsRunInAnyOrder(t *testing.T) {
 	s := world(0).Observe()
 	add := func(ordinal int) decide.Action { return decide.AddLearner{Ordinal: ordinal} }
@@ -264,8 +265,9 @@ func TestSameKindActionsRunInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestEditedDeclarationIsRefused checks that a declaration that differs from the approved one in any field is refused
-// at every step, even between two passes of a run, because with --source cluster it is not pinned by a revision.
+// TestEditedDeclarationIsRefused checks that a declaration that differs in any field from the approved declaration is
+// refused at every step, even between two passes of a run. With --source cluster, declarations are not pinned by a
+// revision.
 func TestEditedDeclarationIsRefused(t *testing.T) {
 	w := world(0)
 	w.Declared.Replicas, w.Declared.SpecHash = 4, "h2"

@@ -11,10 +11,11 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Plan approves the forecasts of a reviewed plan: for each cluster, its actions in order, except that consecutive
-// actions of the same kind may be reordered, and so may actions that add or promote members. It does not approve
-// anything for a cluster without a forecast. Actions that have become unnecessary are skipped. All other actions are
-// refused, including those after an open end. At every step, the whole spec is compared with the planned one.
+// Plan approves the forecasts of a reviewed plan. For each cluster, it approves the actions of the forecast in order.
+// Only consecutive actions of the same kind, or actions that add or promote members, may be reordered. Actions that
+// have become unnecessary are skipped. All other actions are refused: for example, actions after the last step of an
+// open forecast, and all actions for a cluster without a forecast. At every step, the whole declaration is compared
+// with the planned declaration.
 type Plan struct {
 	mu    sync.Mutex
 	roads map[string]*way
@@ -23,13 +24,13 @@ type Plan struct {
 // way is the remaining part of a forecast.
 type way struct {
 	steps []forecast.Step
-	// token identifies the cluster among others of its name; empty before it is bootstrapped.
+	// token distinguishes the cluster from other clusters with the same name. It is empty before the bootstrap.
 	token string
-	// declared is the declaration that the plan was made for.
+	// declared is the declaration for which the plan was created.
 	declared decide.Declared
 }
 
-// Of approves the forecasts of a plan.
+// Of returns a Plan that approves the forecasts in plan.
 func Of(plan report.Report) *Plan {
 	p := &Plan{roads: map[string]*way{}}
 	for _, c := range plan.Clusters {
@@ -47,7 +48,7 @@ func Of(plan report.Report) *Plan {
 	return p
 }
 
-// Refuses returns why an action is not in the forecast.
+// Refuses returns why the plan does not approve an action, or "" if it does.
 func (p *Plan) Refuses(cluster string, s decide.State, a decide.Action) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +72,7 @@ func (p *Plan) Refuses(cluster string, s decide.State, a decide.Action) string {
 	}
 }
 
-// Taken removes an action from the forecast.
+// Taken removes an executed action, and the skipped actions before it, from the remaining forecast.
 func (p *Plan) Taken(cluster string, s decide.State, a decide.Action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,12 +91,12 @@ func (p *Plan) Taken(cluster string, s decide.State, a decide.Action) {
 	w.steps = w.steps[at+1:]
 }
 
-// find returns the index of an action in the forecast, or a negative number.
+// find returns the index of an action in the forecast, or a negative number if the forecast does not contain it.
 func (w *way) find(what string) int {
 	return slices.IndexFunc(w.steps, func(step forecast.Step) bool { return step.What == what })
 }
 
-// alike returns how many of the next actions are of the same kind.
+// alike returns the number of actions at the start of the forecast that are of the same kind.
 func (w *way) alike() int {
 	for i, step := range w.steps {
 		if kindOf(step.Action) != kindOf(w.steps[0].Action) {
@@ -105,7 +106,7 @@ func (w *way) alike() int {
 	return len(w.steps)
 }
 
-// kindOf returns the kind of an action. The actions by which members join count as one kind.
+// kindOf returns the kind of an action. Actions that add or promote members count as one kind.
 func kindOf(a decide.Action) string {
 	if decide.TraitsOf(a).Joins {
 		return "Join"

@@ -12,12 +12,12 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// mostPlanning is the maximum processor time for planning a thousand clusters of which fifty change, without observing
-// them.
+// mostPlanning is the maximum CPU time for planning a thousand clusters if fifty of them change. It does not include
+// the time to observe them.
 const mostPlanning = 5 * time.Second
 
-// BenchmarkPlan decides for a thousand clusters, and predicts the forecasts of fifty that change in size, version,
-// both, and options.
+// BenchmarkPlan decides for a thousand clusters, and creates the forecasts of fifty of them, whose size, version or
+// options change.
 func BenchmarkPlan(b *testing.B) {
 	changes := []func(*decide.Declared){
 		func(d *decide.Declared) { d.Replicas = 5 },

@@ -1,6 +1,5 @@
-// Package forecast predicts what passes will do to a cluster: the sequence of actions, and the states of etcd in
-// between. It uses the same rules as passes, in a world simulated from the observed state; there is no second list of
-// steps.
+// Package forecast predicts the actions that passes will execute on a cluster, and the states of etcd between the
+// actions. It applies the same rules as passes to a world simulated from the observed state.
 package forecast
 
 import (
@@ -10,14 +9,14 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// Assumed describes what a forecast assumes.
+// Assumed lists the assumptions of a forecast.
 const Assumed = "pods start, images can be pulled, backups and restores succeed, and nothing else changes the cluster"
 
 const (
 	// most is the maximum number of passes in a forecast.
 	most = 2000
-	// patience is the maximum number of passes in one wait: more than half an hour of simulated time. If nothing has
-	// ended the wait by then, it needs manual action.
+	// patience is the maximum number of passes in one wait: more than half an hour of simulated time. A wait that has
+	// not ended by then requires manual action.
 	patience = 200
 )
 
@@ -25,15 +24,15 @@ const (
 type Forecast struct {
 	// Steps are the actions in order; the first is the action of the next pass.
 	Steps []Step
-	// End is the decision after the last action: Done, Block, or Wait for an external event. Its message describes a
-	// simulated world, unless there are no steps.
+	// End is the decision after the last action: Done, Block, or Wait for an external event. The message describes a
+	// simulated world, unless Steps is empty.
 	End decide.Decision
-	// Open is set if the forecast continues beyond its last step in an unknown direction.
+	// Open is set if the actions after the last step are unknown.
 	Open bool
 	// Start is the current state of etcd.
 	Start Quorum
 
-	// unasked is set if pods are ready but etcd returned no member list, so that its state is unknown.
+	// unasked is set if pods are ready but etcd did not return its member list, so the state of etcd is unknown.
 	unasked bool
 }
 
@@ -41,10 +40,10 @@ type Forecast struct {
 type Step struct {
 	Rule   string
 	Action decide.Action
-	// What describes the action, by names only, because future objects have no IDs.
+	// What describes the action. It contains only names, because future objects do not have IDs yet.
 	What string
-	// Before is the state of etcd when the action is decided, Lowest the state in which the fewest voters may fail, and
-	// After the state when the next action is decided.
+	// Before is the state of etcd when the action is decided. Lowest is the state in which the fewest voters may fail.
+	// After is the state when the next action is decided.
 	Before, Lowest, After Quorum
 	// Restarts, Starts and Stops are the names of the pods that are recreated, created, and removed.
 	Restarts, Starts, Stops []string
@@ -52,7 +51,7 @@ type Step struct {
 	Creates, Deletes []string
 }
 
-// Of returns the forecast from a state. It is empty if nothing is left to do.
+// Of returns the forecast for a cluster in state s. It is empty if nothing is left to do.
 func Of(s decide.State) Forecast {
 	s.LockHolder = "" // assume that the other process stops acting
 	d := decide.Decide(s)
@@ -62,7 +61,7 @@ func Of(s decide.State) Forecast {
 	}
 	ready := func(r decide.Replica) bool { return r.Pod == decide.PodReady }
 	forecast.unasked = !s.Membership.Known && slices.ContainsFunc(s.Replicas, ready)
-	if s.Objects.RunsReplicas > decide.MaxOrdinals { // it was scaled manually, and is not simulated pod by pod
+	if s.Objects.RunsReplicas > decide.MaxOrdinals { // it was scaled manually, and has too many pods to simulate
 		forecast.open(s, d)
 		return forecast
 	}
@@ -92,7 +91,7 @@ func alike(s decide.State, a, b decide.Decision) bool {
 	return a.Action == nil || s.DescribeAction(a.Action) == s.DescribeAction(b.Action)
 }
 
-// follow runs passes until nothing is left to do, or nothing progresses.
+// follow runs simulated passes until nothing is left to do, a pass blocks, or a wait takes too long.
 func (r *Forecast) follow(w *simulate.World, seen decide.State) {
 	at, waited := quorumOf(seen, r.Start), 0
 	for range most {

@@ -6,20 +6,20 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Quorum is how far etcd is from losing its quorum. The zero value means that the cluster has not formed.
+// Quorum describes how far etcd is from losing quorum. The zero value means that the cluster has not formed.
 type Quorum struct {
-	// Voters is the number of voters that etcd lists, and Answering how many of them respond.
+	// Voters is the number of voters that etcd lists, and Answering is the number of responding voters.
 	Voters    int `json:"voters"`
 	Answering int `json:"answering"`
 	Learners  int `json:"learners,omitempty"`
-	// Leader is the name of the leader; empty if none is known.
+	// Leader is the name of the leader, or empty if it is unknown.
 	Leader string `json:"leader,omitempty"`
-	// Unknown is true if the cluster has formed and no member returns a list of voters.
+	// Unknown is true if the cluster has formed but members do not return a list of voters.
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// quorumOf returns the quorum of a state. If etcd does not return its member list, its earlier voters, or else those
-// that a single member lists, count as unresponsive.
+// quorumOf returns the quorum of a state. If etcd does not return its member list, the voters in before count as
+// unresponsive. If before has no voters, the voters that a single member lists count as unresponsive.
 func quorumOf(s decide.State, before Quorum) Quorum {
 	voters := s.Membership.Voters()
 	if !s.Membership.Known {
@@ -47,10 +47,10 @@ func (s Quorum) Needed() int {
 	return decide.Quorum(s.Voters)
 }
 
-// Spare returns how many of the responding voters may fail; it is negative if the quorum is lost.
+// Spare returns the number of responding voters that may fail without losing quorum. It is negative if quorum is lost.
 func (s Quorum) Spare() int { return s.Answering - s.Needed() }
 
-// serves reports whether there is a quorum.
+// serves reports whether etcd has quorum.
 func (s Quorum) serves() bool { return s.Voters > 0 && s.Spare() >= 0 }
 
 // String describes the quorum, as in "2 of 3 voters, none may fail".

@@ -6,7 +6,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestQuorumOfFormedClusterIsNotNotFormed checks what is forecast from when etcd does not return its member list.
+// TestQuorumOfFormedClusterIsNotNotFormed checks that a formed cluster is not described as not formed if etcd does not
+// return its member list.
 func TestQuorumOfFormedClusterIsNotNotFormed(t *testing.T) {
 	voters := []decide.Member{{ID: 1, Name: "a-0", Answers: true}, {ID: 2, Name: "a-1"}, {ID: 3, Name: "a-2"}}
 	sealed := decide.Record{ClusterID: 7, Members: []decide.RecordedMember{{Ordinal: 0, Mode: decide.Sealed}}}

@@ -6,22 +6,22 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Risk is something that a forecast does to a cluster in the worst case.
+// Risk is an effect that the actions of a forecast may have on a cluster.
 type Risk string
 
 // The risks, least severe first.
 const (
-	// Safe means that no serving member restarts.
+	// Safe means that serving members do not restart.
 	Safe Risk = "safe"
 	// RestartsMembers means that pods of members are recreated.
 	RestartsMembers Risk = "restarts-members"
-	// LosesTolerance means that temporarily no further voter may fail, although one may fail now.
+	// LosesTolerance means that the cluster temporarily cannot tolerate the failure of a voter, although it can now.
 	LosesTolerance Risk = "loses-tolerance"
-	// LosesQuorum means that etcd temporarily or permanently stops serving, although it serves now.
+	// LosesQuorum means that etcd temporarily or permanently stops serving after it has served.
 	LosesQuorum Risk = "loses-quorum"
-	// DeletesData means that volumes are deleted, or that data is discarded because a new cluster replaces a lost one.
+	// DeletesData means that volumes are deleted, or that data is discarded because a lost cluster is replaced.
 	DeletesData Risk = "deletes-data"
-	// Unknown means that the forecast cannot be predicted, or ends with a wait that only an external event can end.
+	// Unknown means that the outcome cannot be predicted, or that the forecast ends with a wait for an external event.
 	Unknown Risk = "unknown"
 	// IsBlocked means that manual action is required, now or later in the forecast.
 	IsBlocked Risk = "blocked"
@@ -32,7 +32,7 @@ func Risks() []Risk {
 	return []Risk{Safe, RestartsMembers, LosesTolerance, LosesQuorum, DeletesData, Unknown, IsBlocked}
 }
 
-// Risks returns the risks of the forecast, from the least to the worst, or none if it is safe. It never includes Safe.
+// Risks returns the risks of the forecast, least severe first. The list is empty if the forecast is safe.
 func (r Forecast) Risks() []Risk {
 	var lowest, restarts, deletes = r.Start.Spare(), false, false
 	served, stops := r.Start.serves(), false
@@ -64,5 +64,5 @@ func (r Forecast) Risks() []Risk {
 	return list
 }
 
-// String returns the name with spaces.
+// String returns the name of the risk, with spaces instead of hyphens.
 func (r Risk) String() string { return strings.ReplaceAll(string(r), "-", " ") }

@@ -10,7 +10,7 @@ func newStep(s decide.State, d decide.Decision, at Quorum) Step {
 	return Step{Rule: d.Rule, Action: d.Action, What: s.DescribeAction(d.Action), Before: at, Lowest: at, After: at}
 }
 
-// watch records the changes of pods and volumes between two states, and the current quorum.
+// watch records the changes to pods and volumes between two states, and the current quorum.
 func (step *Step) watch(before, now decide.State, at Quorum) {
 	step.After = at
 	if at.Spare() < step.Lowest.Spare() {

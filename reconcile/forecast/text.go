@@ -9,8 +9,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Text renders a forecast as text: a line with its length, end and risks, and a line per action with the worst state of
-// etcd until the next one. It is empty if no action follows. Each line begins with indent.
+// Text renders a forecast as text. The first line shows the number of actions, the end and the risks. The other lines
+// show each action with the worst state of etcd until the next action. Each line begins with indent. The text is empty
+// if the forecast has no actions.
 func (r Forecast) Text(indent string) string {
 	if len(r.Steps) == 0 {
 		return ""
@@ -26,7 +27,7 @@ func (r Forecast) Text(indent string) string {
 	return b.String()
 }
 
-// Ending returns what comes after the last action.
+// Ending describes the end of the forecast: its verdict and rule, done, or an unknown outcome.
 func (r Forecast) Ending() string {
 	switch {
 	case r.Open:
@@ -48,7 +49,7 @@ func (r Forecast) risks() string {
 	return strings.Join(words, ", ")
 }
 
-// effects returns the worst state of etcd, and the changes of pods and volumes.
+// effects returns the worst state of etcd, and the changes to pods and volumes.
 func (step Step) effects() []string {
 	effects := []string{step.Lowest.String()}
 	for _, e := range []struct {

@@ -10,10 +10,10 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// family is a gauge that each cluster may have, once or with its own labels.
+// family is a gauge about clusters. A cluster has at most one series, unless the gauge has additional labels.
 type family struct {
 	desc *prometheus.Desc
-	// of adds the values for an observed cluster; nil if samplesOf adds them.
+	// of adds the values for an observed cluster. It is nil if samplesOf adds them.
 	of func(c report.Cluster, add func(value float64, labels ...string))
 }
 
@@ -37,7 +37,7 @@ func gauge(
 		nil), of}
 }
 
-// single returns a gauge with at most one value.
+// single returns a gauge with at most one value per cluster.
 func single(name, help string, of func(report.Cluster) (value float64, is bool)) family {
 	return gauge(name, help, nil, func(c report.Cluster, add func(float64, ...string)) {
 		if value, is := of(c); is {
@@ -46,7 +46,7 @@ func single(name, help string, of func(report.Cluster) (value float64, is bool))
 	})
 }
 
-// when returns a gauge of a time, if it is known.
+// when returns a gauge for a time. The gauge is absent if the time is unknown.
 func when(name, help string, of func(decide.State) time.Time) family {
 	return single(name+"_timestamp_seconds", help, func(c report.Cluster) (float64, bool) {
 		at := of(c.State)
@@ -54,7 +54,7 @@ func when(name, help string, of func(decide.State) time.Time) family {
 	})
 }
 
-// whether returns a gauge of 0 or 1, if it is known.
+// whether returns a gauge with the value 0 or 1. The gauge is absent if the value is unknown.
 func whether(name, help string, of func(report.Cluster) (is, known bool)) family {
 	return single(name, help, func(c report.Cluster) (float64, bool) {
 		is, known := of(c)
@@ -171,7 +171,7 @@ var backups = []family{
 // seen reports whether a cluster was observed.
 func seen(c report.Cluster) bool { return c.Decision.Rule != "" }
 
-// samplesOf returns the series of a cluster. A cluster that could not be observed keeps no earlier values.
+// samplesOf returns the series of a cluster. A cluster that could not be observed does not keep earlier values.
 func samplesOf(c report.Cluster) samples {
 	s := samples{namespace: valid(c.Namespace), name: valid(c.Name)}
 	s.list = []sample{{observed.desc, truth(seen(c)), nil}, {failed.desc, truth(c.Error != ""), nil}}
@@ -229,8 +229,8 @@ func addVersions(c report.Cluster, add func(float64, ...string)) {
 	}
 }
 
-// known returns a function that names versions. It returns "other" for a version that is neither declared nor run by a
-// pod, so that a member that keeps reporting different versions does not create a series for each.
+// known returns a function that returns the name of a version, or "other" if the version is neither declared nor run by
+// a pod. A member that keeps reporting different versions therefore does not create a series for each version.
 func known(s decide.State) func(etcdversion.Version) string {
 	names := map[string]bool{}
 	add := func(text string) {
@@ -278,7 +278,7 @@ func healthyVoters(s decide.State) int {
 	return n
 }
 
-// largest returns the largest value among the responding members, or false if none responds.
+// largest returns the largest value among the responding members, or false if members do not respond.
 func largest(of func(decide.Member) int64) func(report.Cluster) (float64, bool) {
 	return func(c report.Cluster) (float64, bool) {
 		most, is := int64(0), false

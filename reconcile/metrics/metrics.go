@@ -1,6 +1,6 @@
 // Package metrics exports Prometheus metrics about the last pass, and about the clusters as last observed.
 //
-// The number of series for each cluster and source is small, whatever happens in them: their messages are never labels.
+// The number of series for each cluster and source is small, because messages are never used as labels.
 package metrics
 
 import (
@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Metrics processes reports, and steps between reports. It is safe for concurrent use.
+// Metrics collects metrics from reports and from the phases of passes. It is safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 	run      runMetrics
@@ -25,15 +25,15 @@ type Metrics struct {
 	mu sync.Mutex
 	// clusters are the samples of each cluster, by namespace/name.
 	clusters map[string]samples
-	// fetched is when each source was last read, or last failed.
+	// fetched is the time of the last attempt to read each source.
 	fetched map[string]time.Time
 }
 
 // New returns metrics without any reports.
 func New() *Metrics { return Of("") }
 
-// Of is like New for one of several Kubernetes clusters: its name is a label of every metric, unless it is empty. The
-// metrics of all of them can be gathered together.
+// Of is like New, for one of several Kubernetes clusters. Unless the name of the Kubernetes cluster is empty, it is a
+// label of every metric, so that the metrics of all Kubernetes clusters can be gathered together.
 func Of(kubernetes string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), run: newRunMetrics(), steps: newStepMetrics(),
 		clusters: map[string]samples{}, fetched: map[string]time.Time{}}
@@ -50,12 +50,12 @@ func Of(kubernetes string) *Metrics {
 // Gatherer gathers only Quorate's own metrics.
 func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
 
-// atOnce is the maximum number of simultaneous responses. Each one uses 10 KiB of memory per cluster until it has been
-// read.
+// atOnce is the maximum number of simultaneous responses. A response uses 10 KiB of memory per cluster until it has
+// been read.
 const atOnce = 3
 
-// Handler serves the metrics of Quorate and of its process, for a resident process. It responds with 503 if too many
-// requests are being served.
+// Handler serves the metrics of Quorate and of its process, for a long-running process. It responds with 503 if too
+// many requests are being served.
 func (m *Metrics) Handler() http.Handler {
 	process := prometheus.NewRegistry()
 	process.MustRegister(collectors.NewGoCollector(),
@@ -64,11 +64,11 @@ func (m *Metrics) Handler() http.Handler {
 		promhttp.HandlerOpts{MaxRequestsInFlight: atOnce})
 }
 
-// Observe processes the report of a pass that has just ended, and its duration. If the duration is zero, the report is
-// about clusters that took longer than the pass, whose own report has already been processed.
+// Observe processes the report of a pass that has just ended and that took the given time. If took is zero, the report
+// covers clusters that took longer than the pass, and the report of the pass has already been processed.
 //
-// Clusters that are neither in the report nor in Others are gone. If nothing could be observed, or their namespace
-// could not, they may still exist, and are kept as unobserved.
+// Clusters that are neither in the report nor in its Others no longer exist. If the pass could not observe anything, or
+// could not list a namespace, the clusters there may still exist and are kept as unobserved.
 func (m *Metrics) Observe(rep report.Report, took time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +85,7 @@ func (m *Metrics) Observe(rep report.Report, took time.Duration) {
 	}
 }
 
-// forget drops the clusters that are not in the report.
+// forget removes the clusters that no longer exist, and marks clusters that may still exist as unobserved.
 func (m *Metrics) forget(rep report.Report) {
 	known := map[string]bool{}
 	for _, c := range rep.Clusters {
@@ -106,7 +106,7 @@ func (m *Metrics) forget(rep report.Report) {
 	}
 }
 
-// observeFetches processes the results of reading sources, each result once.
+// observeFetches processes the results of reading sources. It counts each result once.
 func (m *Metrics) observeFetches(fetches []report.Fetch) {
 	for _, f := range fetches {
 		source := valid(f.Source)

@@ -47,7 +47,7 @@ func pass(clusters ...report.Cluster) report.Report {
 	return report.Report{Clusters: clusters, Fetches: []report.Fetch{{Source: "https://git.example.com/fleet.git", Revision: "main@sha1:607ee63", At: noon}}}
 }
 
-// gathered returns the series of clusters and sources as sorted text.
+// gathered returns the series whose names begin with quorate_ and one of the prefixes, as sorted text.
 func gathered(t *testing.T, m *metrics.Metrics, prefixes ...string) string {
 	t.Helper()
 	return gatheredFrom(t, m.Gatherer(), prefixes...)
@@ -85,7 +85,7 @@ func requireSame(t *testing.T, got, want string) {
 func TestClusterMetrics(t *testing.T) {
 	m := metrics.New()
 	m.Observe(pass(full("a")), time.Second)
-	// Labels are sorted by name, so the first one in a line need not be the namespace.
+	// Labels are sorted by name, so the first label in a line may not be the namespace.
 	requireSame(t, gathered(t, m, "cluster_"), `
 	cluster_alarms CORRUPT a shop 0
 	cluster_alarms NOSPACE a shop 0
@@ -115,8 +115,7 @@ func TestClusterMetrics(t *testing.T) {
 	cluster_ready a shop 1`)
 }
 
-// TestKubernetesClustersAreLabeled checks that metrics of several Kubernetes clusters are distinguished by a label, and
-// that metrics of a single one have no such label.
+// TestKubernetesClustersAreLabeled checks that a label distinguishes the metrics of several Kubernetes clusters.
 func TestKubernetesClustersAreLabeled(t *testing.T) {
 	var all prometheus.Gatherers
 	for _, name := range []string{"eu", "us"} {
@@ -142,7 +141,7 @@ func TestKubernetesClustersAreLabeled(t *testing.T) {
 	passes_total us ok 1`)
 }
 
-// TestProblemsAreVisibleInMetrics checks that problems of a cluster are visible in its metrics.
+// TestProblemsAreVisibleInMetrics checks that problems with a cluster are visible in its metrics.
 func TestProblemsAreVisibleInMetrics(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*report.Cluster)
@@ -190,7 +189,7 @@ func TestProblemsAreVisibleInMetrics(t *testing.T) {
 	}
 }
 
-// TestUnknownValuesAreAbsent checks that metrics of undeclared or unknown backups, and of unknown members, are absent.
+// TestUnknownValuesAreAbsent checks that metrics of unknown members, backups, certificates and quotas are absent.
 func TestUnknownValuesAreAbsent(t *testing.T) {
 	c := full("a")
 	c.State.Backups = decide.Backups{Hidden: "forbidden"}
@@ -208,8 +207,9 @@ func TestUnknownValuesAreAbsent(t *testing.T) {
 	cluster_observed a shop 1`)
 }
 
-// TestMetricsOfRemovedClusterDisappear checks that an unobservable cluster keeps no earlier values, that a cluster that
-// is gone is removed, and that a cluster that a pass did not cover is kept.
+// TestMetricsOfRemovedClusterDisappear checks that the metrics of a cluster that no longer exists are removed. If a
+// pass did not cover a cluster, its metrics are kept. If a cluster could not be observed, its earlier values are
+// removed.
 func TestMetricsOfRemovedClusterDisappear(t *testing.T) {
 	m := metrics.New()
 	here := func() string { return gathered(t, m, "cluster_observed", "cluster_ready") }
@@ -219,7 +219,7 @@ func TestMetricsOfRemovedClusterDisappear(t *testing.T) {
 	rep.Others = []string{"shop/b"}
 	m.Observe(rep, time.Second)
 	requireSame(t, here(), "cluster_observed a shop 0\ncluster_observed b shop 1\ncluster_ready b shop 1")
-	m.Observe(pass(full("c")), 0) // it took longer, and the report omits the others
+	m.Observe(pass(full("c")), 0) // c took longer than the pass; its report omits the other clusters
 	requireSame(t, here(), "cluster_observed a shop 0\ncluster_observed b shop 1\ncluster_observed c shop 1\ncluster_ready b shop 1\ncluster_ready c shop 1")
 	m.Observe(report.Report{Error: "no API server", Unobserved: true}, time.Second)
 	requireSame(t, here(), "cluster_observed a shop 0\ncluster_observed b shop 0\ncluster_observed c shop 0")
@@ -239,7 +239,7 @@ func TestMetricsOfRemovedClusterDisappear(t *testing.T) {
 func TestPassAndSourceMetrics(t *testing.T) {
 	m := metrics.New()
 	m.Observe(pass(full("a")), time.Second)
-	m.Observe(pass(full("a")), time.Second) // a source that was read once counts once
+	m.Observe(pass(full("a")), time.Second) // the same read of a source counts only once
 	blocked := pass(full("a"))
 	blocked.Clusters[0].Decision = decide.Decision{Rule: "QuorumLost", Verdict: decide.Block}
 	blocked.Removals = []report.Removal{{Clusters: []string{"shop/x", "shop/y"}}}
@@ -272,8 +272,8 @@ func TestPassAndSourceMetrics(t *testing.T) {
 	source_ready`+fleet+`0`)
 }
 
-// TestHeldRemovalsStayWhileUnobserved checks that the number of held removals does not decrease because a pass could
-// not see them.
+// TestHeldRemovalsStayWhileUnobserved checks that the number of held removals does not decrease if a pass could not
+// observe anything.
 func TestHeldRemovalsStayWhileUnobserved(t *testing.T) {
 	m := metrics.New()
 	held := pass(full("a"))
@@ -286,8 +286,8 @@ func TestHeldRemovalsStayWhileUnobserved(t *testing.T) {
 	requireSame(t, gathered(t, m, "removals"), "removals_held_clusters 0")
 }
 
-// TestMetricsFollowPrometheusConventions checks that names and units follow Prometheus conventions, and that a resident
-// process also serves its own metrics.
+// TestMetricsFollowPrometheusConventions checks that names and units follow Prometheus conventions, and that Handler
+// also serves the metrics of the process.
 func TestMetricsFollowPrometheusConventions(t *testing.T) {
 	m := metrics.New()
 	m.Observe(pass(full("a")), time.Second)
@@ -305,7 +305,7 @@ func TestMetricsFollowPrometheusConventions(t *testing.T) {
 	}
 }
 
-// held is a response that is not read.
+// held is a response whose client starts to read only when until is closed.
 type held struct {
 	*httptest.ResponseRecorder
 	writing chan<- bool
@@ -315,14 +315,14 @@ type held struct {
 func (h held) Write(p []byte) (int, error) {
 	select {
 	case h.writing <- true:
-	default: // it was already reported
+	default: // the first write was already reported
 	}
 	<-h.until
 	return len(p), nil
 }
 
-// TestConcurrentScrapesAreLimited checks that the number of slowly read responses is limited, because each response
-// uses memory until it is read.
+// TestConcurrentScrapesAreLimited checks that the number of simultaneous responses is limited, because each response
+// uses memory until it has been read.
 func TestConcurrentScrapesAreLimited(t *testing.T) {
 	handler, until := metrics.New().Handler(), make(chan struct{})
 	defer close(until)
@@ -346,7 +346,7 @@ func TestConcurrentScrapesAreLimited(t *testing.T) {
 
 const metricsPage = "../../docs/reference/metrics.md"
 
-// TestMetricsPage checks that docs/reference/metrics.md lists the existing metrics; "go generate" writes it.
+// TestMetricsPage checks that docs/reference/metrics.md lists the existing metrics. "go generate" rewrites the page.
 func TestMetricsPage(t *testing.T) {
 	m := metrics.New()
 	rep := pass(full("a"))

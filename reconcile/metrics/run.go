@@ -77,7 +77,7 @@ func (m runMetrics) observe(rep report.Report, took time.Duration, now time.Time
 	}
 	m.problems.Set(float64(len(rep.Problems)))
 	if rep.Unobserved {
-		return // it is unknown which removals are held: keep the number
+		return // the held removals are unknown: keep the previous number
 	}
 	held := 0
 	for _, removal := range rep.Removals {
@@ -86,7 +86,7 @@ func (m runMetrics) observe(rep report.Report, took time.Duration, now time.Time
 	m.held.Set(float64(held))
 }
 
-// fetched processes the result of reading a source; again means that it was processed before.
+// fetched processes the result of reading a source. again is true if the result was already processed.
 func (m runMetrics) fetched(source string, f report.Fetch, again bool) {
 	m.sourceReady.WithLabelValues(source).Set(truth(!f.Failed))
 	outcome := "ok"
@@ -109,7 +109,7 @@ func (m runMetrics) fetched(source string, f report.Fetch, again bool) {
 	}
 }
 
-// valid makes a text valid as a label value.
+// valid converts text to a valid label value.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 func truth(is bool) float64 {

@@ -57,7 +57,7 @@ func TestRequestsAreCountedByStatusClass(t *testing.T) {
 	api_requests_total none list 5`)
 }
 
-// TestRevisionAgeMetric checks that the age of the revision is available if the revision has a time.
+// TestRevisionAgeMetric checks that the commit time of the last revision is exported if it is known.
 func TestRevisionAgeMetric(t *testing.T) {
 	m := metrics.New()
 	rep := pass(full("a"))
@@ -66,7 +66,7 @@ func TestRevisionAgeMetric(t *testing.T) {
 	const want = "source_commit_timestamp_seconds https://git.example.com/fleet.git 1793530800"
 	requireSame(t, gathered(t, m, "source_commit"), want)
 	rep.Fetches[0].Failed, rep.Fetches[0].Committed = true, time.Time{}
-	m.Observe(rep, time.Second) // the last revision that was read is as old as before
+	m.Observe(rep, time.Second) // a failed read does not change the last revision
 	requireSame(t, gathered(t, m, "source_commit"), want)
 	rep.Fetches[0].Failed = false
 	m.Observe(rep, time.Second)

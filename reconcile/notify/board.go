@@ -31,26 +31,26 @@ type Status struct {
 	Description string
 }
 
-// LongestDescription is the maximum length that all git hosts accept.
+// LongestDescription is the maximum length that all git hosts accept, in bytes.
 const LongestDescription = 140
 
 // standing is the state of one cluster.
 type standing struct {
-	// source is the source that declares it, if there are several.
+	// source is the source that declares the cluster, if there are several sources.
 	source string
 	state  State
 	reason string
 }
 
-// Board is the state of all clusters, as found by the passes of a run. Each pass may cover only some of them.
+// Board holds the state of all clusters, as found by the passes of a run. A pass may cover only some of the clusters.
 type Board struct {
 	clusters map[string]standing
-	// unseen is set if there are clusters that no pass has reported yet.
+	// unseen is set if some clusters have not been reported by a pass yet.
 	unseen bool
 	last   report.Report
 }
 
-// Observe processes the report of a pass; whole is false for a report that is only about slow clusters.
+// Observe processes the report of a pass. whole is false if the report covers only slow clusters.
 func (b *Board) Observe(rep report.Report, whole bool) {
 	if b.clusters == nil {
 		b.clusters = map[string]standing{}
@@ -96,8 +96,9 @@ func standingOf(c report.Cluster) standing {
 	return s
 }
 
-// Commit returns the commit of a source that was read, by name if there are several, and its status. The commit is
-// empty if the source was not read or is not a repository. The status does not reveal other sources.
+// Commit returns the last commit read from a source, and the status of the commit. source is empty if the run has only
+// one source. The commit is empty if the source was not read or is not a repository. The status does not reveal other
+// sources.
 func (b *Board) Commit(source string) (commit string, status Status) {
 	text := b.last.Revision
 	for _, s := range b.last.Sources {
@@ -147,7 +148,7 @@ func (b *Board) status(source string) Status {
 		}
 	}
 	switch {
-	case b.last.Error != "" && several: // the error may concern another source
+	case b.last.Error != "" && several: // the error may be about a different source
 		reasons = append(reasons, "the run failed; see its log")
 	case b.last.Error != "":
 		reasons = append(reasons, b.last.Error)
@@ -155,7 +156,7 @@ func (b *Board) status(source string) Status {
 	return b.verdict(reasons, pending, all)
 }
 
-// verdict returns the status for these reasons for failure, and for the numbers of pending and all clusters.
+// verdict returns the status for the given reasons for failure and numbers of pending and all clusters.
 func (b *Board) verdict(reasons []string, pending, all int) Status {
 	switch {
 	case len(reasons) > 1:
@@ -175,7 +176,7 @@ func (b *Board) verdict(reasons []string, pending, all int) Status {
 	return Status{Success, fmt.Sprintf("%d clusters are up to date", all)}
 }
 
-// andMore shortens a reason so that the number of other reasons fits.
+// andMore appends the number of other reasons to a reason, which is shortened if necessary.
 func andMore(reason string, more int) string {
 	rest := fmt.Sprintf(" (and %d more)", more)
 	return printable.Short(reason, LongestDescription-len(rest)) + rest

@@ -17,23 +17,23 @@ import (
 
 // Message is a single notification.
 type Message struct {
-	// ID is the same whenever the message is sent again.
+	// ID identifies the message. It stays the same if the message is sent again.
 	ID string `json:"id"`
 	// Time is the time of the message.
 	Time time.Time `json:"time"`
-	// Context is the name of the run, which identifies it.
+	// Context is the name that identifies the run.
 	Context string `json:"context"`
-	// Revision is the revision of the source; empty if it could not be read.
+	// Revision is the revision of the source, or empty if the source could not be read.
 	Revision string `json:"revision,omitempty"`
-	// Summary is the content in one line.
+	// Summary summarizes the events in one line.
 	Summary string `json:"summary"`
-	// Events are limited in number, and More is how many others there are.
+	// Events contains at most mostEvents events. More is the number of omitted events.
 	Events []Event `json:"events"`
 	More   int     `json:"more,omitempty"`
 }
 
 const (
-	// mostEvents is the maximum number of events in a message, and mostLines the maximum in a chat message.
+	// mostEvents is the maximum number of events in a message, and mostLines is the maximum number in a chat message.
 	mostEvents, mostLines = 50, 20
 )
 
@@ -111,7 +111,7 @@ func (m Message) Encode(f Format) (body []byte, mediaType string, err error) {
 	return printable.JSON(body), mediaType, err
 }
 
-// escapePath escapes any text for the path of a URI.
+// escapePath escapes text for use in the path of a URI.
 func escapePath(s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
@@ -154,8 +154,8 @@ var forSlack = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "`", 
 
 func inCode(s string) string { return "`" + forSlack.Replace(printable.Short(s, longestMessage)) + "`" }
 
-// Sign returns the signature of a message sent at a given time, as defined by Standard Webhooks. The key is the base64
-// data after whsec_, or the secret itself without that prefix.
+// Sign returns the signature of a message sent at a given time, as defined by Standard Webhooks. If the secret begins
+// with whsec_, the key is the base64 data after that prefix. Otherwise, the key is the secret itself.
 func Sign(secret, id string, at time.Time, body []byte) (string, error) {
 	key := []byte(secret)
 	if encoded, is := strings.CutPrefix(secret, "whsec_"); is {
@@ -173,5 +173,5 @@ func Sign(secret, id string, at time.Time, body []byte) (string, error) {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)), nil
 }
 
-// shortestKey is the minimum that Standard Webhooks requires, in bytes.
+// shortestKey is the minimum key length that Standard Webhooks requires, in bytes.
 const shortestKey = 24

@@ -1,5 +1,5 @@
-// Package notify determines the news in reports of passes, and the status of a commit, and formats them for webhooks,
-// chats and git hosts. It is pure; the package deliver sends the results.
+// Package notify determines the new events in the reports of passes and the status of a commit, and formats them for
+// webhooks, chats and git hosts. It does no I/O: the package deliver sends the results.
 package notify
 
 import (
@@ -11,13 +11,13 @@ import (
 
 // Event is a change to notify about.
 type Event struct {
-	// Cluster is the namespace/name of the cluster that it is about; empty if it is about a source.
+	// Cluster is the namespace/name of the affected cluster, or empty if the event is about a source.
 	Cluster string `json:"cluster,omitempty"`
 	// Warning is set if the event needs attention.
 	Warning bool `json:"warning"`
-	// Reason is the rule that decided, or the condition that the event is about.
+	// Reason is the rule of the decision, or the condition that the event is about.
 	Reason string `json:"reason"`
-	// Message is the text, on one line.
+	// Message is the text of the event, on one line.
 	Message string `json:"message"`
 }
 
@@ -29,15 +29,15 @@ func (e Event) String() string {
 	return e.Cluster + ": " + e.Reason + ": " + e.Message
 }
 
-// longestMessage is how many bytes of a message are sent.
+// longestMessage is the maximum length of a message that is sent, in bytes.
 const longestMessage = 1024
 
-// News returns the events of a report: what the pass has reported in the clusters and the previous pass had not. News
-// about a source that many clusters share is included once. Problems with declarations are included together with the
-// revision that has them, because passes keep no other record of them.
+// News returns the events of a report: the changes that the pass has reported in the clusters' status. An event about a
+// source that many clusters share is included once. Problems with declarations are included together with a new
+// revision, because passes do not record the problems anywhere.
 //
-// Passes only remember the contents of the clusters' status, so if two consecutive passes find the same, the second has
-// no news.
+// Passes remember only the status of the clusters. If two consecutive passes find the same state, the second pass
+// therefore has no events.
 func News(rep report.Report) []Event {
 	var events []Event
 	add := func(e Event) {

@@ -12,7 +12,7 @@ type rewrite int
 
 const (
 	asApplied rewrite = iota
-	// acceptable means that members run well with the policy's value.
+	// acceptable means that members also work with the policy's value.
 	acceptable
 	// unsafe means that the policy's value weakens the cluster.
 	unsafe
@@ -21,10 +21,10 @@ const (
 // rewrittenField is the path of the field that policies rewrite.
 const rewrittenField = "spec.field"
 
-// rewriting holds the admission policies of the world.
+// rewriting holds the admission policies of the world and their known effects.
 type rewriting struct {
 	policies map[string]rewrite // by object
-	// seen contains the objects that the current pass has applied and whose response it has read.
+	// seen contains the objects that the current pass has applied. The pass knows how policies rewrote them.
 	seen map[string]bool
 }
 
@@ -38,7 +38,7 @@ func (w *World) Rewrite(name string) { w.setPolicy(name, acceptable) }
 // RewriteUnsafely is like Rewrite, for a field that security depends on.
 func (w *World) RewriteUnsafely(name string) { w.setPolicy(name, unsafe) }
 
-// StopRewriting removes all admission policies. Rewritten fields stay until the object is applied again.
+// StopRewriting removes all admission policies. A field stays rewritten until its object is applied again.
 func (w *World) StopRewriting() { w.rewriting.policies = nil }
 
 func (w *World) setPolicy(name string, r rewrite) {
@@ -57,8 +57,8 @@ func (w *World) admit(name string) {
 	w.rewriting.seen = seen
 }
 
-// rewrittenObjects returns the sorted names of the objects that passes know to be rewritten, from the response to an
-// object applied in this pass or from the status.
+// rewrittenObjects returns the sorted names of the objects that the pass knows to be rewritten, because it applied them
+// or because the status lists them.
 func (w *World) rewrittenObjects() []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(w.objects)) {
@@ -70,7 +70,7 @@ func (w *World) rewrittenObjects() []string {
 	return list
 }
 
-// seenRewritten returns the rewritten field of an object, or nil if passes do not know of one.
+// seenRewritten returns the rewritten field of an object, or nil if passes do not know of a rewritten field.
 func (w *World) seenRewritten(name string) *decide.RewrittenField {
 	o := w.objects[name]
 	if o.rewritten == asApplied || o.changed || !slices.Contains(w.status.rewritten, name) {
@@ -80,13 +80,13 @@ func (w *World) seenRewritten(name string) *decide.RewrittenField {
 	return &decide.RewrittenField{Object: name, Field: rewrittenField, Accepted: accepted, Digest: "d"}
 }
 
-// isAccepted reports whether a pass leaves the rewritten field of an object unchanged.
+// isAccepted reports whether passes accept the rewritten field of an object.
 func (w *World) isAccepted(name string) bool {
 	field := w.seenRewritten(name)
 	return field != nil && field.Accepted
 }
 
-// fromRewritten assumes the policies that have rewritten the fields.
+// fromRewritten adds admission policies that explain the rewritten fields.
 func (w *World) fromRewritten(fields []decide.RewrittenField) {
 	for _, f := range fields {
 		o, there := w.objects[f.Object]
@@ -105,8 +105,8 @@ func (w *World) fromRewritten(fields []decide.RewrittenField) {
 	slices.Sort(w.status.rewritten)
 }
 
-// Undo reverts the world to before, like an operator or a controller that uses another source. The time and the status
-// written by passes are kept.
+// Undo reverts the world to before, like an operator or a controller that applies a different source. The time and the
+// status written by passes are kept.
 func (w *World) Undo(before *World) {
 	now, told, serial, violations := w.now, w.status, w.serial, w.violations
 	*w = *before.Clone()

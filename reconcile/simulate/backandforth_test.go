@@ -7,7 +7,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestClusterIsStoppedAndStartedRepeatedly: git stops the cluster and starts it again, several times. Each time it runs again soon.
+// TestClusterIsStoppedAndStartedRepeatedly checks that a cluster that is stopped and started several times runs again
+// within five minutes of each start.
 func TestClusterIsStoppedAndStartedRepeatedly(t *testing.T) {
 	w := formed(t, 3)
 	for n := range 6 {
@@ -27,8 +28,8 @@ func TestClusterIsStoppedAndStartedRepeatedly(t *testing.T) {
 	}
 }
 
-// TestSuspensionHoldsDuringRepairs: other controllers change objects while a member is lost. Once git suspends the cluster, passes
-// write the declaration and nothing else.
+// TestSuspensionHoldsDuringRepairs checks that every pass decides Suspended once the spec suspends the cluster, even if
+// a member is lost and other controllers keep changing objects.
 func TestSuspensionHoldsDuringRepairs(t *testing.T) {
 	w := formed(t, 3)
 	w.LoseVolume(1)
@@ -54,8 +55,9 @@ func TestSuspensionHoldsDuringRepairs(t *testing.T) {
 	}
 }
 
-// TestLostClusterDoesNotFormAgainThoughStatusIsLost is TestLostClusterDoesNotFormAgainThoughRecordIsLost, with the
-// status lost as well, for instance because the custom resource was deleted together with the ConfigMap.
+// TestLostClusterDoesNotFormAgainThoughStatusIsLost checks the same as
+// TestLostClusterDoesNotFormAgainThoughRecordIsLost if the status is also lost, for example because the custom resource
+// was deleted together with the ConfigMap.
 func TestLostClusterDoesNotFormAgainThoughStatusIsLost(t *testing.T) {
 	for _, cut := range []bool{true, false} {
 		w := formedWith(t, 3)
@@ -96,9 +98,9 @@ func TestLostClusterDoesNotFormAgainThoughStatusIsLost(t *testing.T) {
 	}
 }
 
-// TestRolloutsBackAndForthHeal: git switches between two pod shapes every three minutes, and in between a member
-// loses its volume: it is replaced within five minutes.
-func TestRolloutsBackAndForthHeal(t *testing.T) {
+// TestRolloutsBackAndForthComplete checks that each rollout is completed within five minutes if the declared pod template
+// keeps switching between two versions.
+func TestRolloutsBackAndForthComplete(t *testing.T) {
 	w := formed(t, 3)
 	for n := range 8 {
 		w.Declared.SpecHash = []string{"h2", "h1"}[n%2]
@@ -117,7 +119,8 @@ func TestRolloutsBackAndForthHeal(t *testing.T) {
 	}
 }
 
-// TestReplicasBackAndForth: git switches between three and five members.
+// TestReplicasBackAndForth checks that each change is completed within eight minutes if the declared size keeps
+// switching between three and five members.
 func TestReplicasBackAndForth(t *testing.T) {
 	w := formed(t, 3)
 	for n := range 10 {
@@ -137,7 +140,8 @@ func TestReplicasBackAndForth(t *testing.T) {
 	}
 }
 
-// TestMembersLostOneAfterAnotherAreReplaced: a member loses its volume again and again, each time another one.
+// TestMembersLostOneAfterAnotherAreReplaced checks that a member that loses its volume is replaced within eight
+// minutes, even if the members repeatedly lose their volumes one after another.
 func TestMembersLostOneAfterAnotherAreReplaced(t *testing.T) {
 	w := formed(t, 3)
 	for n := range 12 {
@@ -158,7 +162,8 @@ func TestMembersLostOneAfterAnotherAreReplaced(t *testing.T) {
 	}
 }
 
-// TestDeletedObjectsAreRecreatedRepeatedly: somebody deletes the StatefulSet every three minutes, as chaos tests do.
+// TestDeletedObjectsAreRecreatedRepeatedly checks that passes repair the cluster within four minutes each time an
+// object is deleted, even if it is deleted repeatedly, as chaos tests do.
 func TestDeletedObjectsAreRecreatedRepeatedly(t *testing.T) {
 	for _, object := range []string{"StatefulSet a", "Service a", "ConfigMap a-members"} {
 		w := formed(t, 3)
@@ -187,8 +192,9 @@ func TestDeletedObjectsAreRecreatedRepeatedly(t *testing.T) {
 	}
 }
 
-// TestDeletedServiceComesBackWhileQuorumIsLost: somebody who may only delete Services deletes the headless one
-// every five minutes. Each time it is created again within a minute: without it, members do not find each other.
+// TestDeletedServiceComesBackWhileQuorumIsLost checks that the cluster is healthy again within a minute each time the
+// headless Service is deleted, even if this happens every five minutes. Without that Service, members do not find each
+// other.
 func TestDeletedServiceComesBackWhileQuorumIsLost(t *testing.T) {
 	w := formed(t, 3)
 	for n := range 6 {
@@ -204,8 +210,9 @@ func TestDeletedServiceComesBackWhileQuorumIsLost(t *testing.T) {
 	}
 }
 
-// TestMemberIsReplacedAfterRecordWasDeleted: a person deletes the ConfigMap three times in fifteen minutes, and it
-// is written again each time and lasts. Then a member loses its volume: it is replaced within three minutes.
+// TestMemberIsReplacedAfterRecordWasDeleted checks that a member that loses its volume is replaced within three
+// minutes, even if the ConfigMap is deleted at the same time and was deleted three times in the previous fifteen
+// minutes.
 func TestMemberIsReplacedAfterRecordWasDeleted(t *testing.T) {
 	w := formed(t, 3)
 	for range 3 {

@@ -11,14 +11,14 @@ import (
 // backups holds the backup Jobs and their results.
 type backups struct {
 	jobs []backupJob
-	// refused: the store rejects all backups.
+	// refused is true if the store rejects all backups.
 	refused bool
-	// generation of the custom resource; declaredAt is when it declared its current etcd version.
+	// generation is the generation of the custom resource. declaredAt is the time when its etcd version last changed.
 	generation int64
 	declaredAt time.Time
-	// newest is the last backup that a Job took.
+	// newest is the newest backup taken by a Job.
 	newest *decide.Backup
-	// deletedAt is when its lifecycle last changed, which counts as when it became Deleted.
+	// deletedAt is the time when the lifecycle last changed. A lifecycle of Deleted was declared at that time.
 	deletedAt time.Time
 }
 
@@ -29,7 +29,7 @@ type backupJob struct {
 	wait  int // ticks
 }
 
-// attemptsOfJob is the number of ticks after which Kubernetes fails a Job.
+// attemptsOfJob is the number of ticks after which Kubernetes marks a Job as failed.
 const attemptsOfJob = 6
 
 // RefuseBackups makes the store reject all backups, or accept them again.
@@ -38,7 +38,7 @@ func (w *World) RefuseBackups(refused bool) { w.backups.refused = refused }
 // ForgetBackups deletes all Jobs, as Kubernetes deletes Jobs that ended long ago.
 func (w *World) ForgetBackups() { w.backups.jobs = nil }
 
-// ScheduleBackup starts a scheduled Job, as Kubernetes does without a pass.
+// ScheduleBackup starts a scheduled Job, as the CronJob does independently of passes.
 func (w *World) ScheduleBackup() {
 	if w.Declared.BacksUp && w.exists(w.customResource()) {
 		w.startJob(decide.BackupJob{Name: w.name + "-backup-" + w.next("j")})
@@ -70,7 +70,7 @@ func (w *World) discardBackup(a decide.DiscardBackup) []write {
 	}}}
 }
 
-// fromBackups takes over the Jobs and the newest recorded backup from a state.
+// fromBackups copies the Jobs and the newest recorded backup from a state.
 func (w *World) fromBackups(s decide.State) {
 	w.backups.generation, w.status.backup, w.status.lastBackup = s.Generation, s.Backups.Last, s.Backups.BeforeDeletion
 	w.backups.newest = decide.NewerBackup(s.Backups.BeforeDeletion, s.Backups.Last)
@@ -81,8 +81,8 @@ func (w *World) fromBackups(s decide.State) {
 	}
 }
 
-// declare updates the generation as Kubernetes does when the custom resource is written. changed is true if the
-// resource had been changed manually.
+// declare updates the generation as Kubernetes does when the custom resource is written. changed is true if the custom
+// resource was changed manually before.
 func (w *World) declare(isNew, changed bool) {
 	if isNew {
 		w.backups.generation = 0
@@ -99,7 +99,7 @@ func (w *World) declare(isNew, changed bool) {
 	w.applied = w.Declared
 }
 
-// runBackups advances Jobs. A Job succeeds once a quorum responds and the store accepts the backup.
+// runBackups advances the backup Jobs. A Job succeeds once etcd has quorum and the store accepts the backup.
 func (w *World) runBackups() {
 	r, id := w.reachable()
 	for i := range w.backups.jobs {
@@ -122,7 +122,7 @@ func (w *World) runBackups() {
 	}
 }
 
-// seenBackups returns the backups as a pass sees them.
+// seenBackups returns the backups as a pass observes them.
 func (w *World) seenBackups() decide.Backups {
 	var seen decide.Backups
 	if w.exists(w.customResource()) {
@@ -135,13 +135,13 @@ func (w *World) seenBackups() decide.Backups {
 	return seen
 }
 
-// collectJobs deletes Jobs whose owner is gone.
+// collectJobs deletes the Jobs that owner does not own.
 func (w *World) collectJobs(owner string) {
 	w.backups.jobs = slices.DeleteFunc(slices.Clone(w.backups.jobs), func(j backupJob) bool { return j.owner != owner })
 }
 
-// judgeUpgrade checks that an upgrade begins only after a backup started since the upgrade was declared, if the spec
-// requires one and it could be taken.
+// judgeUpgrade records a violation if an upgrade begins without a backup that started after the upgrade was declared,
+// although the spec requires the backup and etcd can be reached.
 func (w *World) judgeUpgrade(version string) {
 	r, _ := w.reachable()
 	if !w.Declared.BacksUpBeforeUpgrade || version == w.set.version || r == nil {
@@ -157,8 +157,8 @@ func (w *World) judgeUpgrade(version string) {
 	}
 }
 
-// judgeLastBackup checks that a formed cluster is stopped for deletion or deleted only after a backup started since the
-// deletion was declared, if the spec requires one, and that it is stopped soon after it.
+// judgeLastBackup records a violation if a formed cluster is stopped or deleted without a final backup that the spec
+// requires. The backup must have started after the deletion was declared, and must be recent when the cluster stops.
 func (w *World) judgeLastBackup(formed, stops bool) {
 	if w.Declared.Lifecycle != decide.Deleted || !w.Declared.BacksUpBeforeDeletion || !formed {
 		return
@@ -175,7 +175,7 @@ func (w *World) judgeLastBackup(formed, stops bool) {
 	}
 }
 
-// backedUpSince reports whether a backup that started at or after then has been stored.
+// backedUpSince reports whether a stored backup started at or after the given time.
 func (w *World) backedUpSince(then time.Time) bool {
 	for _, j := range w.backups.jobs {
 		if j.Phase == decide.JobSucceeded && !j.CreatedAt.Before(then) {

@@ -10,12 +10,12 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// cas holds the CA in its Secret and the issued certificates. It is zero for a cluster without TLS.
+// cas holds the CA Secret's content and the issued certificates. It is zero for a cluster without TLS.
 type cas struct {
 	tls bool
 	// made is the number of CAs created so far.
 	made int
-	// secret is the CA in the Secret, if the Secret exists.
+	// secret is the CA in the CA Secret, if that Secret exists.
 	secret string
 	// issuers maps the other Secrets to the CA that issued their certificates.
 	issuers map[string]string
@@ -23,7 +23,7 @@ type cas struct {
 	worn map[string]bool
 }
 
-// fresh returns the next CA to create.
+// fresh returns the name of the next CA to create.
 func (a cas) fresh() string { return fmt.Sprintf("CA%d", a.made+1) }
 
 func (w *World) isLeaf(name string) bool {
@@ -38,7 +38,7 @@ func (w *World) PutCA() {
 	}
 }
 
-// WearCertificates brings all certificates except the CA's close to their expiry.
+// WearCertificates makes all certificates except the CA certificate expire soon.
 func (w *World) WearCertificates() {
 	for _, name := range w.Objects() {
 		if w.certificates.tls && w.isLeaf(name) && w.exists(name) {
@@ -66,8 +66,8 @@ func (w *World) seenCertificates() []decide.Certificate {
 	return list
 }
 
-// PutBackCA puts the CA that pods trust back into the Secret or, if no pod trusts a CA, the CA that issued the
-// certificates.
+// PutBackCA puts the CA that pods trust back into the Secret. If pods do not trust a CA, it puts back the CA that
+// issued the certificates.
 func (w *World) PutBackCA() {
 	if issuer := w.trust(); issuer != "" && w.exists(w.ca()) {
 		w.certificates.secret = issuer
@@ -80,7 +80,7 @@ func (w *World) PutBackCA() {
 	}
 }
 
-// seenCA returns the CAs as a pass sees them, given the rest of the state.
+// seenCA returns the CAs as a pass observes them, given the rest of the state.
 func (w *World) seenCA(s decide.State) decide.CA {
 	c := w.certificates
 	if !c.tls {
@@ -115,7 +115,7 @@ func (w *World) shown() string {
 	return "Secret " + w.name + "-client-tls"
 }
 
-// issued returns a message if a Secret's certificate was not issued by the current CA.
+// issued returns a message if a Secret's certificate was not issued by the current CA, or an empty string.
 func (w *World) issued(name string) string {
 	if c := w.certificates; c.tls && w.isLeaf(name) && w.exists(w.ca()) && c.issuers[name] != c.secret {
 		return "issued by a different CA"
@@ -123,7 +123,7 @@ func (w *World) issued(name string) string {
 	return ""
 }
 
-// issue writes a Secret. Pods trust the CA that they started with, so a certificate from a different CA cuts them off.
+// issue writes a Secret. Running pods trust the CA with which they started, so they reject certificates from other CAs.
 func (w *World) issue(name string, there bool) {
 	c := &w.certificates
 	switch {
@@ -142,10 +142,11 @@ func (w *World) issue(name string, there bool) {
 	}
 }
 
-// trust returns the CA that a pod started now trusts until it ends.
+// trust returns the CA that a pod would trust if it started now.
 func (w *World) trust() string { return w.certificates.issuers["Secret "+w.name+"-peer-tls"] }
 
-// fromCA assumes that all Secrets were issued by the CA that pods mount, and that pods trust the CA that members prove.
+// fromCA assumes that pods trust the CA that members prove, and that this CA issued all certificates except the peer
+// certificate, which the mounted CA issued.
 func (w *World) fromCA(s decide.State) {
 	seen := s.CA
 	w.certificates = cas{tls: seen.Secret != "" || s.Record.CA != "", issuers: map[string]string{},

@@ -9,11 +9,11 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// patienceOfTests is the number of passes in which every world must come to an end.
+// patienceOfTests is the number of passes within which every path must end.
 const patienceOfTests = 100
 
-// checkPath walks the path of a copy of the world and returns the first problem: a faulty decision, a violation, no
-// end, or an end that does not last.
+// checkPath walks the path of a copy of the world and returns the first problem: a faulty decision, a violation, a path
+// that does not end, or an end that is not stable.
 func checkPath(start *simulate.World, most int) []string {
 	w := start.Clone()
 	for range most {
@@ -32,7 +32,7 @@ func checkPath(start *simulate.World, most int) []string {
 	return []string{fmt.Sprintf("no end after %d passes: %s", most, decide.Decide(w.Observe()))}
 }
 
-// checkEnd walks the path to its end and returns only the violations on the way.
+// checkEnd walks the path to its end and returns the violations, or a message if the path does not end.
 func checkEnd(w *simulate.World, most int) []string {
 	steps := w.Converge(most)
 	if last := steps[len(steps)-1].Decision; last.Verdict != decide.Done && last.Verdict != decide.Block {
@@ -53,8 +53,8 @@ func lasts(w *simulate.World, end decide.Decision) []string {
 	return nil
 }
 
-// crashAfterEach walks the path twice for each of its writes, once with a pass that dies right after that write and
-// once with a pass whose next write fails, and compares the ends.
+// crashAfterEach walks the path twice for each of its writes: once with a pass that dies right after the write, and
+// once with a pass in which the next write fails. It compares the ends of all paths.
 func crashAfterEach(start *simulate.World, most int) string {
 	straight := start.Clone()
 	writes := 0
@@ -83,13 +83,13 @@ func crashAfterEach(start *simulate.World, most int) string {
 	return out.String()
 }
 
-// ending returns the state of a world at the end of its path, without random names.
+// ending describes the state of a world at the end of its path, without random names.
 func ending(w *simulate.World) string {
 	s := w.Observe()
 	return decide.Decide(s).String() + "\n" + summary(s)
 }
 
-// summary prints the replicas of a state without the IDs that differ between worlds.
+// summary prints the replicas, members and drift of a state without the IDs that differ between worlds.
 func summary(s decide.State) string {
 	var out strings.Builder
 	for _, r := range s.Replicas {

@@ -11,10 +11,11 @@ type Step struct {
 	Died bool
 }
 
-// Converge repeats passes, with a tick after each, until one returns Done or Block, for at most most passes.
+// Converge repeats passes, with a tick after each, until a pass returns Done or Block. most is the maximum number of
+// passes.
 func (w *World) Converge(most int) []Step { return w.converge(most, NoCrash, w.Pass) }
 
-// ConvergeDying is like Converge, but the pass that does the n-th write dies right after it. The next pass continues.
+// ConvergeDying is like Converge, but the pass that does the n-th write dies right after that write.
 func (w *World) ConvergeDying(most, n int) []Step { return w.converge(most, n, w.Pass) }
 
 // ConvergeFailing is like Converge, but the write after the n-th fails without changing anything, which ends its pass.

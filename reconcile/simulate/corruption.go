@@ -7,11 +7,10 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// differing is the error with which etcd exits if it finds, before it serves clients, that a peer's data differs from
-// its own.
+// differing is the error with which etcd exits if it finds at startup that a peer has different data.
 const differing = "found data inconsistency with peers"
 
-// Differ changes the data of an ordinal so that it differs from the other members' data while etcd continues to serve.
+// Differ makes the data of an ordinal differ from the other members' data. etcd continues to serve.
 func (w *World) Differ(n int) {
 	if v := w.volumes[n]; v.data.member != 0 {
 		v.data.variant = n + 1
@@ -34,8 +33,8 @@ func (r *raft) raise(id decide.ID) {
 	r.alarms = append(r.alarms, alarm)
 }
 
-// checkData is the leader's check. The leader assumes that its own data is right and blames the first member that
-// differs. Before 3.6 the alarm does not name a member.
+// checkData runs the leader's corruption check. The leader assumes that its own data is right, and raises the alarm for
+// the first member with different data. Before etcd 3.6, the alarm does not name a member.
 func (w *World) checkData(r *raft) {
 	if !w.ChecksData || !r.serves() {
 		return
@@ -57,7 +56,7 @@ func (w *World) checkData(r *raft) {
 // variantOf identifies the data of a member: members with the same variant hold the same data.
 func (w *World) variantOf(m member) int { return w.volumes[m.ordinal].data.variant }
 
-// findsOthers reports whether a member that starts on its data finds a peer that serves different data.
+// findsOthers reports whether a member that starts with data d finds a peer with different data.
 func (w *World) findsOthers(d data) bool {
 	r := w.rafts[d.cluster]
 	for _, m := range r.members {
@@ -70,7 +69,7 @@ func (w *World) findsOthers(d data) bool {
 
 func (p pod) stoppedByCheck() bool { return !p.ready && strings.HasSuffix(p.message, differing) }
 
-// doubted reports whether it is observable that members may hold different data.
+// doubted reports whether Quorate can observe that members may hold different data.
 func (w *World) doubted(r *raft) bool {
 	for _, alarm := range r.alarms {
 		if alarm.Kind == decide.AlarmCorrupt {
@@ -85,13 +84,13 @@ func (w *World) doubted(r *raft) bool {
 	return false
 }
 
-// compares reports whether a pass compares the members created from one backup.
+// compares reports whether passes compare the data of the members because they were created from a backup.
 func (w *World) compares(r *raft) bool {
 	voters := len(r.voters())
 	return w.exists(w.configMap()) && w.record.Uncompared && voters >= w.Declared.Replicas && voters == len(r.members)
 }
 
-// hashOf returns the hash that a member reports at the revision that all members have.
+// hashOf returns the hash that a member reports for the newest revision that all members have.
 func (w *World) hashOf(r *raft, m member) decide.Hash {
 	oldest := uint64(0)
 	for _, other := range r.voters() {
@@ -102,13 +101,13 @@ func (w *World) hashOf(r *raft, m member) decide.Hash {
 	return decide.Hash{Revision: int64(cmp.Or(oldest, 1)), Sum: uint32(w.variantOf(m))}
 }
 
-// usable reports whether the data of a member exists and etcd could start on it.
+// usable reports whether the data of a member exists and etcd could start with it.
 func (w *World) usable(m member) bool {
 	v := w.volumes[m.ordinal]
 	return v.data.member == m.id && !v.data.corrupt && v.stranded == "" && !v.hung && !v.terminating
 }
 
-// outvoted reports whether most voters hold data that differs from this member's.
+// outvoted reports whether a majority of the voters holds the same data, which differs from the member's data.
 func (w *World) outvoted(r *raft, m member) bool {
 	votes := map[int]int{}
 	for _, voter := range r.voters() {
@@ -124,9 +123,9 @@ func (w *World) outvoted(r *raft, m member) bool {
 	return false
 }
 
-// watchCopies records a violation if a copy that may be right is discarded while members are known to possibly hold
-// different data, and a copy that differs is kept. A copy whose member is down for an unrelated reason does not matter
-// while a majority is up and holds the same data.
+// watchCopies records a violation if members may hold different data, and data that may be right is discarded while
+// different data is kept. Data of a member that is down for an unrelated reason does not matter while a majority is up
+// and holds the same data.
 func (w *World) watchCopies(r *raft, m member) {
 	needless := !r.isUp(m.id) && !w.pods[m.ordinal].stoppedByCheck() && w.judged(r)
 	if m.learner || !w.doubted(r) || !w.usable(m) || w.outvoted(r, m) || needless {
@@ -141,8 +140,7 @@ func (w *World) watchCopies(r *raft, m member) {
 	}
 }
 
-// judged reports whether it can be known without manual action which data is right: all hold the same, or a majority
-// that is up does.
+// judged reports whether it is known which data is right: all members hold the same data, or a running majority does.
 func (w *World) judged(r *raft) bool {
 	variants, up := map[int]bool{}, map[int]int{}
 	voters := r.voters()

@@ -9,15 +9,16 @@ import (
 // NoCrash lets an action complete.
 const NoCrash = -1
 
-// write is one request that changes something.
+// write is a request that changes something.
 type write struct {
 	name string
 	do   func()
 }
 
-// Do carries out an action, write by write, and returns the names of the writes. It dies after crashAfter writes,
-// unless that is NoCrash. Like the real executor, it rereads what it relies on, treats "already so" as success, and
-// does not touch what has changed. A write whose response is lost is the same as a crash after it.
+// Do executes an action, write by write, and returns the names of the writes. It dies after crashAfter writes, unless
+// crashAfter is NoCrash. Like the real executor, it reads again everything that the action relies on, treats "already
+// done" as success, and does not change objects that have changed since. A write whose response is lost is equivalent
+// to a crash after the write.
 func (w *World) Do(a decide.Action, crashAfter int) []string {
 	var done []string
 	for _, write := range w.writes(w.Observe(), a) {
@@ -80,7 +81,7 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 	return w.changeEtcd(s, action)
 }
 
-// seal writes the record, and then opens the client Service if no member may still bootstrap the cluster.
+// seal writes the record, and then opens the client Service unless a member may still bootstrap the cluster.
 func (w *World) seal(record decide.Record) []write {
 	if r := w.rafts[record.ClusterID]; r != nil && r.old {
 		w.violate("cluster %s is sealed, although its data was on the volumes before the bootstrap", record.ClusterID)
@@ -93,7 +94,7 @@ func (w *World) seal(record decide.Record) []write {
 }
 
 // applyAll writes every object that is not up to date. If the custom resource is missing, all objects are written,
-// because the new one must own them.
+// because the new custom resource must own them.
 func (w *World) applyAll(s decide.State, freshToken string) []write {
 	var writes []write
 	required := decide.RequiredRecord(s, freshToken)
@@ -176,7 +177,8 @@ func (w *World) startRollout(a decide.StartRollout) []write {
 	}}}
 }
 
-// deleteObjects deletes the rest of a cluster, its Jobs first and the record last, and keeps the custom resource.
+// deleteObjects deletes the remaining objects of a cluster except the custom resource. Jobs are deleted first, and the
+// record is deleted last.
 func (w *World) deleteObjects() []write {
 	if w.Declared.Lifecycle != decide.Deleted || len(w.pods) > 0 {
 		w.violate("objects of a running or requested cluster are deleted")
@@ -195,8 +197,8 @@ func (w *World) deleteObjects() []write {
 	return writes
 }
 
-// restart deletes a pod. The others must hold quorum. With fewer than three voters that is impossible, so all members
-// must be up and the pod must be outdated.
+// restart deletes a pod. The other voters must have quorum. With fewer than three voters this is impossible, so all
+// members must be up and the pod must be outdated.
 func (w *World) restart(a decide.RestartReplica) []write {
 	p, there := w.pods[a.Ordinal]
 	if !there || p.uid != a.PodUID || p.terminating {

@@ -23,7 +23,8 @@ func momentsOfDowngrade(t *testing.T) []*simulate.World {
 }
 
 // TestMemberLostDuringDowngradeIsReplaced checks that a member lost at any moment of a downgrade is replaced, and that
-// the downgrade completes. If it was the only member of the older version, a Block names the version to declare first.
+// the downgrade completes. If it was the only member with the older version, a Block names the version to declare
+// first.
 func TestMemberLostDuringDowngradeIsReplaced(t *testing.T) {
 	for n, start := range momentsOfDowngrade(t) {
 		for member := range 3 {
@@ -47,8 +48,8 @@ func TestMemberLostDuringDowngradeIsReplaced(t *testing.T) {
 	}
 }
 
-// TestRevertAlwaysCancelsDowngrade checks that the downgrade is canceled, and the cluster ends up matching the spec, if
-// git reverts the version after a member was lost, at any moment of a downgrade.
+// TestRevertAlwaysCancelsDowngrade checks that a downgrade is canceled, and that the cluster ends up matching the spec,
+// if a member is lost at any moment of the downgrade and the declared version is then reverted.
 func TestRevertAlwaysCancelsDowngrade(t *testing.T) {
 	for n, start := range momentsOfDowngrade(t) {
 		for member := range 3 {
@@ -70,7 +71,7 @@ func TestRevertAlwaysCancelsDowngrade(t *testing.T) {
 	}
 }
 
-// endOf converges and returns the last decision.
+// endOf runs passes until they converge, and returns the last decision.
 func endOf(w *simulate.World) decide.Decision {
 	steps := w.Converge(patienceOfTests)
 	return steps[len(steps)-1].Decision

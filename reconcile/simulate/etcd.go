@@ -8,8 +8,8 @@ import (
 
 const permanentlyRemoved = "the member has been permanently removed from the cluster"
 
-// startEtcd starts etcd on the volume of an ordinal with the file from the record. It returns etcd's last message if it
-// does not start.
+// startEtcd starts etcd on the volume of an ordinal with the configuration file from the record. It returns etcd's last
+// message if etcd does not start.
 func (w *World) startEtcd(n int, p pod) string {
 	v := w.volumes[n]
 	file, found := w.record.Member(n)
@@ -35,7 +35,7 @@ func (w *World) startEtcd(n int, p pod) string {
 	return words
 }
 
-// addedByHand reports whether the member with this data was added manually or is not listed.
+// addedByHand reports whether the member with the given data was added manually or is not listed.
 func (w *World) addedByHand(d data) bool {
 	m := w.rafts[d.cluster].byID(d.member)
 	return m == nil || m.byHand
@@ -53,9 +53,9 @@ func (w *World) startOnData(n int, d data, p pod) string {
 	return w.refusesVersion(n, d, p)
 }
 
-// startFounding starts an initial member on an empty volume, with all initial members in its file. The IDs follow from
-// the file. It asks running members whether it has been up before; only this keeps a member from starting twice before
-// it is sealed.
+// startFounding starts an initial member on an empty volume, with all initial members in its configuration file. The
+// IDs are derived from the file. The member asks running members whether it has been up before. Before a member is
+// sealed, only this prevents it from starting twice.
 func (w *World) startFounding(n int) (data, string) {
 	founders := w.founders()
 	d := data{cluster: w.foundingID(), member: hash(w.record.Token, 1000+n)}
@@ -75,7 +75,7 @@ func (w *World) startFounding(n int) (data, string) {
 	switch m := r.byID(d.member); {
 	case m != nil && m.started && w.peersRun(r, *m):
 		return data{}, "member " + w.replicaName(n) + " has already been bootstrapped"
-	case slices.Contains(r.removed, d.member): // the others report that it was removed
+	case slices.Contains(r.removed, d.member): // the other members report that it was removed
 	case m == nil || m.ran && !m.heldBack && !w.putBack:
 		w.violate("%s starts as a voter again without its previous votes", w.replicaName(n))
 	case r.open && !w.putBack:
@@ -86,7 +86,8 @@ func (w *World) startFounding(n int) (data, string) {
 	return d, ""
 }
 
-// foundingID returns the ID of the cluster that the recorded members bootstrap. It follows from their files.
+// foundingID returns the ID of the cluster that the recorded members bootstrap. The ID is derived from their
+// configuration files.
 func (w *World) foundingID() decide.ID {
 	if w.record.Token == w.founds.token && w.founds.id != 0 {
 		return w.founds.id
@@ -94,14 +95,14 @@ func (w *World) foundingID() decide.ID {
 	return hash(w.record.Token, len(w.founders()))
 }
 
-// peersRun reports whether a starting member reaches a running member, which can report the members that have published
-// their client URLs. That does not require a leader.
+// peersRun reports whether a starting member reaches a running member. Even without a leader, a running member can
+// report the members that have published their client URLs.
 func (w *World) peersRun(r *raft, starting member) bool {
 	return w.exists(w.peerService()) && !w.apart[starting.ordinal] &&
 		slices.ContainsFunc(r.members, func(m member) bool { return m.id != starting.id && r.isUp(m.id) })
 }
 
-// founders returns the ordinals that a bootstrap file lists.
+// founders returns the ordinals of the initial members in a bootstrap configuration file.
 func (w *World) founders() []int {
 	var ordinals []int
 	for _, m := range w.record.Members {
@@ -122,7 +123,7 @@ func (w *World) hasData(cluster decide.ID) bool {
 }
 
 // startJoining starts a member that a cluster with a leader has added. A member that lost its log after it had started
-// exits as soon as the leader sends it more.
+// exits as soon as the leader sends more entries.
 func (w *World) startJoining(n int, p pod) (data, string) {
 	for _, id := range w.clusters() {
 		r := w.rafts[id]
@@ -135,7 +136,7 @@ func (w *World) startJoining(n int, p pod) (data, string) {
 		case m.ran:
 			return data{}, "tocommit(1436) is out of range [lastIndex(0)]. " +
 				"Was the raft log corrupted, truncated, or lost?"
-		case r.downgrade != 0: // whichever version it runs
+		case r.downgrade != 0: // regardless of the member's version
 			return data{}, "incompatible with current running cluster"
 		case minorOf(p.version) < r.version:
 			return data{}, "incompatible with current running cluster"
@@ -155,7 +156,7 @@ func (r *raft) ids() []decide.ID {
 	return ids
 }
 
-// listedIDs returns the members that a file written now would list, and whether etcd can be reached.
+// listedIDs returns the IDs of the members that a joining file would list now, and whether etcd can be reached.
 func (w *World) listedIDs() ([]decide.ID, bool) {
 	r, _ := w.reachable()
 	if r == nil {

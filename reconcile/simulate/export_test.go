@@ -2,7 +2,7 @@ package simulate
 
 import "quorate.dev/quorate/reconcile/decide"
 
-// Serving returns the clusters with a ready pod, if the client Service routes to pods.
+// Serving returns the clusters that clients reach: those with a ready pod, if the client Service routes to pods.
 func (w *World) Serving() (ids []decide.ID) {
 	for _, id := range w.clusters() {
 		for n, v := range w.volumes {
@@ -15,8 +15,8 @@ func (w *World) Serving() (ids []decide.ID) {
 	return ids
 }
 
-// RestoreVolume restores a claim and its data as they are in another world.
+// RestoreVolume copies a claim and its data from another world.
 func (w *World) RestoreVolume(n int, from *World) { w.volumes[n] = from.volumes[n] }
 
-// RestoreRecord restores a record.
+// RestoreRecord replaces the current record.
 func (w *World) RestoreRecord(r decide.Record) { w.record = r }

@@ -14,8 +14,7 @@ func (w *World) KillPod(n int) {
 	}
 }
 
-// ForceDelete deletes a pod whose node does not confirm that it has ended, as you do if you know that the machine is
-// off.
+// ForceDelete deletes a pod whose node is down, without waiting for the node to confirm that the pod has ended.
 func (w *World) ForceDelete(n int) {
 	if w.down[n] {
 		delete(w.pods, n)
@@ -23,7 +22,7 @@ func (w *World) ForceDelete(n int) {
 	}
 }
 
-// Crash makes etcd in the pod of an ordinal exit once; it restarts with the next tick.
+// Crash makes etcd in the pod of an ordinal exit once; etcd restarts with the next tick.
 func (w *World) Crash(n int) {
 	if p, there := w.pods[n]; there && p.up {
 		w.pods[n] = p.crashed("panic: assertion failed")
@@ -32,7 +31,7 @@ func (w *World) Crash(n int) {
 	}
 }
 
-// LoseVolume deletes the volume of an ordinal, with its data, and its pod.
+// LoseVolume deletes the pod of an ordinal, and its volume with the data.
 func (w *World) LoseVolume(n int) {
 	w.forgive(n)
 	delete(w.volumes, n)
@@ -40,9 +39,8 @@ func (w *World) LoseVolume(n int) {
 	w.runEtcd()
 }
 
-// ReplaceClaim deletes the claim of an ordinal, with its volume, just when a new pod has been assigned to its node: the
-// claim is recreated, and pod and claim wait for each other forever. Without the StatefulSet the claim is not
-// recreated.
+// ReplaceClaim deletes the claim of an ordinal and its volume just after a new pod has been assigned to a node. If the
+// StatefulSet exists, the claim is recreated, but the pod and the claim then wait for each other forever.
 func (w *World) ReplaceClaim(n int) {
 	if _, there := w.pods[n]; !there {
 		return
@@ -58,8 +56,8 @@ func (w *World) ReplaceClaim(n int) {
 	}
 }
 
-// RecreateClaim deletes the claim of an ordinal and creates another under its name, while etcd runs on the first
-// claim's volume. That volume is deleted with the pod.
+// RecreateClaim replaces the claim of an ordinal with a new claim of the same name while etcd runs on the volume of the
+// old claim. The old volume is deleted with the pod.
 func (w *World) RecreateClaim(n int) {
 	if p, v := w.pods[n], w.volumes[n]; p.up && v.uid != "" {
 		v.detached, v.terminating = true, true
@@ -67,7 +65,7 @@ func (w *World) RecreateClaim(n int) {
 	}
 }
 
-// DeleteVolume deletes the claim of an ordinal. It is kept until no pod uses it.
+// DeleteVolume deletes the claim of an ordinal. The claim is kept while a pod uses it.
 func (w *World) DeleteVolume(n int) {
 	if v, there := w.volumes[n]; there {
 		v.terminating = true
@@ -76,7 +74,7 @@ func (w *World) DeleteVolume(n int) {
 	}
 }
 
-// Strand removes the node of an ordinal permanently. No other node can use its volume.
+// Strand permanently removes the node of an ordinal. The volume cannot be used on other nodes.
 func (w *World) Strand(n int) {
 	if v, there := w.volumes[n]; there && v.stranded == "" {
 		v.stranded, v.strandedAt = "its node is gone", w.now
@@ -87,7 +85,7 @@ func (w *World) Strand(n int) {
 	}
 }
 
-// Corrupt damages the data of an ordinal: etcd exits, and does not start on it again.
+// Corrupt damages the data of an ordinal: etcd exits and cannot start with that data again.
 func (w *World) Corrupt(n int) {
 	v := w.volumes[n]
 	if v.data.member == 0 {
@@ -102,7 +100,7 @@ func (w *World) Corrupt(n int) {
 	w.judgePods()
 }
 
-// Hang makes I/O on the volume of an ordinal hang, so that its pod runs but does not respond, or ends that.
+// Hang makes I/O on the volume of an ordinal hang, so that its pod runs but does not respond, or makes I/O work again.
 func (w *World) Hang(n int, hung bool) {
 	if v, there := w.volumes[n]; there {
 		v.hung = hung
@@ -112,8 +110,8 @@ func (w *World) Hang(n int, hung bool) {
 	}
 }
 
-// forgive notes that a volume was lost before its member could be sealed, so that the consequences do not count as a
-// violation.
+// forgive records that a volume was lost before its member could be sealed, so that the consequences do not count as
+// violations.
 func (w *World) forgive(n int) {
 	file, _ := w.record.Member(n)
 	r := w.rafts[w.volumes[n].data.cluster]
@@ -125,8 +123,8 @@ func (w *World) forgive(n int) {
 	}
 }
 
-// LeaveOldData makes the next volume of an ordinal hold data of another cluster with the same name, as a reused NFS or
-// local-path volume does.
+// LeaveOldData makes the next volume of an ordinal hold data of a different cluster with the same name, as a reused NFS
+// or local-path volume may do.
 func (w *World) LeaveOldData(n int) {
 	id := hash("old", 0)
 	if w.rafts[id] == nil {
@@ -138,7 +136,7 @@ func (w *World) LeaveOldData(n int) {
 	}
 }
 
-// dataBefore returns what a new volume of an ordinal holds.
+// dataBefore returns the data on a new volume of an ordinal. The data is zero unless LeaveOldData was called.
 func (w *World) dataBefore(n int) data {
 	if !w.oldData[n] {
 		return data{}
@@ -149,7 +147,7 @@ func (w *World) dataBefore(n int) data {
 		wrote: minor}
 }
 
-// Delete deletes an object. Objects owned by the custom resource are deleted with the next tick.
+// Delete deletes an object. If it is the custom resource, the objects that it owns are deleted with the next tick.
 func (w *World) Delete(name string) {
 	delete(w.objects, name)
 	switch name {
@@ -176,21 +174,21 @@ func (w *World) Occupy(name string) { w.objects[name] = object{uid: w.next("u"),
 // DeleteStatus empties the status of the custom resource.
 func (w *World) DeleteStatus() { w.status = status{silent: map[decide.ID]time.Time{}} }
 
-// PutBackRecord reverts the record to its state before the cluster formed, as restoring a backup of the ConfigMap does.
+// PutBackRecord reverts the record to its state before the cluster formed, as a restored backup of the ConfigMap does.
 func (w *World) PutBackRecord() {
 	if w.exists(w.configMap()) {
 		w.record = decide.FoundingRecord(w.record.Token, w.foundedWith)
-		if w.foundedWith == 0 { // it was created from a backup
+		if w.foundedWith == 0 { // the cluster was created from a backup
 			w.record = decide.RestoringRecord(w.record.Token)
 		}
 		w.putBack = true
 	}
 }
 
-// CutNetwork cuts etcd off from Quorate, or ends that.
+// CutNetwork cuts the connection between Quorate and etcd, or restores it.
 func (w *World) CutNetwork(cut bool) { w.cut = cut }
 
-// Mute cuts one member off from Quorate only, or ends that.
+// Mute cuts only the connection between Quorate and one member, or restores it.
 func (w *World) Mute(n int, mute bool) { w.mute[n] = mute }
 
 // Slow makes a member fall behind, or lets it catch up again.
@@ -204,14 +202,14 @@ func (w *World) NodeDown(n int, down bool) {
 	w.judgePods()
 }
 
-// Apart cuts one member off from the other members only, or ends that.
+// Apart cuts only the connections between one member and the other members, or restores them.
 func (w *World) Apart(n int, apart bool) {
 	w.apart[n] = apart
 	w.runEtcd()
 	w.judgePods()
 }
 
-// Unready makes a pod not ready although its etcd serves, or ends that.
+// Unready makes a pod unready although its etcd serves, or lets it become ready again.
 func (w *World) Unready(n int, unready bool) {
 	w.unready[n] = unready
 	w.judgePods()

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestForecastMatchesPasses checks that passes do what the forecast from an observed state predicts, from every
-// beginning, at every moment of every change, and after every incident that a state shows.
+// TestForecastMatchesPasses checks that passes execute the actions that the forecast predicts: from every beginning, at
+// every moment of every change, and after every incident that is visible in a state.
 func TestForecastMatchesPasses(t *testing.T) {
 	for name, w := range beginnings(3, 0) {
 		t.Run(name, func(t *testing.T) { isTaken(t, w) })
@@ -42,7 +42,7 @@ func TestForecastMatchesPasses(t *testing.T) {
 }
 
 // TestForecastHandlesUnresponsiveLearner checks that a learner that has joined but does not accept clients yet does not
-// make the forecast unknown.
+// make the forecast open.
 func TestForecastHandlesUnresponsiveLearner(t *testing.T) {
 	w := formedTogether(t, 3)
 	w.Declared.Replicas = 5
@@ -84,7 +84,7 @@ func isTaken(t *testing.T, w *simulate.World) {
 	}
 }
 
-// TestForecastIsFinite checks that the forecast from any observed state ends.
+// TestForecastIsFinite checks that the forecast after any manual action has at most 100 steps.
 func TestForecastIsFinite(t *testing.T) {
 	for _, replicas := range []int{1, 3} {
 		for i, p := range beginningsOf(replicas, 0) {

@@ -7,9 +7,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// From returns the world that a state shows, to see where passes lead from there. What a state does not show is assumed
-// to be healthy: failing pods may start, nodes are up. If pods are ready but etcd does not respond, it is assumed to be
-// unreachable.
+// From returns a world in the given state, so that passes can be simulated from there. Everything that the state does
+// not show is assumed to be healthy: for example, nodes are up and failing pods may start. If pods are ready but etcd
+// does not respond, etcd is assumed to be unreachable.
 func From(s decide.State, seed uint64) *World {
 	w := New(s.Name, s.Declared, seed)
 	w.now = s.Now
@@ -43,8 +43,8 @@ func From(s decide.State, seed uint64) *World {
 	return w
 }
 
-// fromServing makes the objects that depend on members match them, unless they are reported to differ: whether the
-// client Service is open, and how many pods may be evicted.
+// fromServing makes the client Service and the PodDisruptionBudget match the members. A client Service that is reported
+// to differ stays closed.
 func (w *World) fromServing(s decide.State) {
 	service, budget := w.objects[w.clientService()], w.objects[w.budget()]
 	service.leads = !s.Record.Closed() && !w.objects[w.clientService()].changed
@@ -81,7 +81,7 @@ func (w *World) fromObjects(o decide.Objects) {
 		w.Change(name)
 	}
 	w.fromRewritten(o.Rewritten)
-	for _, entry := range o.Foreign { // kind, name, and why
+	for _, entry := range o.Foreign { // kind, name and reason
 		for _, name := range w.Objects() {
 			if strings.HasPrefix(entry, name+" ") {
 				w.Occupy(name)
@@ -90,8 +90,8 @@ func (w *World) fromObjects(o decide.Objects) {
 	}
 }
 
-// fromMembership builds etcd's members from its list. Without a list it uses the record; without a record as well, it
-// assumes a member with data for each volume.
+// fromMembership builds the members from etcd's member list. If there is no list, it uses the record. If there is no
+// record either, it assumes a member with data for each volume.
 func (w *World) fromMembership(s decide.State) {
 	r := &raft{downgrade: minorOf(s.Membership.Downgrade), alarms: s.Membership.StaleAlarms}
 	for _, m := range s.Membership.Members {
@@ -142,7 +142,7 @@ func (w *World) fromMember(s decide.State, r *raft, m decide.Member) {
 	}
 }
 
-// idOf returns the cluster ID, made up if it is not known.
+// idOf returns the cluster ID, or an invented ID if the cluster ID is unknown.
 func idOf(s decide.State) decide.ID {
 	return cmp.Or(s.Membership.ClusterID, s.Record.ClusterID, s.ReportedClusterID, hash(s.Name, 0))
 }
@@ -171,7 +171,7 @@ func (w *World) fromReplica(s decide.State, r decide.Replica) {
 	}
 }
 
-// claimGone reports whether a pod keeps a volume whose claim is gone.
+// claimGone reports whether a pod still uses a volume whose claim is gone.
 func claimGone(s decide.State, r decide.Replica) bool {
 	recorded, _ := s.Record.Member(r.Ordinal)
 	sealed := recorded.VolumeUID != "" || recorded.ID != 0
@@ -179,8 +179,8 @@ func claimGone(s decide.State, r decide.Replica) bool {
 	return r.VolumeUID == "" && (r.Pod == decide.PodFailing || sealed && runs)
 }
 
-// fromData returns what the volume of a replica seems to hold: the data of the member in its slot, or of a removed
-// member.
+// fromData returns the data that the volume of a replica seems to hold: the data of the member in its slot, or of a
+// removed member.
 func (w *World) fromData(s decide.State, r decide.Replica) data {
 	id := cmp.Or(r.ClusterID, idOf(s))
 	cluster := w.rafts[id]
@@ -204,10 +204,10 @@ func (w *World) fromData(s decide.State, r decide.Replica) data {
 	d := data{cluster: id, member: m.id, index: nothingKnown, version: minorOf(s.ReportedVersion),
 		wrote: minorOf(s.Record.LogVersion)}
 	if s.Record.Token == "" {
-		d.wrote = d.version // unknown, so it is assumed to be compatible
+		d.wrote = d.version // the log version is unknown, so the log is assumed to be compatible
 	}
 	if cluster.downgrade != 0 {
-		d.version = min(d.version, cluster.downgrade) // otherwise it would not start, for no observable reason
+		d.version = min(d.version, cluster.downgrade) // otherwise etcd would not start, without an observable reason
 	}
 	for _, seen := range s.Membership.Members {
 		if seen.ID == m.id && seen.Answers {
@@ -215,7 +215,7 @@ func (w *World) fromData(s decide.State, r decide.Replica) data {
 		}
 	}
 	for _, seen := range s.Membership.Members {
-		if m.learner && seen.Leader { // it has no hash, but the leader's data
+		if m.learner && seen.Leader { // a learner reports no hash, but has the leader's data
 			d.variant = int(seen.Hash.Sum)
 		}
 	}
@@ -225,7 +225,7 @@ func (w *World) fromData(s decide.State, r decide.Replica) data {
 // nothingKnown is the assumed length of an unknown log.
 const nothingKnown = 1
 
-// quotaOf returns the quota of pods with that version and SpecHash, or zero if it is not known.
+// quotaOf returns the quota of pods with the given version and SpecHash, or zero if it is unknown.
 func quotaOf(s decide.State, version, specHash string) int64 {
 	if version == s.Declared.Version && specHash == s.Declared.SpecHash {
 		return s.Declared.Quota

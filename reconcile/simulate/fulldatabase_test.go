@@ -8,8 +8,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestFullDatabaseDoesNotStarveHealing checks that, in every small world that heals a lost member, the member is
-// replaced within an hour although the database is full. A Block then names the alarm.
+// TestFullDatabaseDoesNotStarveHealing checks that, in every small world in which a lost member is replaced, the member
+// is replaced within an hour even if the database is full. A Block then names the alarm.
 func TestFullDatabaseDoesNotStarveHealing(t *testing.T) {
 	for name, start := range worldsWithLoss(t) {
 		if testing.Short() && name != "nothing else" || len(healingActions(start)) == 0 {

@@ -14,7 +14,7 @@ import (
 // anHour is the number of passes in an hour of a simulated world.
 const anHour = int(time.Hour / simulate.TickLength)
 
-// heldFaults returns faults that passes cannot end and that last for the whole test.
+// heldFaults returns faults that passes cannot end. They last for the whole test.
 func heldFaults(replicas int) []incident {
 	list := append(incidents(replicas),
 		incident{name: "no pods", do: func(w *simulate.World) { w.RefusePods(true) }},
@@ -39,9 +39,9 @@ func heldFaults(replicas int) []incident {
 	return list
 }
 
-// TestNothingWaitsForever checks that, from every small world, with every single fault held the whole time, passes do
-// not wait or retry without effect for an hour. They change something, are done, or report the required manual action.
-// With QUORATE_SOAK_STEPS, the test starts in all worlds, otherwise in some.
+// TestNothingWaitsForever checks that, in every small world and with every permanent fault, passes do not wait or retry
+// without effect for an hour. They change something, are done, or report the required manual action. With
+// QUORATE_SOAK_STEPS, the test starts from all worlds; otherwise, it starts from a few.
 func TestNothingWaitsForever(t *testing.T) {
 	for _, replicas := range []int{1, 3} {
 		worlds := map[string]*simulate.World{"formed": formed(t, replicas)}
@@ -66,8 +66,9 @@ func TestNothingWaitsForever(t *testing.T) {
 	}
 }
 
-// longestWait runs up to most passes, until five in a row are done or blocked. It returns the decision at the end of
-// the longest run of passes without a change, and the length of that run.
+// longestWait runs passes until five consecutive passes are done or blocked. most is the maximum number of passes. It
+// returns the last decision of the longest wait, which is a sequence of passes without a change, and the number of
+// passes in that wait.
 func longestWait(w *simulate.World, most int) (decide.Decision, int) {
 	var worst decide.Decision
 	longest, waited, ended := 0, 0, 0

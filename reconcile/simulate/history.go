@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// moment is the state of Kubernetes at the end of a tick, and etcd's membership. It is never changed.
+// moment is the state of Kubernetes and etcd's membership at the end of a tick. It is never changed.
 type moment struct {
 	objects map[string]object
 	applied decide.Declared
@@ -22,7 +22,7 @@ type moment struct {
 	says    decide.Membership
 }
 
-// Remember keeps the last moments, one per tick, so that they can be observed or restored.
+// Remember makes the world keep the given number of moments, one per tick, so that they can be observed or restored.
 func (w *World) Remember(moments int) { w.memory = moments }
 
 func (w *World) remember() {
@@ -41,7 +41,7 @@ func (w *World) remember() {
 	})
 }
 
-// ago returns the moment ticks ago, or the oldest that is kept.
+// ago returns the moment the given number of ticks ago, or the oldest kept moment. It returns false if none is kept.
 func (w *World) ago(ticks int) (moment, bool) {
 	if len(w.past) == 0 {
 		return moment{}, false
@@ -49,9 +49,10 @@ func (w *World) ago(ticks int) (moment, bool) {
 	return w.past[max(0, len(w.past)-max(1, ticks))], true
 }
 
-// Restore reverts the API server to its state ticks earlier, from a backup. Nodes, disks and etcd do not change: pods
-// missing from the backup are stopped, others started. The data of claims missing from it is unreachable, and the data
-// of claims deleted since is gone.
+// Restore reverts the API server to its state the given number of ticks ago, as a restored backup does. Nodes, disks
+// and etcd do not change. Pods that are missing from the backup are stopped, and pods that exist only in the backup are
+// started. The data of claims that are missing from the backup is unreachable, and the data of claims deleted since the
+// backup is gone.
 func (w *World) Restore(ticks int) {
 	then, kept := w.ago(ticks)
 	if !kept {
@@ -80,7 +81,7 @@ func (w *World) Restore(ticks int) {
 	w.judgePods()
 }
 
-// restorePods makes kubelets run the API server's pods: a pod that still runs continues, a pod that reappears is
+// restorePods makes kubelets run the restored pods: pods that are still running continue, and all other pods are
 // started.
 func (w *World) restorePods(then map[int]pod) {
 	now := w.pods
@@ -96,7 +97,7 @@ func (w *World) restorePods(then map[int]pod) {
 	}
 }
 
-// RestoreObject reverts one object to its state ticks earlier.
+// RestoreObject reverts one object to its state the given number of ticks ago.
 func (w *World) RestoreObject(name string, ticks int) {
 	then, kept := w.ago(ticks)
 	o, there := then.objects[name]

@@ -13,14 +13,14 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// incident is an event in a world, and the event that ends it.
+// incident is an event in a world, with the event that ends it.
 type incident struct {
 	name string
 	do   func(*simulate.World)
 	end  func(*simulate.World) // nil if it does not end
 }
 
-// incidents returns all incidents of a cluster with that many replicas.
+// incidents returns all incidents for a cluster with the given number of replicas.
 func incidents(replicas int) []incident {
 	list := append(changesOfGit(), faultsOfObjects()...)
 	list = append(list,
@@ -135,7 +135,7 @@ func beginnings(replicas int, seed uint64) map[string]*simulate.World {
 }
 
 // TestEveryIncident checks that, from every beginning and after every incident, passes reach a stable end without
-// violations. Incidents with an end last for three more passes.
+// violations. Temporary incidents last for three passes.
 func TestEveryIncident(t *testing.T) {
 	sizes := []int{1, 2, 3, 5}
 	if testing.Short() {
@@ -161,7 +161,8 @@ func TestEveryIncident(t *testing.T) {
 	}
 }
 
-// TestEveryTwoIncidents checks the same with a second incident, immediately or after a pass.
+// TestEveryTwoIncidents checks the same as TestEveryIncident with a second incident, immediately or after a pass. The
+// end need not be stable.
 func TestEveryTwoIncidents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("pairs take a long time")
@@ -194,7 +195,7 @@ func TestEveryTwoIncidents(t *testing.T) {
 	}
 }
 
-// TestEveryMoment checks the same at every moment of changes of a running cluster.
+// TestEveryMoment checks the same for one incident at every moment of a change to a running cluster.
 func TestEveryMoment(t *testing.T) {
 	for name, begin := range map[string]func(*simulate.World){
 		"scale up":      func(w *simulate.World) { w.Declared.Replicas = 4 },
@@ -234,7 +235,7 @@ func (b incident) finish(w *simulate.World) {
 	}
 }
 
-// endsWell applies incidents to a world and runs passes to the end.
+// endsWell applies incidents to a world, runs passes to the end, and reports the faults that check finds.
 func endsWell(t *testing.T, check func(*simulate.World, int) []string, w *simulate.World, name string, misfortunes ...incident) {
 	t.Helper()
 	for _, b := range misfortunes {

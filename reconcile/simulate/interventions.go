@@ -6,17 +6,17 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// AddMember adds a voter to etcd's list manually, as with etcdctl, if etcd allows it.
+// AddMember manually adds a voter to etcd's member list, as etcdctl does, if etcd allows it.
 func (w *World) AddMember(n int) { w.addBehind(n, false) }
 
-// AddLearner is like AddMember, without a vote.
+// AddLearner is like AddMember, but adds a learner.
 func (w *World) AddLearner(n int) { w.addBehind(n, true) }
 
 // AddStranger adds a learner that is not one of the cluster's replicas and never starts.
 func (w *World) AddStranger() { w.addBehind(-1, true) }
 
-// addBehind adds a member unless etcd refuses: etcd requires all members to be running voters, and here also a quorum
-// with the new member.
+// addBehind adds a member unless etcd refuses. etcd requires all members to be running voters. If the new member is a
+// voter, the existing voters must be enough for the new quorum.
 func (w *World) addBehind(n int, learner bool) {
 	for _, id := range w.clusters() {
 		r := w.rafts[id]
@@ -30,7 +30,7 @@ func (w *World) addBehind(n int, learner bool) {
 	}
 }
 
-// RemoveMember removes a member from etcd's list manually, if etcd allows it.
+// RemoveMember manually removes a member from etcd's member list, if etcd allows it.
 func (w *World) RemoveMember(n int) {
 	for _, id := range w.clusters() {
 		r := w.rafts[id]
@@ -54,8 +54,8 @@ func (w *World) RaiseAlarm(n int, kind decide.AlarmKind) {
 	}
 }
 
-// FillDatabase makes the database of every member grow to 2Gi. From then on, each voter that runs with that quota, or
-// with a smaller or unknown one, raises NOSPACE once clients write.
+// FillDatabase makes the database of every member grow to 2Gi. From then on, each voter with a quota of at most 2Gi, or
+// with an unknown quota, raises NOSPACE once clients can write.
 func (w *World) FillDatabase() { w.dbSize = fullSize }
 
 // raiseNoSpace makes voters whose database has reached its quota raise NOSPACE.
@@ -71,15 +71,15 @@ func (w *World) raiseNoSpace(r *raft) {
 	}
 }
 
-// ClearAlarms disarms every alarm of a kind.
+// ClearAlarms disarms every alarm of the given kind.
 func (w *World) ClearAlarms(kind decide.AlarmKind) {
 	for _, r := range w.rafts {
 		r.alarms = slices.DeleteFunc(r.alarms, func(a decide.Alarm) bool { return a.Kind == kind })
 	}
 }
 
-// Heal ends everything that can end by itself or by manual action: nodes and networks come back, foreign objects and
-// unknown members are removed, space is freed. Lost data stays lost.
+// Heal ends every fault that can end by itself or by manual action: nodes and networks come back, unmanaged objects and
+// unknown members are removed, and space is freed. Lost data stays lost.
 func (w *World) Heal() {
 	clear(w.mute)
 	clear(w.slow)
@@ -103,8 +103,8 @@ func (w *World) Heal() {
 	w.RemoveMember(-1)
 }
 
-// Whole reports whether the cluster can come up again without manual action: most voters have their data on a usable
-// volume. A cluster that has never formed only needs usable volumes.
+// Whole reports whether the cluster can come up again without manual action: a majority of the voters have their data
+// on usable volumes. A cluster that has never formed needs only usable volumes.
 func (w *World) Whole() bool {
 	formed, whole := 0, 0
 	for id, r := range w.rafts {
@@ -140,7 +140,7 @@ func (w *World) anyVolume(is func(volume) bool) bool {
 	return false
 }
 
-// CommonVersion returns the minor version that etcd has settled on for the cluster, such as 3.6, or an empty string.
+// CommonVersion returns etcd's cluster version, such as 3.6, or an empty string if there is none.
 func (w *World) CommonVersion() string {
 	for id, r := range w.rafts {
 		if r.formed && w.hasData(id) {

@@ -14,8 +14,9 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// settle heals what can be healed, sets a reachable spec, and runs passes until they converge. A Block ends the path.
-// If most of the data exists, a Block that remains after time and after declaring the running version is a fault.
+// settle heals all faults that can be healed, sets a reachable spec, and runs passes until they converge. A Block that
+// requires manual judgment ends the path, and so does any Block if most of the data is lost. Otherwise, a Block is a
+// fault if it remains even after the running version has been declared.
 func (j *journey) settle() string {
 	j.path.makeGood()
 	w, blocked := j.path.World, 0
@@ -34,7 +35,7 @@ func (j *journey) settle() string {
 		case isForAPerson(d):
 			j.over = true
 			return first(w.Violations())
-		case j.isNeeded(d): // "if nobody needs the data on it"
+		case j.isNeeded(d): // the suggested deletion would lose data
 			j.over = true
 			return first(w.Violations())
 		case j.takesWayOut(d):
@@ -54,7 +55,7 @@ func (j *journey) settle() string {
 	return fmt.Sprintf("no end after %d passes: %s", passesToSettle, decide.Decide(w.Observe()))
 }
 
-// isForAPerson reports whether a Block requires manual judgement.
+// isForAPerson reports whether a Block requires manual judgment.
 func isForAPerson(d decide.Decision) bool {
 	stopsItself := d.Rule == "QuorumLost" && strings.Contains(d.Message, "found data inconsistency with peers")
 	return slices.Contains([]string{"MembersMissing", "DataInDoubt"}, d.Rule) || replacedTooOften(d) || stopsItself
@@ -66,7 +67,7 @@ func replacedTooOften(d decide.Decision) bool {
 	return d.Rule == "ReplaceMember" && strings.Contains(d.Message, "the new members did no better")
 }
 
-// takesWayOut carries out the manual action that a Block names, and reports whether the action must be done only once.
+// takesWayOut carries out the manual action that a Block names. It returns false if it does not know such an action.
 func (j *journey) takesWayOut(d decide.Decision) bool {
 	switch says := func(words string) bool { return strings.Contains(d.Message, words) }; {
 	case d.Rule == "CALost" && says("kubectl delete pod"):
@@ -103,10 +104,10 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 	return true
 }
 
-// versionToReturnWith matches the version that brings back a cluster whose StatefulSet is gone.
+// versionToReturnWith matches the version to declare to bring back a cluster without a StatefulSet.
 var versionToReturnWith = regexp.MustCompile(`to bring the cluster back, declare etcd (\S+), `)
 
-// releaseToDeclare matches the minor version with which a failing member is restarted.
+// releaseToDeclare matches the minor version to declare so that a failing member is restarted.
 var releaseToDeclare = regexp.MustCompile(`with the other declared changes, declare a (\S+) release`)
 
 // volumeInTheWay matches the ordinal of a claim that may be deleted manually.
@@ -117,7 +118,7 @@ func (j *journey) isNeeded(d decide.Decision) bool {
 	return volumeInTheWay.MatchString(d.Message) && j.path.IsLastCopy(inTheWay(d))
 }
 
-// inTheWay returns the ordinal of the volume that is in the way.
+// inTheWay returns the ordinal of the claim whose deletion a Block suggests.
 func inTheWay(d decide.Decision) int {
 	n, _ := strconv.Atoi(volumeInTheWay.FindStringSubmatch(d.Message)[1])
 	return n
@@ -136,7 +137,7 @@ func whatRuns(s decide.State) (version, hash string) {
 // makeGood repairs every fault that can be repaired, and sets a reachable spec.
 func (r *path) makeGood() {
 	r.Heal()
-	r.ScheduleBackup() // as Kubernetes does sooner or later
+	r.ScheduleBackup() // as Kubernetes eventually does
 	good := decidetest.Declared(r.Declared.Replicas)
 	good.Version, good.ReplaceAfter = r.Declared.Version, 2*time.Minute
 	good.BacksUp, good.BacksUpBeforeUpgrade = r.Declared.BacksUp, r.Declared.BacksUpBeforeUpgrade

@@ -15,17 +15,18 @@ import (
 )
 
 const (
-	stepsOfWorld  = 125 // steps of a long path before another world begins
+	stepsOfWorld  = 125 // steps of a long path in one world
 	stepsToSettle = 25  // steps between two settle lines
-	// passesToSettle is the number of passes in which every healed world must come to an end.
+	// passesToSettle is the number of passes within which the path of every healed world must end.
 	passesToSettle = 300
-	// passesToLast is the number of passes for which a Block must last: longer than the tests' replaceAfter.
+	// passesToLast is the number of passes after which a Block counts as permanent. It exceeds the tests' replaceAfter.
 	passesToLast = 40
 )
 
-// TestLongPaths takes random paths of git changes, faults, dying passes and failing writes. The invariants hold and
-// there are no violations at any step. From time to time, everything that can be healed is, and the cluster must end up
-// matching the spec. QUORATE_SOAK_STEPS sets the number of steps, QUORATE_SOAK_SEED the seed.
+// TestLongPaths takes random paths of spec changes, faults, dying passes and failing writes. It checks that the
+// invariants hold and that no violations occur at any step. At regular intervals, all faults that can be healed are
+// healed, and the cluster must end up matching the spec. QUORATE_SOAK_STEPS sets the number of steps, and
+// QUORATE_SOAK_SEED sets the seed.
 func TestLongPaths(t *testing.T) {
 	steps := 10_000
 	if testing.Short() {
@@ -58,7 +59,8 @@ func fromEnvironment(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// wander takes a long path in one world. It returns its script and the fault of the last line, or an empty string.
+// wander takes a long path in one world. It returns the script of the path, and the fault caused by the last line or an
+// empty string.
 func wander(seed, world uint64) (script []string, fault string) {
 	dice := rand.New(rand.NewPCG(seed, world))
 	j := &journey{}
@@ -84,7 +86,7 @@ func wander(seed, world uint64) (script []string, fault string) {
 // journey is a path taken line by line.
 type journey struct {
 	path path
-	// over is set if most of the data is lost, which ends the path.
+	// over is set if the path has ended, for example because most of the data is lost.
 	over bool
 }
 
@@ -136,9 +138,9 @@ func (j *journey) next(dice *rand.Rand) string {
 	}
 }
 
-// unknowable reports whether a fault makes it impossible to know which version ran, or whether any did: only volumes
-// outlive the custom resource, and they do not record it. It is also impossible to know whether a member that hangs
-// before its first start will ever start.
+// unknowable reports whether a fault would make it impossible to know which version ran, or whether any version ran.
+// Only volumes outlive the custom resource, and they may not record the version. It is also impossible to know whether
+// a member that hangs before its first start will ever start.
 func (j *journey) unknowable(fault string) bool {
 	if name, hangs := strings.CutPrefix(fault, "hang="); hangs {
 		members := j.path.Observe().Membership.Members
@@ -158,8 +160,8 @@ func (r *path) formed() bool { return r.CommonVersion() != "" }
 
 func pick(dice *rand.Rand, list ...string) string { return list[dice.IntN(len(list))] }
 
-// change returns a random change of the spec. It does not change the version while the running version is unknown, as
-// while the initial members start.
+// change returns a random change to the spec. It does not change the version while the running version is unknown, for
+// example while the initial members start.
 func (j *journey) change(dice *rand.Rand) string {
 	known := j.path.Observe().ReportedVersion != ""
 	switch n := dice.IntN(6); {
@@ -228,7 +230,7 @@ func kindOf(fault string) string {
 	return fault[:min(len(fault), 60)]
 }
 
-// shortened returns the script without the lines that the fault does not need.
+// shortened returns the script without the lines that are not needed to reproduce the fault.
 func shortened(script []string, fault string) []string {
 	kind := kindOf(fault)
 	for size := len(script) / 2; size > 0; size /= 2 {
@@ -244,7 +246,8 @@ func shortened(script []string, fault string) []string {
 	return script
 }
 
-// replay takes a path again and reports whether it ends in a fault of that kind. If so, it returns the script up to it.
+// replay takes a path again and reports whether its first fault is of the given kind. It returns the script up to that
+// fault.
 func replay(script []string, kind string) ([]string, bool) {
 	j := &journey{}
 	for i, line := range script {

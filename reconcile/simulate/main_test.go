@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMain reduces garbage collection: millions of short-lived states are decided here, and by default the tiny heap
+// TestMain reduces garbage collection. The tests create millions of short-lived states, and by default the small heap
 // would be collected constantly.
 func TestMain(m *testing.M) {
 	if os.Getenv("GOGC") == "" {

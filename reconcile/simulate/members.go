@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// changeEtcd returns the writes of actions that etcd carries out. Without a leader etcd cannot be changed. A request
-// that etcd refuses is not a write.
+// changeEtcd returns the writes of actions that change etcd. Without a leader, etcd cannot be changed. A request that
+// etcd refuses is not a write.
 func (w *World) changeEtcd(s decide.State, action decide.Action) []write {
 	r, id := w.reachable()
 	if r == nil || w.announced(id) != s.Membership.ClusterID {
@@ -60,7 +60,8 @@ func changeDowngrade(r *raft, action decide.Action) []write {
 	return nil
 }
 
-// announce records a removal in advance if no majority would remain to show that it was intended.
+// announce returns the write that records a removal in advance, if the remaining members would be too few to show that
+// the removal was intended.
 func (w *World) announce(s decide.State, a decide.RemoveMember) []write {
 	announced, err := decide.AnnouncedRecord(s, a.ID)
 	if err != nil || !decide.NeedsAnnouncement(s, a.ID) {
@@ -69,9 +70,9 @@ func (w *World) announce(s decide.State, a decide.RemoveMember) []write {
 	return []write{w.apply(w.configMap(), announced)}
 }
 
-// addLearner adds a learner to etcd. With strict reconfiguration etcd refuses while a voter is down, and allows one
-// learner at a time unless all members have always allowed two. A second learner is not requested while the first may
-// be about to start.
+// addLearner adds a learner to etcd. With strict reconfiguration checks, etcd refuses while a voter is down, and allows
+// only one learner unless all members have always allowed two. The second learner is not added before the first has
+// started and is sealed.
 func (w *World) addLearner(r *raft, a decide.AddLearner) []write {
 	p, running := w.pods[a.Ordinal]
 	if keepsVolume := running && !p.terminating && w.volumes[a.Ordinal].terminating; r.byOrdinal(a.Ordinal) != nil ||
@@ -105,7 +106,7 @@ func (w *World) addLearner(r *raft, a decide.AddLearner) []write {
 // togetherToken is the token suffix of a cluster whose members have always allowed two learners.
 const togetherToken = "-l2"
 
-// foundingToken returns a token to bootstrap a cluster with.
+// foundingToken returns the token of a cluster to bootstrap.
 func (w *World) foundingToken() string {
 	token := w.next("t")
 	if w.Together {
@@ -114,7 +115,7 @@ func (w *World) foundingToken() string {
 	return token
 }
 
-// allowedLearners returns how many learners every member is certain to allow.
+// allowedLearners returns the number of learners that all members certainly allow.
 func (w *World) allowedLearners(r *raft) int {
 	for _, m := range r.voters() {
 		if minorOf(w.pods[m.ordinal].version) < takesTwoLearners || r.downgrade != 0 {
@@ -127,7 +128,7 @@ func (w *World) allowedLearners(r *raft) int {
 	return 1
 }
 
-// enlist adds a member to the list. It has no name before it starts.
+// enlist adds a member to the list. The member does not have a name before it starts.
 func (w *World) enlist(r *raft, m member) {
 	m.id = hash(w.next("m"), m.ordinal)
 	beside := slices.ContainsFunc(r.members, func(m member) bool { return m.learner })
@@ -145,7 +146,8 @@ func (w *World) promote(r *raft, m *member) {
 	}
 }
 
-// mayRemove reports whether etcd allows removing a member: a voter only if the others hold quorum without it.
+// mayRemove reports whether etcd allows the removal of a member. A voter may be removed only if the other voters have
+// quorum without it.
 func (w *World) mayRemove(r *raft, m member) bool {
 	if m.learner {
 		return true
@@ -170,7 +172,7 @@ func (w *World) mayRemove(r *raft, m member) bool {
 	return true
 }
 
-// removeMember removes a member from the list. If it runs, it exits. Its alarms stay.
+// removeMember removes a member from the list. A running member exits. Its alarms stay active.
 func (w *World) removeMember(r *raft, id decide.ID) {
 	r.members = slices.DeleteFunc(r.members, func(m member) bool { return m.id == id })
 	r.removed = append(r.removed, id)
@@ -179,7 +181,8 @@ func (w *World) removeMember(r *raft, id decide.ID) {
 	w.judgePods()
 }
 
-// commit gives a majority of the voters the whole log, as agreeing on a change of the list does, however slow they are.
+// commit gives a majority of the voters the whole log, even if they are slow. Every change to the member list requires
+// this.
 func (w *World) commit(r *raft) {
 	last, have := uint64(0), 0
 	for _, m := range r.voters() {

@@ -11,15 +11,15 @@ type object struct {
 	uid string
 	// owner is the UID of the owning custom resource, or empty.
 	owner string
-	// changed manually.
+	// changed is true if the object was changed manually.
 	changed bool
-	// foreign: it has the name but is not managed by Quorate.
+	// foreign is true if the object has the expected name but is not managed by Quorate.
 	foreign bool
-	// rewritten: a policy has set a field to a value other than the applied one.
+	// rewritten describes the policy that has set a field to a value other than the applied value.
 	rewritten rewrite
-	// leads: the client Service routes to members.
+	// leads is true if the client Service routes to members.
 	leads bool
-	// minAvailable of the PodDisruptionBudget.
+	// minAvailable is the value in the PodDisruptionBudget.
 	minAvailable int
 }
 
@@ -61,7 +61,8 @@ func (w *World) remaining() []string {
 	})
 }
 
-// differs returns how an object differs from the desired state, given the desired record, or an empty string.
+// differs describes how an object differs from the desired state, given the desired record. It returns an empty string
+// if the object does not differ.
 func (w *World) differs(name string, required decide.Record) string {
 	o, there := w.objects[name]
 	switch {
@@ -93,7 +94,8 @@ func (w *World) differs(name string, required decide.Record) string {
 	return ""
 }
 
-// minAvailable returns the PodDisruptionBudget's required value. It is not lowered while membership is unknown.
+// minAvailable returns the required value of the PodDisruptionBudget. The value does not decrease while membership is
+// unknown.
 func (w *World) minAvailable(required decide.Record) int {
 	voters, learners, atLeast := len(required.Members), 0, w.objects[w.budget()].minAvailable
 	if m := w.membership(); m.Known {
@@ -103,8 +105,8 @@ func (w *World) minAvailable(required decide.Record) int {
 	return max(decide.MinAvailable(voters, learners, len(required.Members), w.Declared.Replicas), atLeast)
 }
 
-// joiningIsStale reports whether a joining file does not list the current members. While etcd cannot be reached, the
-// file is kept.
+// joiningIsStale reports whether the configuration file of a joining member does not list the current members. While
+// etcd cannot be reached, the file is kept.
 func (w *World) joiningIsStale(required decide.Record) bool {
 	list, known := w.listedIDs()
 	return known && joins(required) && !slices.Equal(list, w.initial)
@@ -115,7 +117,7 @@ func joins(record decide.Record) bool {
 }
 
 // template returns the desired StatefulSet. After bootstrap, only a rollout changes the pod template. The token never
-// changes, because volumes are created for it.
+// changes, because volumes are created with it.
 func (w *World) template(required decide.Record) statefulSet {
 	t := statefulSet{replicas: required.Replicas(), version: w.Declared.Version, hash: w.Declared.SpecHash,
 		token: required.Token, quota: w.Declared.Quota}
@@ -174,20 +176,20 @@ func (w *World) write(name string, required decide.Record) {
 	w.admit(name)
 }
 
-// setStatefulSet writes the StatefulSet. It must not remove the pod of a listed member unless the cluster should not
-// run.
+// setStatefulSet writes the StatefulSet. It records a violation if this removes the pod of a listed member although the
+// cluster should run.
 func (w *World) setStatefulSet(next statefulSet) {
 	for id, r := range w.rafts {
 		for _, m := range r.members {
-			restored := !r.formed && w.record.Restoring() // it is filled, and has never run
+			restored := !r.formed && w.record.Restoring() // its volume is filled, but it has never run
 			lost := w.announced(id)
-			made := w.record.Recovering() && r.recoveredFrom != 0 && r.leader == 0 // by the Job, and has not served
+			made := w.record.Recovering() && r.recoveredFrom != 0 && r.leader == 0 // recovered, but never served
 			givenUp := made || r.leader == 0 &&
 				(w.Declared.Recovery.ClusterID == lost || w.volumes[m.ordinal].lostCluster == lost)
 			if m.ordinal >= next.replicas && !restored && !w.wasSplit(id) && !w.isNobodys(r) && !w.isLost(id) &&
 				!givenUp && w.volumes[m.ordinal].data.member == m.id && w.Declared.Lifecycle == decide.Running {
 				if _, runs := w.pods[m.ordinal]; !runs && w.volumes[m.ordinal].unlisted {
-					continue // nothing shows the member until the others respond
+					continue // Quorate cannot observe the member until other members respond
 				}
 				w.violate("the StatefulSet is scaled to %d, but etcd still lists %s", next.replicas,
 					w.replicaName(m.ordinal))
@@ -200,7 +202,7 @@ func (w *World) setStatefulSet(next statefulSet) {
 	w.set = next
 }
 
-// adopt makes the custom resource own an object.
+// adopt makes the custom resource the owner of an object.
 func (w *World) adopt(name string) {
 	o, owner := w.objects[name], w.objects[w.customResource()].uid
 	if name != w.customResource() && owner != "" {
@@ -209,7 +211,7 @@ func (w *World) adopt(name string) {
 	w.objects[name] = o
 }
 
-// collectGarbage deletes the objects of a custom resource that is gone. Volumes have no owner.
+// collectGarbage deletes the objects whose owning custom resource is gone. Volumes do not have an owner.
 func (w *World) collectGarbage() {
 	owner := w.objects[w.customResource()].uid
 	for _, name := range w.Objects() {

@@ -10,10 +10,10 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Observe returns the state as one pass sees it.
+// Observe returns the state that a pass observes.
 func (w *World) Observe() decide.State { return w.observe(w.membership()) }
 
-// observe is Observe with the given membership.
+// observe is like Observe, with the given membership.
 func (w *World) observe(says decide.Membership) decide.State {
 	s := decide.State{
 		Name:       w.name,
@@ -56,7 +56,8 @@ func digestOf(d decide.Declared) string {
 	return fmt.Sprintf("%08x", sum.Sum32())
 }
 
-// seenFounding returns the ID that a cluster with this record bootstraps with, or zero if it does not bootstrap.
+// seenFounding returns the ID of the cluster that the members in a record bootstrap. It returns zero if they do not
+// bootstrap a cluster.
 func (w *World) seenFounding(r decide.Record) decide.ID {
 	if len(r.Members) == 0 || slices.ContainsFunc(r.Members,
 		func(m decide.RecordedMember) bool { return m.Mode != decide.Founding }) {
@@ -117,7 +118,7 @@ func (w *World) replica(n int) decide.Replica {
 	return r
 }
 
-// lookedUp reports whether the claim of an ordinal is looked up by name if it is not listed.
+// lookedUp reports whether passes look up the claim of an ordinal by name if it is not listed.
 func (w *World) lookedUp(n int) bool { return n < max(w.record.Replicas(), w.Declared.Replicas) }
 
 func (w *World) compare(s decide.State) decide.Objects {
@@ -154,7 +155,8 @@ func (w *World) compare(s decide.State) decide.Objects {
 	return o
 }
 
-// reachable returns the cluster that has a leader and a reachable member, and its ID, or nil.
+// reachable returns a cluster with a leader and a reachable member, and the key of the cluster. It returns nil if there
+// is no such cluster.
 func (w *World) reachable() (*raft, decide.ID) {
 	for _, id := range w.clusters() {
 		if r := w.rafts[id]; r.serves() && slices.ContainsFunc(r.members,
@@ -169,7 +171,7 @@ func (w *World) answers(r *raft, m member) bool {
 	return r.serves() && r.isUp(m.id) && w.isOpen(r, m.id) && !w.cut && !w.mute[m.ordinal]
 }
 
-// membership returns what etcd reports: the list of a cluster with a leader, or a single member's list.
+// membership returns the membership that etcd reports: the list of a cluster with a leader, or a single member's list.
 func (w *World) membership() decide.Membership {
 	if r, id := w.reachable(); r != nil {
 		return w.linearizable(id, r)
@@ -244,7 +246,7 @@ const (
 	fullSize  = 2 << 30
 )
 
-// sayOfItself sets what a responding member reports about itself.
+// sayOfItself sets the values that a responding member reports about itself.
 func (w *World) sayOfItself(entry *decide.Member, n int) {
 	d := w.volumes[n].data
 	entry.Version = w.pods[n].version
@@ -258,7 +260,7 @@ func (w *World) sayOfItself(entry *decide.Member, n int) {
 	}
 }
 
-// peerURL returns a member's peer URL. A member that is not one of the cluster's replicas listens elsewhere.
+// peerURL returns a member's peer URL. A member that is not one of the cluster's replicas has a different kind of URL.
 func (w *World) peerURL(n int) string {
 	if n < 0 {
 		return fmt.Sprintf("https://elsewhere%d:2380", n)

@@ -7,9 +7,10 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Manual actions with kubectl and etcdctl, in addition to those in faults.go and interventions.go.
+// This file contains manual actions with kubectl and etcdctl. Other manual actions are in faults.go and
+// interventions.go.
 
-// DeleteOrphaning deletes an object and keeps what it owns: kubectl delete --cascade=orphan.
+// DeleteOrphaning deletes an object but not the objects that it owns, as kubectl delete --cascade=orphan does.
 func (w *World) DeleteOrphaning(name string) {
 	switch name {
 	case w.customResource():
@@ -35,7 +36,7 @@ func (w *World) DisownClaim(n int, disowned bool) {
 	w.changeVolume(n, func(v *volume) { v.disowned = disowned })
 }
 
-// UnlistClaim changes the label by which the claim of an ordinal is listed as managed, or restores it.
+// UnlistClaim changes the label by which passes list the claim of an ordinal, or restores it.
 func (w *World) UnlistClaim(n int, unlisted bool) {
 	w.changeVolume(n, func(v *volume) { v.unlisted = unlisted })
 }
@@ -55,12 +56,12 @@ func (w *World) changeVolume(n int, change func(*volume)) {
 	}
 }
 
-// RegisterNode brings back a deleted node, with the volume of an ordinal on it, if that still exists.
+// RegisterNode brings back a deleted node and the volume of an ordinal on the node, if the volume still exists.
 func (w *World) RegisterNode(n int) {
 	w.changeVolume(n, func(v *volume) { v.stranded = "" })
 }
 
-// PromoteMember promotes the learner of an ordinal, as etcdctl does, if etcd allows it.
+// PromoteMember manually promotes the learner of an ordinal, as etcdctl does, if etcd allows it.
 func (w *World) PromoteMember(n int) {
 	for _, id := range w.clusters() {
 		r := w.rafts[id]
@@ -72,8 +73,8 @@ func (w *World) PromoteMember(n int) {
 	}
 }
 
-// ForceNewCluster starts the member of an ordinal once with --force-new-cluster, as a cluster of one with the same ID
-// and data. The others exit as soon as they meet it; their data stays, with their old member list.
+// ForceNewCluster starts the member of an ordinal once with --force-new-cluster, as a cluster of one member with the
+// same ID and data. The other members exit as soon as they contact it. They keep their data and their old member list.
 func (w *World) ForceNewCluster(n int) {
 	v := w.volumes[n]
 	old := w.rafts[v.data.cluster]
@@ -95,7 +96,8 @@ func (w *World) ForceNewCluster(n int) {
 	w.judgePods()
 }
 
-// announced returns the ID that a cluster reports. A cluster that was split off reports its former cluster's ID.
+// announced returns the ID that a cluster reports. A cluster created with --force-new-cluster reports the ID of its
+// former cluster.
 func (w *World) announced(id decide.ID) decide.ID {
 	if r := w.rafts[id]; r != nil && r.announced != 0 {
 		return r.announced
@@ -103,12 +105,12 @@ func (w *World) announced(id decide.ID) decide.ID {
 	return id
 }
 
-// meetsForced reports whether members of a cluster meet a member that was forced out of it and has removed all others.
+// meetsForced reports whether members of a cluster contact a running member that --force-new-cluster has split off.
 func (w *World) meetsForced(id decide.ID) bool {
 	for _, other := range w.clusters() {
 		r := w.rafts[other]
 		if r.splitFrom != id || r.recoveredFrom != 0 || w.rafts[id].byID(r.forcedOn) == nil {
-			continue // it has a different ID or was removed: members do not contact it
+			continue // members do not contact a cluster with a different ID, or a removed member
 		}
 		for n, v := range w.volumes {
 			if v.data.cluster == other && w.pods[n].up && !v.hung {
@@ -119,7 +121,7 @@ func (w *World) meetsForced(id decide.ID) bool {
 	return false
 }
 
-// anyForced reports whether a cluster was split off and data of the others still exists.
+// anyForced reports whether a cluster was split off and data of its former cluster still exists.
 func (w *World) anyForced() bool {
 	for _, r := range w.rafts {
 		if r.splitFrom != 0 && w.hasData(r.splitFrom) {
@@ -143,7 +145,8 @@ func (w *World) healLabels() {
 	}
 }
 
-// wasSplit reports whether a cluster was forced out of this one, which makes its list obsolete.
+// wasSplit reports whether a different cluster was split off from the given cluster. The member list of the given
+// cluster is then obsolete.
 func (w *World) wasSplit(id decide.ID) bool {
 	for _, r := range w.rafts {
 		if r.splitFrom == id {
@@ -153,8 +156,8 @@ func (w *World) wasSplit(id decide.ID) bool {
 	return false
 }
 
-// isNobodys reports whether a cluster was forced out of a cluster that has since removed its member: only one of the
-// two is still wanted.
+// isNobodys reports whether a cluster was split off from a cluster that has since removed the member. The cluster that
+// was split off is then obsolete.
 func (w *World) isNobodys(r *raft) bool {
 	from := w.rafts[r.splitFrom]
 	return from != nil && from.byID(r.forcedOn) == nil

@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// sight returns a limited view of a pass by its name in paths.
+// sight returns the limited view of a pass that a directive names.
 func (r *path) sight(key, value string) (see simulate.View, err error) {
 	var n int
 	switch key {
@@ -75,7 +75,7 @@ func (r *path) person(key, value string) error {
 	return nil
 }
 
-// act carries out the decided action, however old.
+// act executes the last decided action, regardless of how old the decision is.
 func (r *path) act() (string, error) {
 	if r.late.action == nil {
 		return "", fmt.Errorf("nothing was decided that is to be done")

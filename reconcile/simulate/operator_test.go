@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// act is a manual action or an incident, in lines of a path, and the lines that end it.
+// act is a manual action or an incident, and the line that ends it. Both are lines of a path.
 type act struct{ do, end string }
 
 // place is a world and the path that leads to it.
@@ -23,10 +23,10 @@ type place struct {
 	path   path
 }
 
-// begin returns the world after the first line of a path.
+// begin returns the place after the first line of a path.
 func begin(line string) place { return place{}.after(line) }
 
-// after returns the world after more lines. Empty lines are ignored.
+// after returns the place after more lines. Empty lines are ignored.
 func (p place) after(lines ...string) place {
 	next := place{script: slices.Clone(p.script)}
 	if p.path.World != nil {
@@ -75,7 +75,7 @@ func deeds(replicas int) []act {
 	return list
 }
 
-// deedsTo returns the actions that affect one member, its pod, claim or node.
+// deedsTo returns the actions that affect one member or its pod, claim or node.
 func deedsTo(n int) []act {
 	list := []act{
 		{do: "person kill-pod=a-%d"}, {do: "person delete-claim=a-%d"}, {do: "person delete-claim=a-%d kill-pod=a-%d"},
@@ -93,7 +93,7 @@ func deedsTo(n int) []act {
 	return list
 }
 
-// faultsTo returns the faults of one member that are not manual actions.
+// faultsTo returns the faults that affect one member and are not manual actions.
 func faultsTo(n int) []act {
 	list := []act{
 		{"fault mute=a-%d", "fault unmute=a-%d"}, {"fault slow=a-%d", "fault fast=a-%d"}, {"fault apart=a-%d", "fault together=a-%d"},
@@ -115,7 +115,7 @@ func glimpses(replicas int) []act {
 	return list
 }
 
-// beginningsOf returns the worlds on the way to a formed cluster, and a cluster that has run for a while.
+// beginningsOf returns the worlds on the way to a formed cluster, and the world of a cluster that has run for a while.
 func beginningsOf(replicas int, seed uint64) []place {
 	start := begin(fmt.Sprintf("cluster a replicas=%d seed=%d phase=nothing", replicas, seed))
 	places := []place{start}
@@ -128,13 +128,13 @@ func beginningsOf(replicas int, seed uint64) []place {
 	return append(places, begin(fmt.Sprintf("cluster a replicas=%d seed=%d", replicas, seed)).after("pass 3"))
 }
 
-// changesOf lists changes of a running cluster of three.
+// changesOf lists changes to a running cluster of three members.
 var changesOf = []string{
 	"set spec replicas=5", "set spec replicas=2", "set spec replicas=1", "fault lose-volume=a-1", "person delete-claim=a-0", "set spec hash=h2", "set spec version=3.7.3", "set spec version=3.5.35",
 	"set spec lifecycle=Stopped", "fault corrupt=a-2",
 }
 
-// momentsOf returns the worlds during a change, one for each pass.
+// momentsOf returns the worlds during a change: the world before each pass, and the world at the end.
 func momentsOf(change string, seed uint64) []place {
 	here := begin(fmt.Sprintf("cluster a together=true seed=%d", seed)).after("pass 2", change)
 	var places []place
@@ -145,7 +145,7 @@ func momentsOf(change string, seed uint64) []place {
 	return append(places, here)
 }
 
-// table counts faults by kind, and by the preceding action if any, and keeps the shortest path to each.
+// table counts faults by kind and, after a single action, also by that action. It keeps the shortest path to each kind.
 type table struct {
 	mu     sync.Mutex
 	worlds int
@@ -184,7 +184,7 @@ func (b *table) add(faults []string, script []string, acts ...act) {
 	}
 }
 
-// report fails the test with one entry for each kind.
+// report fails the test with one error for each kind of fault.
 func (b *table) report(t *testing.T) {
 	t.Helper()
 	t.Logf("%d worlds", b.worlds)
@@ -194,8 +194,8 @@ func (b *table) report(t *testing.T) {
 	}
 }
 
-// goesOn continues passes from a world after acts, runs three passes before the acts end, and adds the faults to the
-// table.
+// goesOn carries out acts in a world, runs three passes, ends the acts, and runs passes to the end. It adds the faults
+// to the table.
 func (b *table) goesOn(p place, acts ...act) {
 	ends := []string{"pass 3"}
 	for _, a := range acts {
@@ -223,11 +223,11 @@ func faultsOf(p place) []string {
 // thorough reports whether QUORATE_SOAK_PEOPLE requests the larger runs.
 func thorough() bool { return os.Getenv("QUORATE_SOAK_PEOPLE") != "" }
 
-// taken reports whether the nth combination of many is tried: all of them in thorough runs, otherwise every third.
+// taken reports whether to try the nth of many combinations. Thorough runs try all combinations, and other runs try
+// every third.
 func taken(n int) bool { return thorough() || n%3 == 0 }
 
-// TestEveryDeed checks that, after any manual action on a cluster, at every beginning, Quorate's writes do not lose
-// recoverable data.
+// TestEveryDeed checks that Quorate's writes do not lose recoverable data after any manual action at any beginning.
 func TestEveryDeed(t *testing.T) {
 	sizes, seeds := []int{1, 2, 3, 5}, uint64(1)
 	if thorough() {
@@ -256,7 +256,7 @@ func TestEveryDeed(t *testing.T) {
 	found.report(t)
 }
 
-// TestEveryDeedAtEveryMoment checks the same at every moment of a change of a running cluster.
+// TestEveryDeedAtEveryMoment checks the same at every moment of a change to a running cluster.
 func TestEveryDeedAtEveryMoment(t *testing.T) {
 	seeds := uint64(1)
 	if thorough() {
@@ -285,7 +285,7 @@ func TestEveryDeedAtEveryMoment(t *testing.T) {
 	found.report(t)
 }
 
-// TestEveryTwoDeeds checks the same for two actions, together or some passes apart, in the smallest clusters.
+// TestEveryTwoDeeds checks the same for two actions, together or a few passes apart, in small clusters.
 func TestEveryTwoDeeds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("pairs take a long time")

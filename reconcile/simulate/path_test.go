@@ -17,7 +17,8 @@ import (
 
 const paths = "../../testdata/converge"
 
-// TestPaths walks the paths. If one fails, run "go test ./reconcile/simulate -rewrite" and read the diff.
+// TestPaths walks the paths in testdata/converge. If the output of a path has changed, run
+// "go test ./reconcile/simulate -rewrite" and read the diff.
 func TestPaths(t *testing.T) {
 	datadriven.Walk(t, paths, tellPath)
 }
@@ -36,14 +37,14 @@ func tellPath(t *testing.T, file string) {
 // path is the world of a path test.
 type path struct {
 	*simulate.World
-	// late is an action that was decided but not carried out yet, and the state it was decided from.
+	// late is an action that was decided but not executed yet, and the state from which it was decided.
 	late struct {
 		seen   decide.State
 		action decide.Action
 	}
 }
 
-// tell carries out one directive. Package decidetest describes them.
+// tell executes one directive. Package decidetest describes the directives.
 func (r *path) tell(cmd string, args []datadriven.CmdArg) (string, error) {
 	switch cmd {
 	case "cluster":
@@ -229,7 +230,7 @@ func (r *path) converge(args []datadriven.CmdArg) (string, error) {
 	return out, nil
 }
 
-// print prints a line for each pass and merges equal lines.
+// print returns a line for each pass. Consecutive equal lines are merged.
 func print(steps []simulate.Step) string {
 	var out strings.Builder
 	for first := 0; first < len(steps); {

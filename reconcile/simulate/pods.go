@@ -13,13 +13,13 @@ type pod struct {
 	quota         int64
 	wait          int // ticks until the container starts
 	terminating   bool
-	up            bool   // etcd runs
-	message       string // why it does not run, or is not ready
+	up            bool   // etcd is running
+	message       string // why the pod is not running or not ready
 	failing       bool
 	crashes       int
 	ready         bool
-	since         time.Time // since when it is not ready
-	trusts        string    // the CA that its etcd started with
+	since         time.Time // when it became unready
+	trusts        string    // the CA with which its etcd started
 	started       time.Time // when its etcd last started
 	going         time.Time // deadline for its termination
 	unbound       bool      // assigned to a node before its claim was created
@@ -37,26 +37,26 @@ type volume struct {
 	givenUp     bool      // a pass has deleted it
 	unlisted    bool      // a label by which claims are listed was changed
 	disowned    bool      // the label that names its cluster was removed
-	lostCluster decide.ID // the lost cluster that it is marked as left over from
+	lostCluster decide.ID // the lost cluster that its mark names
 	lastUse     decide.LastUse
 	detached    bool // its claim is gone or was replaced; it is deleted with its pod
 	data        data
 }
 
-// data is what etcd keeps on a volume. It is zero on an empty volume.
+// data is etcd's data on a volume. It is zero for an empty volume.
 type data struct {
 	cluster decide.ID
 	member  decide.ID
 	index   uint64 // of the last log entry
-	version int    // of the cluster, as a minor number
-	ran     string // the version of etcd that last served on it
-	storage int    // the version it is written for
-	wrote   int    // the oldest version that wrote entries in the log; zero for an empty log
+	version int    // the cluster version, as a minor number
+	ran     string // the etcd version that last served with the data
+	storage int    // the storage version, as a minor number
+	wrote   int    // the oldest version that wrote entries in the log, as a minor number; zero for an empty log
 	corrupt bool
-	variant int // of the data; etcd serves any variant
+	variant int // identifies the content; etcd serves any variant
 }
 
-// crashed returns the pod after its etcd has exited by itself.
+// crashed returns the pod after its etcd has exited on its own.
 func (p pod) crashed(words string) pod {
 	p.up, p.failing, p.message = false, true, words
 	p.crashes++
@@ -72,8 +72,8 @@ func (p pod) stopping(now time.Time) pod {
 	return p
 }
 
-// runStatefulSet creates and deletes pods and volumes as the StatefulSet specifies. A pod takes a tick to terminate,
-// and is deleted only once its node confirms it; a claim is deleted once no pod uses it.
+// runStatefulSet creates and deletes pods and volumes as the StatefulSet specifies. A pod takes a tick to terminate. It
+// is deleted only once its node confirms that it has ended. A claim that is being deleted is kept while a pod uses it.
 func (w *World) runStatefulSet() {
 	wanted := 0
 	if w.exists(w.statefulSet()) {
@@ -94,8 +94,8 @@ func (w *World) runStatefulSet() {
 	}
 }
 
-// releaseVolume deletes a claim being deleted once no pod uses it. A pod without a node does not use it yet. The pod of
-// a Job uses it until the Job is deleted.
+// releaseVolume removes a claim that is being deleted unless a pod uses it. A pod cannot use a stranded volume. The pod
+// of a Job uses the claim until the Job is deleted.
 func (w *World) releaseVolume(n int) {
 	v := w.volumes[n]
 	_, used := w.pods[n]
@@ -160,7 +160,7 @@ func (w *World) startContainer(n int, p pod) pod {
 	return p
 }
 
-// judgePods updates which pods are ready: those whose etcd responds and has a leader.
+// judgePods updates the readiness of pods. A pod is ready if its etcd responds and has a leader.
 func (w *World) judgePods() {
 	for n, p := range w.pods {
 		wasReady, v := p.ready, w.volumes[n]

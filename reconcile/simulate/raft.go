@@ -11,33 +11,32 @@ import (
 // raft is an etcd cluster: its member list as committed by a quorum.
 type raft struct {
 	members []member
-	// removed members never come back.
+	// removed contains the members that were removed. They never come back.
 	removed []decide.ID
-	// up contains the members that run and reach each other.
+	// up contains the running members that reach each other.
 	up     []decide.ID
 	leader decide.ID
-	// formed: it has once had a leader, so it may hold data.
+	// formed is true if the cluster has had a leader, so it may hold data.
 	formed bool
-	// alarms stay active until disarmed, including alarms of removed members.
+	// alarms contains the active alarms, including alarms of removed members.
 	alarms []decide.Alarm
-	// version of the cluster, and the target of a downgrade, as minor numbers, or zero.
+	// version is the cluster version, and downgrade is the target of a downgrade, as minor numbers, or zero.
 	version, downgrade int
-	// acknowledged is the last log index that clients know of.
+	// acknowledged is the last log index that was acknowledged to clients.
 	acknowledged uint64
-	// announced is the ID that it reports if that is another cluster's: it was split off from splitFrom, at log length
-	// splitAt, by forcing a new cluster on the member forcedOn.
+	// announced is the ID that the cluster reports if it reports the ID of a different cluster. The cluster was then
+	// split off from splitFrom at log length splitAt, by --force-new-cluster on the member forcedOn.
 	announced, splitFrom, forcedOn decide.ID
 	splitAt                        uint64
-	// recoveredFrom is the lost cluster that it was created from.
+	// recoveredFrom is the lost cluster from which the cluster was created.
 	recoveredFrom decide.ID
-	// old: its data was on the volumes before the cluster was bootstrapped.
+	// old is true if its data was on the volumes before the declared cluster was bootstrapped.
 	old bool
-	// joinedTogether: two learners have been listed at the same time.
+	// joinedTogether is true if two learners have been listed at the same time.
 	joinedTogether bool
-	// open: the client Service has routed to it.
+	// open is true if the client Service has routed to the cluster.
 	open bool
-	// excused: the record has since been reverted manually, and a member that had lost its volume has bootstrapped
-	// again.
+	// excused is true if the record was reverted manually after open was set, and a member has bootstrapped again.
 	excused bool
 }
 
@@ -45,24 +44,24 @@ type member struct {
 	id decide.ID
 	// ordinal is negative for a member that is not one of the cluster's replicas.
 	ordinal int
-	// named: its name is known. An added member has no name before it starts.
+	// named is true if its name is known. An added member does not have a name before it starts.
 	named bool
-	// ran: it has been up, so it may have voted.
+	// ran is true if the member has been up, so it may have voted.
 	ran     bool
 	started bool
 	learner bool
-	// opens is when it first accepts clients: a new member does so once it has seen its own name in the log, possibly
-	// seconds after the others.
+	// opens is the time from which the member accepts clients. A new member accepts clients once it has seen its own
+	// name in the log, possibly seconds after the other members have.
 	opens time.Time
-	// inSync: it has been up long enough to follow the leader entry by entry.
+	// inSync is true if the member has been up long enough to follow the leader entry by entry.
 	inSync bool
-	// byHand: it was added manually.
+	// byHand is true if the member was added manually.
 	byHand bool
-	// heldBack: its volume was lost before it could be sealed.
+	// heldBack is true if the member's volume was lost before the member could be sealed.
 	heldBack bool
-	// forced: its data now belongs to another cluster that was split off.
+	// forced is true if the member's data now belongs to a cluster that was split off.
 	forced bool
-	// downSince is when it stopped running.
+	// downSince is the time when the member stopped running.
 	downSince time.Time
 }
 
@@ -132,8 +131,8 @@ func (w *World) runEtcd() {
 	}
 }
 
-// sayName publishes a member's name. Some learners accept clients only two ticks later. Their IDs determine which, so
-// that nothing else depends on it.
+// sayName publishes a member's name. Some learners accept clients only two ticks later. The ID of a learner determines
+// the delay, so that random choices are not affected.
 func (w *World) sayName(m *member) {
 	if late := m.learner && m.id&4 != 0; !m.started && late && !w.hurried {
 		m.opens = w.now.Add(2 * TickLength)
@@ -150,7 +149,7 @@ func (w *World) isOpen(r *raft, id decide.ID) bool {
 	return m == nil || !w.now.Before(m.opens)
 }
 
-// gather determines which members run. A member that is no longer listed exits.
+// gather determines the running members. A member that is no longer listed exits.
 func (w *World) gather(id decide.ID, r *raft) {
 	r.up = nil
 	for _, n := range w.ordinals() {
@@ -168,8 +167,8 @@ func (w *World) gather(id decide.ID, r *raft) {
 	}
 }
 
-// elect keeps the leader while it is up, and otherwise elects the running voter with the longest log. Members find each
-// other by the Service's DNS names.
+// elect keeps the leader while the leader is up. Otherwise, it elects the running voter with the longest log. There is
+// no leader without the peer Service, because its DNS names connect the members.
 func (w *World) elect(r *raft) {
 	var candidates []member
 	for _, m := range r.voters() {
@@ -223,9 +222,9 @@ func (w *World) extend(m member, index uint64) {
 	}
 }
 
-// replicate lets clients write and members follow. A member that has just come up gets half of its missing entries in
-// its first tick. Entries that a majority of the voters has are acknowledged. While an alarm is active, clients cannot
-// write.
+// replicate lets clients write, and lets members follow the leader. Until a member is in sync, it gets half of its
+// missing entries with each tick. Entries are acknowledged once a majority of the voters has them. While an alarm is
+// active, clients cannot write.
 func (w *World) replicate(r *raft) {
 	if !r.serves() {
 		return

@@ -14,8 +14,8 @@ type recovery struct {
 	wait  int // ticks
 }
 
-// recoveredIn and restoredInto distinguish clusters created from a lost cluster, or from its backup, from others with
-// the same token.
+// recoveredIn and restoredInto distinguish the IDs of clusters created from a lost cluster, or from its backup, from
+// the IDs of other clusters with the same token.
 const (
 	recoveredIn  = 600
 	restoredInto = 1700
@@ -30,18 +30,18 @@ func (j *recovery) into(v volume) decide.ID {
 	return hash(v.token, kind+int(j.ClusterID%1000))
 }
 
-// RefuseRecoveries makes the recovery Jobs fail, or lets them continue again.
+// RefuseRecoveries makes recovery Jobs fail, or lets them succeed again.
 func (w *World) RefuseRecoveries(refused bool) { w.recoveriesFail = refused }
 
-// DeleteRecovery deletes the Job, manually or as Kubernetes does long after it has ended.
+// DeleteRecovery deletes the recovery Job, manually or as Kubernetes does long after the Job has ended.
 func (w *World) DeleteRecovery() { w.recovers = nil }
 
 func (w *World) recoveryName() string { return "Job " + w.name + "-recovery" }
 
-// saidLost reports whether the spec declares the data of the slot's member lost.
+// saidLost reports whether the spec declares that the data of the slot's member is lost.
 func (w *World) saidLost(n int) bool { return w.Declared.Recovery.Lost.Has(n) }
 
-// startRecovery writes the record, and then the Job.
+// startRecovery creates the volume if it is missing, and writes the record and then the Job.
 func (w *World) startRecovery(s decide.State, a decide.StartRecovery) []write {
 	order := w.Declared.Recovery
 	ordered := a.Digest == order.Digest && a.Ordinal == order.Ordinal
@@ -89,7 +89,7 @@ func (w *World) finishRecovery(s decide.State, a decide.FinishRecovery) []write 
 	return append(w.markLost(s, s.Record.Recovery), w.apply(w.configMap(), decide.RecoveredRecord(s, a)))
 }
 
-// markLost marks the observed claims as left over from a lost cluster.
+// markLost marks observed claims as claims of a lost cluster.
 func (w *World) markLost(s decide.State, begun decide.RecordedRecovery) (writes []write) {
 	for _, m := range s.RecoveryMarks(begun) {
 		writes = append(writes, w.mark(m.Replica, m.Lost))
@@ -113,12 +113,13 @@ func (w *World) mark(r decide.Replica, lost decide.ID) write {
 	}}
 }
 
-// MarkClaim marks a claim as left over from a lost cluster, as passes and manual actions do.
+// MarkClaim marks a claim as a claim of a lost cluster, as passes and manual actions do. Zero removes the mark.
 func (w *World) MarkClaim(n int, lost decide.ID) {
 	w.changeVolume(n, func(v *volume) { v.lostCluster = lost })
 }
 
-// runRecovery advances the Job, which creates a new cluster from the member's data or a backup, unless it already has.
+// runRecovery advances the Job, which creates a new cluster from the member's data or a backup, unless the cluster
+// already exists.
 func (w *World) runRecovery() {
 	j := w.recovers
 	if j == nil || j.Phase != decide.JobRuns {
@@ -167,8 +168,8 @@ func (w *World) endRecovery(into decide.ID) {
 	}
 }
 
-// restoreInPlace creates a new cluster from a backup once the store provides it. The volume must be empty or hold data
-// of the lost cluster, which is kept.
+// restoreInPlace creates a new cluster from a backup once the store provides the backup. The volume must be empty or
+// hold data of the lost cluster.
 func (w *World) restoreInPlace(into decide.ID) {
 	j := w.recovers
 	v := w.volumes[j.Ordinal]
@@ -188,7 +189,7 @@ func (w *World) restoreInPlace(into decide.ID) {
 	}
 }
 
-// lostKey returns the key of a formed cluster with that ID that was not replaced by recovery, or zero.
+// lostKey returns the key of the formed cluster with the given ID that has not been replaced by recovery, or zero.
 func (w *World) lostKey(id decide.ID) decide.ID {
 	for _, key := range w.clusters() {
 		if r := w.rafts[key]; w.announced(key) == id && r.formed && !w.isLost(key) {
@@ -198,7 +199,7 @@ func (w *World) lostKey(id decide.ID) decide.ID {
 	return 0
 }
 
-// restoreCluster creates a new cluster in a slot from a backup of a lost one.
+// restoreCluster creates a new cluster in a slot from a backup of a lost cluster.
 func (w *World) restoreCluster(into, lost decide.ID, n int) {
 	v := w.volumes[n]
 	m := member{id: hash(v.uid, int(into%1000)), ordinal: n, named: true, ran: true}
@@ -224,8 +225,8 @@ func (w *World) makeCluster(into decide.ID, n int) {
 	w.volumes[n] = v
 }
 
-// judgeRecovery records a violation if a new cluster is created from one member's data, or from a backup if survivor is
-// negative, while other members have data that was not declared lost.
+// judgeRecovery records a violation if a new cluster is created although another member has data that was not declared
+// lost. The new cluster is created from the survivor's data, or from a backup if survivor is negative.
 func (w *World) judgeRecovery(id decide.ID, lost *raft, survivor int) {
 	for _, m := range lost.voters() {
 		left := w.volumes[m.ordinal].data
@@ -236,7 +237,8 @@ func (w *World) judgeRecovery(id decide.ID, lost *raft, survivor int) {
 	}
 }
 
-// judgeVoid remembers a recovery request found while the cluster had quorum. Git cancels the request by removing it.
+// judgeVoid remembers a recovery request that a pass found while the cluster had quorum. Such a request is void. If the
+// spec no longer contains the request, it is forgotten.
 func (w *World) judgeVoid(s decide.State) {
 	switch order := s.Declared.Recovery; {
 	case order.ClusterID == 0:
@@ -246,7 +248,7 @@ func (w *World) judgeVoid(s decide.State) {
 	}
 }
 
-// isLost reports whether a new cluster was created from this one.
+// isLost reports whether recovery has replaced the cluster with a new cluster.
 func (w *World) isLost(id decide.ID) bool {
 	for _, r := range w.rafts {
 		if r.recoveredFrom == id && id != 0 {
@@ -256,7 +258,7 @@ func (w *World) isLost(id decide.ID) bool {
 	return false
 }
 
-// seenRecovery returns the recovery Job as a pass sees it.
+// seenRecovery returns the recovery Job as a pass observes it.
 func (w *World) seenRecovery() (seen decide.Recovery) {
 	if w.recovers != nil {
 		job := w.recovers.RecoveryJob
@@ -265,7 +267,7 @@ func (w *World) seenRecovery() (seen decide.Recovery) {
 	return seen
 }
 
-// fromRecovery assumes the observed Job.
+// fromRecovery adds the observed Job and the cluster that it has created.
 func (w *World) fromRecovery(s decide.State) {
 	j := s.Recovery.Job
 	if j == nil {

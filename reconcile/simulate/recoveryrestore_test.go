@@ -13,7 +13,8 @@ import (
 // memoryOfTests is the number of ticks that a test world remembers.
 const memoryOfTests = 100
 
-// restoredVersions returns copies of a world, each with an object restored to an earlier version, without equal states.
+// restoredVersions returns copies of a world, each with one object restored to an earlier version. The copies have
+// different states.
 func restoredVersions(t *testing.T, w *simulate.World) map[string]*simulate.World {
 	t.Helper()
 	versions, known := map[string]*simulate.World{}, map[string]bool{}
@@ -34,9 +35,9 @@ func restoredVersions(t *testing.T, w *simulate.World) map[string]*simulate.Worl
 	return versions
 }
 
-// TestObjectRestoredDuringRecoveryKeepsOneCluster checks that, if any object is restored to any earlier version in any
-// phase of a recovery, the lost cluster does not run alongside the new one, void requests are not carried out, and
-// passes converge or block.
+// TestObjectRestoredDuringRecoveryKeepsOneCluster restores an object to each earlier version in each phase of a
+// recovery. It checks that the lost cluster does not run alongside the new cluster, void requests are not carried out,
+// and passes converge or block.
 func TestObjectRestoredDuringRecoveryKeepsOneCluster(t *testing.T) {
 	orders := map[string]decide.RecoveryOrder{
 		"of a member": {Ordinal: 2, Lost: 0b011, Digest: "d", Word: "w"},
@@ -79,9 +80,8 @@ func TestObjectRestoredDuringRecoveryKeepsOneCluster(t *testing.T) {
 	}
 }
 
-// TestRevertedRecoveryStartsNoPodBesideJob checks that no pod starts alongside a Job that writes to the volume, and
-// that the member then serves, if git no longer requests the recovery and the ConfigMap is restored to a version from
-// before it.
+// TestRevertedRecoveryStartsNoPodBesideJob checks that a pod does not start alongside a Job that writes to the volume,
+// if the spec no longer requests the recovery and the ConfigMap is restored to a version from before the recovery.
 func TestRevertedRecoveryStartsNoPodBesideJob(t *testing.T) {
 	w := simulate.New("a", decidetest.Declared(1), 0)
 	w.Remember(memoryOfTests)

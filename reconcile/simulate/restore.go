@@ -14,25 +14,25 @@ type restore struct {
 	wait  int // ticks
 }
 
-// restoredIn distinguishes a restored cluster from one bootstrapped with the same token.
+// restoredIn distinguishes the ID of a restored cluster from the ID of a cluster bootstrapped with the same token.
 const restoredIn = 500
 
-// restoredRevision is the revision at which etcd starts on restored data.
+// restoredRevision is the revision at which etcd starts with restored data.
 const restoredRevision = 1000
 
-// StartElsewhere makes etcd run on data older than the restored data, as when a storage driver returns a stale copy of
+// StartElsewhere makes etcd run with data older than the restored data, as if a storage driver returned a stale copy of
 // the volume.
 func (w *World) StartElsewhere() { w.startsElsewhere = true }
 
 // RefuseRestores makes the store refuse all reads, or allow them again.
 func (w *World) RefuseRestores(refused bool) { w.storeGivesNothing = refused }
 
-// DeleteRestore deletes the Job, manually or as Kubernetes does long after it has ended.
+// DeleteRestore deletes the restore Job, manually or as Kubernetes does long after the Job has ended.
 func (w *World) DeleteRestore() { w.restores = nil }
 
 func (w *World) restoreName() string { return "Job " + w.name + "-restore" }
 
-// startRestore creates the volume and then the Job, unless they exist.
+// startRestore creates the volume if it is missing, and then the Job.
 func (w *World) startRestore(a decide.StartRestore) []write {
 	if w.restores != nil || a.Digest != w.Declared.Restore.Digest || !w.record.Restoring() {
 		return nil
@@ -67,8 +67,8 @@ func (w *World) finishRestore(s decide.State, a decide.FinishRestore) []write {
 	return []write{w.apply(w.configMap(), decide.RestoredRecord(s, a))}
 }
 
-// runRestore advances the Job, which fills an empty volume once the store provides the backup. On a volume that holds a
-// member, it succeeds if that is the restored member, and fails otherwise.
+// runRestore advances the Job, which fills an empty volume once the store provides the backup. If the volume holds the
+// restored member, the Job succeeds. If the volume holds a different member, the Job fails.
 func (w *World) runRestore() {
 	j := w.restores
 	if j == nil || j.Phase != decide.JobRuns {
@@ -100,7 +100,7 @@ func (w *World) runRestore() {
 	}
 }
 
-// seenRestore returns the restore Job as a pass sees it.
+// seenRestore returns the restore Job as a pass observes it.
 func (w *World) seenRestore() (seen decide.Restore) {
 	if w.restores != nil && (w.record.Restoring() || !w.exists(w.configMap()) || w.volumes[0].terminating) {
 		job := w.restores.RestoreJob
@@ -109,7 +109,7 @@ func (w *World) seenRestore() (seen decide.Restore) {
 	return seen
 }
 
-// fromRestore assumes the observed Job.
+// fromRestore adds the observed Job and the data that it has restored.
 func (w *World) fromRestore(s decide.State) {
 	if s.Restore.Job != nil {
 		owner := w.objects[w.customResource()].uid

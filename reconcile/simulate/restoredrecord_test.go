@@ -31,14 +31,14 @@ func (w lostMajority) passes(n int) {
 	}
 }
 
-// order requests a new cluster from the data of a survivor.
+// order returns a request for a new cluster from the data of a survivor.
 func (w lostMajority) order(survivor int, lost decide.Ordinals, word string) decide.RecoveryOrder {
 	return decide.RecoveryOrder{ClusterID: w.Observe().Record.ClusterID, Ordinal: survivor, Lost: lost, Digest: word,
 		Word: word, OldVolumes: decide.Retain}
 }
 
-// lose removes the nodes of the lost members and requests the recovery. Then the pods and these claims are gone, and
-// the nodes are back.
+// lose takes down the nodes of the lost members and requests the recovery. It then deletes the pods and the given
+// claims, and brings back the nodes.
 func (w lostMajority) lose(order decide.RecoveryOrder, claims ...int) {
 	for _, n := range order.Lost.List() {
 		w.NodeDown(n, true)
@@ -65,8 +65,8 @@ func (w lostMajority) oneServes() {
 	}
 }
 
-// TestRestoredFoundingRecordFormsNoSecondCluster checks that empty volumes do not form another cluster if the record of
-// the bootstrap is restored after a recovery, whether members of the lost cluster are stopped or missing.
+// TestRestoredFoundingRecordFormsNoSecondCluster checks that members with empty volumes do not form another cluster if
+// the bootstrap record is restored after a recovery, whether members of the lost cluster are stopped or missing.
 func TestRestoredFoundingRecordFormsNoSecondCluster(t *testing.T) {
 	w := formedWith(t, 5)
 	w.lose(w.order(4, 0b01111, "w"), 2, 3)
@@ -83,7 +83,7 @@ func TestRestoredFoundingRecordFormsNoSecondCluster(t *testing.T) {
 	w.oneServes()
 }
 
-// TestRestoredJoiningRecordKeepsVoterData checks that the data of a voter counts although, according to the restored
+// TestRestoredJoiningRecordKeepsVoterData checks that the data of a voter counts even if, according to a restored
 // record, the voter is still joining.
 func TestRestoredJoiningRecordKeepsVoterData(t *testing.T) {
 	w := formedWith(t, 3)
@@ -105,8 +105,8 @@ func TestRestoredJoiningRecordKeepsVoterData(t *testing.T) {
 	w.oneServes()
 }
 
-// TestRecordFromTwoRecoveriesAgoStartsNoOldMember checks that, with the record of the first cluster, members of the
-// second cluster do not start alongside the third one, whether or not Quorate can reach them.
+// TestRecordFromTwoRecoveriesAgoStartsNoOldMember checks that members of the second cluster do not start alongside the
+// third cluster if the record of the first cluster is restored, whether or not Quorate can reach the members.
 func TestRecordFromTwoRecoveriesAgoStartsNoOldMember(t *testing.T) {
 	for _, reached := range []bool{true, false} {
 		w := formedWith(t, 3)
@@ -125,13 +125,13 @@ func TestRecordFromTwoRecoveriesAgoStartsNoOldMember(t *testing.T) {
 	}
 }
 
-// TestRestoredVoidOrderStartsNoPodBesideJob checks that no pod starts alongside a Job although, according to the
+// TestRestoredVoidOrderStartsNoPodBesideJob checks that a pod does not start alongside a Job, even if, according to a
 // restored record, the request that the Job carries out is void.
 func TestRestoredVoidOrderStartsNoPodBesideJob(t *testing.T) {
 	w := formedWith(t, 1)
 	order := w.order(0, 1, "w")
 	order.Backup = "tuesday"
-	w.Declared.Recovery = order // too early: the cluster has a quorum
+	w.Declared.Recovery = order // too early: the cluster has quorum
 	w.passes(2)
 	void := w.Observe().Record
 	w.Declared.Recovery = decide.RecoveryOrder{}
@@ -144,9 +144,9 @@ func TestRestoredVoidOrderStartsNoPodBesideJob(t *testing.T) {
 	w.oneServes()
 }
 
-// TestRestoredRecordAndStatefulSetKeepOneCluster checks that the lost cluster does not serve alongside the new one if
-// record and StatefulSet are restored to before the recovery, right before the record of the new cluster is written, or
-// right after.
+// TestRestoredRecordAndStatefulSetKeepOneCluster checks that the lost cluster does not serve alongside the new cluster
+// if the record and the StatefulSet are restored to their state before the recovery. They are restored just before or
+// just after the record of the new cluster is written.
 func TestRestoredRecordAndStatefulSetKeepOneCluster(t *testing.T) {
 	for _, finished := range []bool{false, true} {
 		w := formedWith(t, 3)
@@ -169,7 +169,7 @@ func TestRestoredRecordAndStatefulSetKeepOneCluster(t *testing.T) {
 }
 
 // TestRestoredClaimIsKept checks that a claim of the lost cluster that comes back right after the recovery is kept, as
-// the spec requests.
+// requested by the spec.
 func TestRestoredClaimIsKept(t *testing.T) {
 	w := formedWith(t, 3)
 	before := w.Clone()
@@ -202,9 +202,9 @@ func TestRecoveryKeepsPodOnTerminatingVolume(t *testing.T) {
 	}
 }
 
-// TestFoundingRecordRestoredAnytimeFormsNoCluster checks that empty volumes do not form a new cluster if the record of
-// the bootstrap is restored at any time during or after a recovery, even if the status is missing too. The status, the
-// claims or a Job identify the cluster, which prevents that.
+// TestFoundingRecordRestoredAnytimeFormsNoCluster checks that members with empty volumes do not form a new cluster if
+// the bootstrap record is restored at any time during or after a recovery, even if the status is also missing. The
+// status, the claims or a Job identify the existing cluster.
 func TestFoundingRecordRestoredAnytimeFormsNoCluster(t *testing.T) {
 	for _, withStatus := range []bool{true, false} {
 		for passes := range 26 {
@@ -224,8 +224,8 @@ func TestFoundingRecordRestoredAnytimeFormsNoCluster(t *testing.T) {
 	}
 }
 
-// TestFinishedJobDoesNotBlockReplacement checks that a member is replaced although the pod of the ended recovery Job
-// would keep its volume. After the recovery, the member's volume is deleted and its pod is gone.
+// TestFinishedJobDoesNotBlockReplacement checks that a member whose claim and pod are deleted after a recovery is
+// replaced, although the pod of the finished recovery Job still uses the claim.
 func TestFinishedJobDoesNotBlockReplacement(t *testing.T) {
 	w := formedWith(t, 3)
 	w.lose(w.order(2, 0b011, "w"), 0, 1)

@@ -7,10 +7,10 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestRestoredClaimIsKeptThoughRecordIsLost checks the same as TestRestoredClaimIsKept, some time later: the claim of a
-// member of the lost cluster comes back in a slot that the new cluster does not use. Then the ConfigMap is deleted
-// while a pass cannot reach etcd. The claim is still kept, because its annotation shows that a different cluster used
-// it.
+// TestRestoredClaimIsKeptThoughRecordIsLost checks the same as TestRestoredClaimIsKept, but some time after the
+// recovery. A claim of the lost cluster comes back in a slot that the new cluster does not use. Then the ConfigMap is
+// deleted while passes cannot reach etcd. The claim is still kept, because its annotation shows that a different
+// cluster used it.
 func TestRestoredClaimIsKeptThoughRecordIsLost(t *testing.T) {
 	for _, out := range []int{0, 1, 2} { // passes during which the record is lost and etcd cannot be reached
 		w := formedWith(t, 5)
@@ -47,9 +47,9 @@ func TestRestoredClaimIsKeptThoughRecordIsLost(t *testing.T) {
 	}
 }
 
-// TestRestoredRecordOfEndedRecoveryIsNamed checks that a Block names an old record, and that no claim is marked. Some
-// time after a recovery, ConfigMap, status and StatefulSet are restored to their state while its Job ran (pods
-// stopped).
+// TestRestoredRecordOfEndedRecoveryIsNamed checks that a Block reports an old record, and that claims of the new
+// cluster are not marked. Some time after a recovery, the ConfigMap, the status and the StatefulSet are restored to the
+// state that they had during the recovery, while all pods were stopped.
 func TestRestoredRecordOfEndedRecoveryIsNamed(t *testing.T) {
 	w := formedWith(t, 3)
 	order := w.order(2, 0b011, "w")
@@ -89,9 +89,9 @@ func TestRestoredRecordOfEndedRecoveryIsNamed(t *testing.T) {
 	}
 }
 
-// TestScaledUpByHandWhileRecordIsBlind checks that pods on empty volumes, which are not members, are cleaned up without
-// manual action, as with a complete record. The record was recreated only from volumes, and kubectl scale was run
-// before etcd could be reached again.
+// TestScaledUpByHandWhileRecordIsBlind checks that pods that were added with kubectl scale and are not members are
+// cleaned up without manual action, even if the record is incomplete. The record was recreated only from volumes, and
+// the StatefulSet was scaled before etcd could be reached again.
 func TestScaledUpByHandWhileRecordIsBlind(t *testing.T) {
 	for _, replicas := range []int{1, 3} {
 		for _, blind := range []bool{false, true} {
@@ -114,9 +114,9 @@ func TestScaledUpByHandWhileRecordIsBlind(t *testing.T) {
 	}
 }
 
-// TestLostClusterDoesNotFormAgainThoughRecordIsLost checks that members of a lost cluster are not started. Right after
-// a recovery from a-2, the claims of a-0 and a-1 come back with the lost cluster's data, which is its majority. Their
-// annotations name that cluster. Then the ConfigMap is deleted while a pass cannot reach etcd.
+// TestLostClusterDoesNotFormAgainThoughRecordIsLost checks that a lost cluster does not serve again. Right after a
+// recovery from a-2, the claims of a-0 and a-1, a majority of the lost cluster, come back with their data and with
+// annotations that name the lost cluster. Then the ConfigMap is deleted while passes cannot reach etcd.
 func TestLostClusterDoesNotFormAgainThoughRecordIsLost(t *testing.T) {
 	for _, recordLost := range []bool{false, true} {
 		w := formedWith(t, 3)
@@ -152,9 +152,9 @@ func TestLostClusterDoesNotFormAgainThoughRecordIsLost(t *testing.T) {
 	}
 }
 
-// TestNoMemberJoinsOnLostClustersClaim checks that no member is added on a claim that names the lost cluster, so that
-// the new cluster is not blocked by a learner that can never start. After a recovery, the empty claim that Kubernetes
-// created in a slot is manually replaced with the lost cluster's claim of the same name.
+// TestNoMemberJoinsOnLostClustersClaim checks that a member is not added to a slot whose claim names the lost cluster.
+// Otherwise, a learner that can never start would block the new cluster. After a recovery, a claim of the new cluster
+// is manually replaced with the lost cluster's claim of the same name.
 func TestNoMemberJoinsOnLostClustersClaim(t *testing.T) {
 	w := formedWith(t, 3)
 	before := w.Clone()

@@ -16,7 +16,7 @@ func isWhole(w *simulate.World) bool {
 	return s.Membership.Known && len(voters) == s.Declared.Replicas && decide.Answering(voters) == len(voters)
 }
 
-// worldsWithLoss returns worlds in which a member has lost its volume, combined with each other incident.
+// worldsWithLoss returns worlds in which a member has lost its volume, each combined with another incident.
 func worldsWithLoss(t *testing.T) map[string]*simulate.World {
 	worlds := map[string]*simulate.World{}
 	for _, b := range append(incidents(3), incident{name: "nothing else", do: func(*simulate.World) {}}) {
@@ -29,8 +29,8 @@ func worldsWithLoss(t *testing.T) map[string]*simulate.World {
 	return worlds
 }
 
-// healingActions returns the kinds of actions that a world takes until a lost member is replaced, or nil if it is not,
-// because the spec forbids it or other members are lost as well.
+// healingActions returns the kinds of actions that passes execute until a lost member is replaced. It returns nil if
+// the member is not replaced, because the spec forbids it or because other members are also lost.
 func healingActions(start *simulate.World) map[string]bool {
 	w, kinds := start.Clone(), map[string]bool{}
 	for range anHour {
@@ -45,9 +45,9 @@ func healingActions(start *simulate.World) map[string]bool {
 	return nil
 }
 
-// TestRevertedActionDoesNotStarveHealing checks that, in every small world that heals a lost member, with one kind of
-// action reverted after every pass, the member is replaced within an hour, or a Block names the action. Without a
-// custom resource, reverted actions cannot be recorded.
+// TestRevertedActionDoesNotStarveHealing checks that a lost member is replaced within an hour, or a Block names the
+// reverted action, if one kind of action is reverted after every pass. Worlds without a custom resource are skipped,
+// because passes cannot record reverted actions there.
 func TestRevertedActionDoesNotStarveHealing(t *testing.T) {
 	for name, start := range worldsWithLoss(t) {
 		if testing.Short() && name != "nothing else" || strings.HasPrefix(name, "delete EtcdCluster") {
@@ -66,8 +66,8 @@ func TestRevertedActionDoesNotStarveHealing(t *testing.T) {
 	}
 }
 
-// TestObjectChangedByOthersDoesNotStarveHealing checks that a lost member is still replaced if another controller
-// changes one object after every pass.
+// TestObjectChangedByOthersDoesNotStarveHealing checks that a lost member is still replaced within an hour if another
+// controller changes one object after every pass.
 func TestObjectChangedByOthersDoesNotStarveHealing(t *testing.T) {
 	for name, start := range worldsWithLoss(t) {
 		if testing.Short() && name != "nothing else" || len(healingActions(start)) == 0 {
@@ -83,7 +83,7 @@ func TestObjectChangedByOthersDoesNotStarveHealing(t *testing.T) {
 }
 
 // TestObjectsRevertedInTurnDoNotStarveHealing checks that a lost member is still replaced within an hour if another
-// controller reverts two objects, each at its own pace, so that the differences alternate.
+// controller reverts two objects at different intervals, so that the drift alternates.
 func TestObjectsRevertedInTurnDoNotStarveHealing(t *testing.T) {
 	for name, pace := range map[string][2]int{"both at once": {1, 1}, "one slower": {1, 2}, "in turn": {2, 2}, "slowly": {3, 4}} {
 		w := formed(t, 3)
@@ -104,8 +104,8 @@ func TestObjectsRevertedInTurnDoNotStarveHealing(t *testing.T) {
 	}
 }
 
-// TestRecordPutBackRepeatedlyEndsInBlock checks that a Block reports another controller that restores the ConfigMap of
-// the bootstrap every few passes. No member can be replaced without a record that is kept.
+// TestRecordPutBackRepeatedlyEndsInBlock checks that a Block reports that Seal keeps being reverted if another
+// controller restores the bootstrap record every few passes and the lost member therefore cannot be replaced.
 func TestRecordPutBackRepeatedlyEndsInBlock(t *testing.T) {
 	for _, every := range []int{1, 2, 3, 4} {
 		w := formed(t, 3)
@@ -122,8 +122,8 @@ func TestRecordPutBackRepeatedlyEndsInBlock(t *testing.T) {
 	}
 }
 
-// healsWhile runs passes for an hour, each followed by others, and returns a fault if the lost member is not replaced
-// and the last decision does not name the reverted action.
+// healsWhile runs passes for up to an hour, and calls others after each pass. It returns a fault if a violation occurs,
+// or if the lost member is not replaced and the last decision does not name the reverted action.
 func healsWhile(w *simulate.World, names string, others func(w, before *simulate.World, d decide.Decision)) string {
 	var d decide.Decision
 	for range anHour {
@@ -144,9 +144,9 @@ func healsWhile(w *simulate.World, names string, others func(w, before *simulate
 	return fmt.Sprintf("after an hour the member is lost, and it says %s", d)
 }
 
-// TestRewritingPolicyDoesNotStarveHealing checks that, if an admission policy permanently rewrites a field of any
+// TestRewritingPolicyDoesNotStarveHealing checks that, if an admission policy permanently rewrites a field of an
 // object, a lost member is still replaced and the object is not applied repeatedly. If security depends on the field, a
-// Block names it, and the member is replaced once the policy is gone.
+// Block names the object, and a lost member is replaced once the policy is removed.
 func TestRewritingPolicyDoesNotStarveHealing(t *testing.T) {
 	for _, object := range formed(t, 3).Objects() {
 		w := formed(t, 3)

@@ -12,10 +12,10 @@ import (
 
 // standing describes the data of one etcd cluster at one point in time.
 type standing struct {
-	// whole: one volume still holds everything that was ever acknowledged.
+	// whole is true if one volume still holds every acknowledged entry.
 	whole bool
-	// copies are the voters whose data is on a volume that stays without intervention, including a volume being deleted
-	// that a pod still holds, each with whether its volume is safe, which means that it is not being deleted.
+	// copies contains the voters whose data is on a volume that stays without intervention. A volume that is being
+	// deleted stays while a pod uses it. The value is true if the volume is safe: it is not being deleted.
 	copies map[decide.ID]bool
 }
 
@@ -33,7 +33,7 @@ func (s standing) safe() int {
 // footing maps the key of each cluster to its standing.
 type footing map[decide.ID]standing
 
-// footing inspects the volumes themselves, independently of records and rules.
+// footing inspects the volumes directly, independently of records and rules.
 func (w *World) footing() footing {
 	f := footing{}
 	for id, r := range w.rafts {
@@ -51,8 +51,8 @@ func (w *World) footing() footing {
 	return f
 }
 
-// stays reports whether the volume of an ordinal stays without intervention: it was not deleted by a pass, and if it is
-// being deleted otherwise, a pod that stays holds it.
+// stays reports whether the volume of an ordinal stays without intervention. A volume deleted by a pass does not stay.
+// Any other volume that is being deleted stays while a pod uses it and the pod itself stays.
 func (w *World) stays(n int) bool {
 	v, there := w.volumes[n]
 	return there && !v.givenUp && (!v.terminating || w.podStays(n))
@@ -64,7 +64,7 @@ func (w *World) podStays(n int) bool {
 	return there && !p.terminating && kept
 }
 
-// couldBeHad reports whether a volume that stays holds everything that the cluster has acknowledged.
+// couldBeHad reports whether a volume that stays holds every entry that the cluster has acknowledged.
 func (w *World) couldBeHad(id decide.ID, r *raft) bool {
 	for n, v := range w.volumes {
 		if v.data.member != 0 && w.stays(n) && !w.strandedForLong(v) && w.isSound(n) &&
@@ -86,8 +86,8 @@ func (w *World) isSound(n int) bool {
 	return m == nil || !w.outvoted(r, *m)
 }
 
-// lengthFor returns how much of a cluster's log some data holds: all of its own, or what existed at the split if it was
-// split off from that cluster.
+// lengthFor returns the number of entries of a cluster's log that d holds. If the cluster of d was split off from the
+// given cluster, only the entries from before the split count.
 func (w *World) lengthFor(cluster decide.ID, d data) uint64 {
 	length := d.index
 	for id := d.cluster; id != cluster; {
@@ -100,23 +100,23 @@ func (w *World) lengthFor(cluster decide.ID, d data) uint64 {
 	return length
 }
 
-// isCopy reports whether a voter's data counts as a copy: present, sound, of this cluster, and its member not due for
-// replacement under the spec.
+// isCopy reports whether a voter's data counts as a copy. The data must exist, be sound, and belong to the cluster. The
+// member must not be due for replacement under the spec.
 func (w *World) isCopy(id decide.ID, r *raft, m member) bool {
 	v := w.volumes[m.ordinal]
 	mine := v.data.cluster == id && v.data.member == m.id
 	late := w.Declared.ReplaceAfter > 0 && !r.isUp(m.id) && !m.downSince.IsZero() &&
 		w.now.Sub(m.downSince) >= w.Declared.ReplaceAfter
 	if p := w.pods[m.ordinal]; w.Declared.ReplaceAfter > 0 && w.mute[m.ordinal] && !p.ready {
-		late = true // nothing that Quorate can see shows that it serves
+		late = true // Quorate cannot observe that the member serves
 	}
-	// Differing data is unknown until something reports it.
+	// Different data does not count as wrong until etcd reports it.
 	wrong := v.data.corrupt || w.doubted(r) && w.outvoted(r, m)
 	goes := v.terminating && w.idleForLong(m.ordinal) && !w.doubted(r)
 	return mine && w.stays(m.ordinal) && !wrong && !late && !goes && !w.strandedForLong(v)
 }
 
-// idleForLong reports whether a pod has been down for so long that it no longer counts.
+// idleForLong reports whether a pod has been down for so long that its data no longer counts.
 func (w *World) idleForLong(n int) bool {
 	p := w.pods[n]
 	idle, patience := w.now.Sub(p.since), 30*time.Second
@@ -126,16 +126,16 @@ func (w *World) idleForLong(n int) bool {
 	return !p.up && (idle >= patience || p.crashes >= 4 && idle >= time.Minute)
 }
 
-// graceOfNode is how long a node may be gone before its volume counts as lost. A replaced node registers within
-// minutes.
+// graceOfNode is the time for which a node may be gone before its volume counts as lost. A replaced node registers
+// within minutes.
 const graceOfNode = 10 * time.Minute
 
 func (w *World) strandedForLong(v volume) bool {
 	return v.stranded != "" && w.now.Sub(v.strandedAt) >= cmp.Or(w.Declared.ReplaceAfter, graceOfNode)
 }
 
-// watched carries out one of Quorate's writes and records a violation if it costs the last good copy or copies that are
-// needed.
+// watched executes one of Quorate's writes, and records a violation if the write loses acknowledged data or copies that
+// are needed.
 func (w *World) watched(name string, do func()) {
 	before := w.footing()
 	surplus := w.surplus()
@@ -168,15 +168,15 @@ func (w *World) IsLastCopy(n int) bool {
 	return false
 }
 
-// surplus reports whether there are more members than declared, so that one of them must be removed.
+// surplus reports whether the cluster has more members than declared, so that one member must be removed.
 func (w *World) surplus() bool {
 	r, _ := w.reachable()
 	return r != nil && len(r.members) > w.Declared.Replicas
 }
 
-// lostTo returns what has fallen below the allowed minimum. Members on volumes being deleted may be removed one at a
-// time while all others are there, but not with one or two declared. If there are more members than declared, one may
-// go.
+// lostTo describes the loss that is not allowed, or returns an empty string. Members on volumes being deleted may be
+// removed one at a time if all other copies exist and more than two members are declared. If the cluster has more
+// members than declared, one member may be removed.
 func (s standing) lostTo(after standing, declared int, surplus bool) string {
 	spare := 0
 	if declared > 2 {
@@ -195,8 +195,8 @@ func (s standing) lostTo(after standing, declared int, surplus bool) string {
 	return ""
 }
 
-// discountOutvoted removes the copies of voters that are outvoted after the write. Their data was not better before it,
-// but a smaller majority suffices to show that once a member without data is removed.
+// discountOutvoted removes the copies of voters that are outvoted after the write. Their data was already wrong before
+// the write, but once a member without data is removed, a smaller majority suffices to show that.
 func (w *World) discountOutvoted(id decide.ID, s standing) {
 	r := w.rafts[id]
 	for _, m := range r.voters() {
@@ -206,7 +206,7 @@ func (w *World) discountOutvoted(id decide.ID, s standing) {
 	}
 }
 
-// judgeDone records a violation if the verdict is Done while a member is on a volume being deleted or stranded.
+// judgeDone records a violation if the verdict is Done while the volume of a member is stranded or being deleted.
 func (w *World) judgeDone(d decide.Decision) {
 	if d.Verdict != decide.Done || w.Declared.Lifecycle != decide.Running || w.Declared.Suspended ||
 		w.Declared.Orphaned != "" {
@@ -224,8 +224,7 @@ func (w *World) judgeDone(d decide.Decision) {
 	}
 }
 
-// judgeDeletion records a violation if a volume is deleted before the members that its member voted with have removed
-// it.
+// judgeDeletion records a violation if a volume is deleted before the cluster has removed its member.
 func (w *World) judgeDeletion(n int) {
 	d := w.volumes[n].data
 	r := w.rafts[d.cluster]

@@ -2,12 +2,12 @@ package simulate
 
 import "quorate.dev/quorate/reconcile/decide"
 
-// mostToSettle is the maximum number of passes for a bootstrap, and for each change after it.
+// mostToSettle is the maximum number of passes for a bootstrap, and for each later change.
 const mostToSettle = 500
 
-// Settled returns a world in which passes have created the declared cluster without faults: they bootstrapped it, and
-// then stopped, suspended or deleted it if declared. It also returns the last decision: Done, unless the declared state
-// is unreachable. The same declaration always gives the same world.
+// Settled returns a world in which passes have created the declared cluster without faults. They have bootstrapped the
+// cluster and then, if declared, stopped, suspended or deleted it. Settled also returns the last decision, which is
+// Done unless the declared state is unreachable. The same declaration always produces the same world.
 func Settled(name string, declared decide.Declared) (*World, decide.Decision) {
 	founded := declared
 	// A cluster may not be able to bootstrap in the declared state.
@@ -22,7 +22,7 @@ func Settled(name string, declared decide.Declared) (*World, decide.Decision) {
 	return w, w.settle()
 }
 
-// settle repeats passes until nothing is left to do, or one blocks.
+// settle repeats passes until nothing is left to do or a pass blocks.
 func (w *World) settle() (d decide.Decision) {
 	for _, step := range w.Converge(mostToSettle) {
 		d = step.Decision

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// smallDeclarations returns small declarations in each lifecycle, at versions with and without a direct path between
-// them, with and without backups.
+// smallDeclarations returns declarations of small clusters with each lifecycle, with and without backups. Direct
+// upgrades are possible only between some of the versions.
 func smallDeclarations() []decide.Declared {
 	var list []decide.Declared
 	for _, replicas := range []int{1, 3} {
@@ -33,7 +33,7 @@ func smallDeclarations() []decide.Declared {
 	return append(list, suspended)
 }
 
-// TestSettled checks that every declaration has a world that has converged without violations.
+// TestSettled checks that the settled world of every small declaration has converged without violations.
 func TestSettled(t *testing.T) {
 	for _, d := range smallDeclarations() {
 		w, end := simulate.Settled("a", d)
@@ -62,8 +62,8 @@ func TestSettledRejectsImpossibleCluster(t *testing.T) {
 	}
 }
 
-// TestForecastBetweenDeclarationsEnds checks that the forecast from one small declaration to another ends, or reports
-// why not, and that passes do what it predicts.
+// TestForecastBetweenDeclarationsEnds checks that the forecast from one small declaration to another ends in Done or
+// Block, and that passes execute the predicted actions.
 func TestForecastBetweenDeclarationsEnds(t *testing.T) {
 	all := smallDeclarations()
 	for i, from := range all {

@@ -6,10 +6,10 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// View is how one pass sees the world, possibly incomplete or outdated.
+// View is a function that returns the state that a pass observes, which may be incomplete or outdated.
 type View func(*World) decide.State
 
-// MissingClaim is the view of a pass that does not find the claim of an ordinal, neither in the list nor by name.
+// MissingClaim returns the view of a pass that does not find the claim of an ordinal, either in the list or by name.
 func MissingClaim(n int) View {
 	return func(w *World) decide.State {
 		seen := w.Clone()
@@ -18,7 +18,7 @@ func MissingClaim(n int) View {
 	}
 }
 
-// MissingPod is the view of a pass that does not find the pod of an ordinal and does not contact its etcd.
+// MissingPod returns the view of a pass that does not find the pod of an ordinal and does not contact its etcd.
 func MissingPod(n int) View {
 	return func(w *World) decide.State {
 		seen := w.Clone()
@@ -29,7 +29,8 @@ func MissingPod(n int) View {
 	}
 }
 
-// OldKubernetes is the view of a pass that sees Kubernetes as of ticks ago, and the current etcd.
+// OldKubernetes returns the view of a pass that sees the current etcd, and Kubernetes as it was the given number of
+// ticks ago.
 func OldKubernetes(ticks int) View {
 	return func(w *World) decide.State {
 		then, kept := w.ago(ticks)
@@ -45,7 +46,8 @@ func OldKubernetes(ticks int) View {
 	}
 }
 
-// OldEtcd is the view of a pass that sees the current Kubernetes, and etcd as of ticks ago.
+// OldEtcd returns the view of a pass that sees the current Kubernetes, and etcd as it was the given number of ticks
+// ago.
 func OldEtcd(ticks int) View {
 	return func(w *World) decide.State {
 		then, kept := w.ago(ticks)
@@ -56,7 +58,8 @@ func OldEtcd(ticks int) View {
 	}
 }
 
-// PassWithView runs a pass that observes the world through see, decides, acts on the actual world, and reports.
+// PassWithView runs a pass that observes the world through the given view, decides, acts on the actual world, and
+// reports.
 func (w *World) PassWithView(see View) (decide.Decision, []string) {
 	s := see(w)
 	d := decide.Decide(s)
@@ -76,13 +79,13 @@ func (w *World) PassWithView(see View) (decide.Decision, []string) {
 	return d, writes
 }
 
-// DoSeen carries out an action decided from seen, which may be outdated. It rereads what the real executor rereads, and
-// relies on seen for everything else.
+// DoSeen executes an action that was decided from seen, which may be outdated. It reads again only the state that the
+// real executor reads again, and relies on seen for everything else.
 func (w *World) DoSeen(seen decide.State, action decide.Action, crashAfter int) []string {
 	w.runEtcd()
 	before := len(w.violations)
 	writes := w.lateWrites(seen, action)
-	w.violations = w.violations[:before] // etcd did not refuse it yet when it was decided
+	w.violations = w.violations[:before] // when the action was decided, etcd would not have refused it yet
 	var done []string
 	for _, write := range writes {
 		if len(done) == crashAfter {
@@ -99,7 +102,7 @@ func (w *World) lateWrites(seen decide.State, action decide.Action) []write {
 	switch a := action.(type) {
 	case decide.ApplyObjects, decide.Bootstrap, decide.Seal, decide.StartRollout, decide.Declare,
 		decide.FinishRestore:
-		// The record is only written over the observed record, and so are the objects that follow from it.
+		// The record and the objects derived from it are written only if the record has not changed since.
 		if !seen.Record.Equal(now.Record) || seen.Objects.RunsReplicas != now.Objects.RunsReplicas {
 			return nil
 		}
@@ -128,7 +131,7 @@ func (w *World) lateWrites(seen decide.State, action decide.Action) []write {
 	return w.writes(now, action)
 }
 
-// writesOf returns the object writes for a previously observed state. Sealing queries etcd again first.
+// writesOf returns the object writes for a previously observed state. Before sealing, etcd is queried again.
 func (w *World) writesOf(seen, now decide.State, action decide.Action) []write {
 	switch action.(type) {
 	case decide.Seal:
@@ -145,8 +148,8 @@ func (w *World) writesOf(seen, now decide.State, action decide.Action) []write {
 	return w.writes(seen, action)
 }
 
-// untilConflict stops writes before the first object that was missing and now exists: the API server refuses to create
-// it.
+// untilConflict returns the writes before the first object that was missing and now exists. The API server refuses to
+// create such an object.
 func (w *World) untilConflict(seen decide.State, writes []write) []write {
 	order := w.Objects()
 	conflict := slices.IndexFunc(order, func(name string) bool {
@@ -158,8 +161,9 @@ func (w *World) untilConflict(seen decide.State, writes []write) []write {
 	return slices.DeleteFunc(writes, func(write write) bool { return slices.Index(order, write.name) >= conflict })
 }
 
-// mayRestart keeps a pod that served if another member has since stopped responding, its pod is not ready, or data is
-// in doubt. It keeps any pod whose volume would now be deleted with it.
+// mayRestart reports whether a pod may still be restarted. A pod that served is kept if another member has since
+// stopped responding, the pod of another member is not ready, or data is in doubt. A pod is also kept if its volume
+// would now be deleted with it.
 func (w *World) mayRestart(seen, now decide.State, a decide.RestartReplica) bool {
 	name := seen.ReplicaName(a.Ordinal)
 	served := slices.ContainsFunc(seen.Membership.Members,
@@ -179,7 +183,8 @@ func othersUnready(now decide.State, name string) bool {
 	})
 }
 
-// mayDelete reports whether etcd currently does not list the slot's member, and its data is not kept.
+// mayDelete reports whether a volume may still be deleted: etcd does not list the slot's member, and the data need not
+// be kept.
 func (w *World) mayDelete(seen, now decide.State, a decide.DeleteVolume) bool {
 	if w.Declared.Lifecycle == decide.Deleted {
 		return len(w.pods) == 0
@@ -194,7 +199,7 @@ func (w *World) mayDelete(seen, now decide.State, a decide.DeleteVolume) bool {
 		!again.Keeps(a.Ordinal)
 }
 
-// slotTaken reports whether the slot of a member to add has a volume, read by name, that may hold data.
+// slotTaken reports whether the slot of a member to add has a volume that may hold data. The volume is read by name.
 func (w *World) slotTaken(seen decide.State, action decide.Action) bool {
 	a, adds := action.(decide.AddLearner)
 	v, there := w.volumes[a.Ordinal]
@@ -206,8 +211,8 @@ func (w *World) slotTaken(seen decide.State, action decide.Action) bool {
 	})
 }
 
-// disproved reports whether a learner may no longer be promoted, or the evidence that a member is lost no longer holds:
-// it responds, or its volume, read by name, exists and is usable.
+// disproved reports whether a learner may no longer be promoted, or a member may no longer be removed. For example, a
+// lost member may respond again, or its volume, which is read by name, may be usable again.
 func disproved(seen, now decide.State, action decide.Action) bool {
 	if a, promotes := action.(decide.PromoteLearner); promotes {
 		again := seen

@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// inTheMiddle returns the worlds at every moment of changes, manual actions and faults of a running cluster.
+// inTheMiddle returns the worlds at every moment after a change, manual action or fault in a running cluster.
 func inTheMiddle(t *testing.T) map[string][]place {
 	t.Helper()
 	changes := slices.Clone(changesOf)
@@ -49,7 +49,7 @@ func TestEverySight(t *testing.T) {
 	found.report(t)
 }
 
-// TestEverySightAfterADeed checks the same for an incomplete view right after a manual action or a fault of a member.
+// TestEverySightAfterADeed checks the same for an incomplete or outdated view shortly after a manual action or a fault.
 func TestEverySightAfterADeed(t *testing.T) {
 	var found table
 	t.Run("all", func(t *testing.T) {
@@ -77,8 +77,8 @@ func TestEverySightAfterADeed(t *testing.T) {
 	found.report(t)
 }
 
-// TestEveryLateDeed checks that writes are safe whatever happens between a decision and its execution, because
-// everything that they rely on is read again.
+// TestEveryLateDeed checks that writes are safe regardless of events between a decision and its execution, because
+// everything that the writes rely on is read again.
 func TestEveryLateDeed(t *testing.T) {
 	var found table
 	t.Run("all", func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestEveryLateDeed(t *testing.T) {
 
 // between returns possible events between a decision and its execution: manual actions, faults, time, and other passes.
 func between(replicas int) []act {
-	list := slices.DeleteFunc(deeds(replicas), func(a act) bool { return a.do == "person put-back-record" }) // this cannot be detected
+	list := slices.DeleteFunc(deeds(replicas), func(a act) bool { return a.do == "person put-back-record" }) // passes cannot detect this
 	list = append(list, act{do: "tick 2"}, act{do: "pass 1"}, act{do: "pass 2"}, act{do: "pass 5"})
 	for n := range replicas {
 		list = append(list, faultsTo(n)...)

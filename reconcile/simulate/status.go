@@ -8,23 +8,23 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// status is what passes have written into the status of the custom resource.
+// status is the status of the custom resource, as written by passes.
 type status struct {
 	clusterID decide.ID
-	version   string                  // the oldest that a member ran
-	silent    map[decide.ID]time.Time // members that were not responding, and since when
-	stranded  map[int]time.Time       // ordinals whose volume was unreachable, and since when
+	version   string                  // the oldest version that a member ran
+	silent    map[decide.ID]time.Time // when each unresponsive member stopped responding
+	stranded  map[int]time.Time       // when each unreachable volume became unreachable, by ordinal
 	waited    []decide.Waited         // never changed, only replaced
 	repeated  []decide.Repeated       // never changed, only replaced
 	rewritten []string                // objects with rewritten fields, sorted
-	backup    *decide.Backup          // the newest
-	// lastBackup is the backup that the deletion relies on.
+	backup    *decide.Backup          // the newest backup
+	// lastBackup is the backup on which the deletion relies.
 	lastBackup *decide.Backup
 	// void is the Word of a recovery request that was void.
 	void string
 }
 
-// report writes the observations of a pass into the status of the custom resource, and reports whether that changed it.
+// report writes the observations of a pass to the status of the custom resource. It returns true if the status changed.
 func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 	if !w.exists(w.customResource()) {
 		return false
@@ -43,7 +43,7 @@ func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 	return isNews
 }
 
-// annotateClaims annotates the claims with the etcd that uses their volumes, as far as the pass has seen it.
+// annotateClaims annotates the claims with the last use of their volumes by etcd, as far as the pass has observed it.
 func (w *World) annotateClaims(s decide.State) {
 	for _, r := range s.OutdatedUses() {
 		if v := w.volumes[r.Ordinal]; v.uid == r.VolumeUID && !w.stuck.annotations {
@@ -52,7 +52,7 @@ func (w *World) annotateClaims(s decide.State) {
 	}
 }
 
-// equal compares everything except consecutive actions: a pass that acts also changes something else.
+// equal compares everything except repeated actions, because a pass that acts also changes something else.
 func (t status) equal(other status) bool {
 	return t.clusterID == other.clusterID && t.version == other.version && maps.Equal(t.silent, other.silent) &&
 		maps.Equal(t.stranded, other.stranded) && slices.Equal(t.waited, other.waited) &&
@@ -62,7 +62,7 @@ func (t status) equal(other status) bool {
 
 func sameBackup(a, b *decide.Backup) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// after returns the status after a pass that has seen s.
+// after returns the status after a pass that has observed s.
 func (t status) after(s decide.State) status {
 	agreed := s.Membership.Known && s.Membership.ClusterID == s.Record.ClusterID
 	if s.Record.ClusterID != 0 && (s.ReportedClusterID == 0 || agreed) {
@@ -90,8 +90,8 @@ func (t status) after(s decide.State) status {
 	return t
 }
 
-// strandedSince returns the ordinals whose volume is unreachable, and since when passes, including this one, have seen
-// that.
+// strandedSince returns the time when passes first observed that a volume was unreachable, by the ordinals of
+// unreachable volumes.
 func strandedSince(s decide.State) map[int]time.Time {
 	stranded := map[int]time.Time{}
 	for _, r := range s.Replicas {

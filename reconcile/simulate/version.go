@@ -14,7 +14,7 @@ func minorOf(version string) int {
 	return m.Minor
 }
 
-// minorText returns the minor version of a minor number, or an empty string for zero.
+// minorText returns the minor version for a minor number, such as 3.6 for 6, or an empty string for zero.
 func minorText(minor int) string {
 	if minor == 0 {
 		return ""
@@ -22,11 +22,12 @@ func minorText(minor int) string {
 	return etcdversion.MajorMinor{Major: 3, Minor: minor}.String()
 }
 
-// saysStorage is the first minor version that reports the version its data is written for.
+// saysStorage is the first minor version that reports its storage version.
 const saysStorage = 6
 
-// settleVersion sets the cluster version as etcd does: the oldest member's version, once all have reported theirs, or
-// the target of a downgrade, which ends once all members run it. Members store it with their data.
+// settleVersion sets the cluster version as etcd does: to the oldest version of a member, once all members have
+// reported their versions, or to the target of a downgrade. A downgrade ends once all members run its target. Members
+// store the cluster version with their data.
 func (w *World) settleVersion(r *raft) {
 	if !r.serves() {
 		return
@@ -66,8 +67,9 @@ const readsNoOldLog = 7
 // takesTwoLearners is the first minor version that can allow more than one learner.
 const takesTwoLearners = 6
 
-// settleLogs updates the disks of running members: the data is written for the cluster version, and the log holds what
-// the oldest member has written since the last snapshot. Preparing a downgrade takes a snapshot.
+// settleLogs updates the storage version and the log version of running members. The storage version becomes the
+// cluster version. The log holds the entries that the oldest member has written since the last snapshot. Preparing a
+// downgrade takes a snapshot.
 func (w *World) settleLogs(r *raft) {
 	oldest := 0
 	for _, m := range r.members {
@@ -97,8 +99,8 @@ func (w *World) settleLogs(r *raft) {
 	}
 }
 
-// refusesVersion returns etcd's last message if it does not start on data of another version. Skipping a minor version
-// is a violation although etcd does not refuse it.
+// refusesVersion returns etcd's last message if etcd does not start because of the version of the data. Skipping a
+// minor version is a violation although etcd does not refuse it.
 func (w *World) refusesVersion(n int, d data, p pod) string {
 	runs := minorOf(p.version)
 	if r := w.rafts[d.cluster]; r != nil && r.joinedTogether && runs < takesTwoLearners {
@@ -120,9 +122,9 @@ func (w *World) refusesVersion(n int, d data, p pod) string {
 	return ""
 }
 
-// judgeRestart records a violation if a restart gives a pod an older etcd than its data was written for, unless the pod
-// already had one. A running member with the older etcd shows that the cluster accepts it, as when git changes the
-// version during bootstrap.
+// judgeRestart records a violation if a restart gives a pod an etcd version older than the version of its data, unless
+// the pod already runs an older version. If another running member has an older version, the cluster accepts it, which
+// can happen if the declared version changes during bootstrap.
 func (w *World) judgeRestart(n int) {
 	d, p := w.volumes[n].data, w.pods[n]
 	if r := w.rafts[d.cluster]; r != nil && slices.ContainsFunc(r.members, func(m member) bool {
@@ -137,10 +139,11 @@ func (w *World) judgeRestart(n int) {
 	}
 }
 
-// leavesFrom maps a minor number to the oldest patch whose data the next minor version may read.
+// leavesFrom maps a minor number to its oldest patch release from which the next minor version may be started.
 var leavesFrom = map[int]etcdversion.Version{5: etcdversion.Must("3.5.26"), 6: etcdversion.Must("3.6.11")}
 
-// judgePatch records a violation if a minor version starts on data last used by a patch that it may not follow.
+// judgePatch records a violation if a minor version starts with data that was last used by a patch release that is too
+// old for the upgrade.
 func (w *World) judgePatch(n int, d data, p pod) {
 	before, err := etcdversion.Parse(d.ran)
 	if err == nil && minorOf(p.version) == before.Minor+1 && !before.AtLeast(leavesFrom[before.Minor]) {

@@ -15,30 +15,30 @@ const TickLength = 10 * time.Second
 
 // World is one cluster and its environment.
 type World struct {
-	// Declared is the spec. Change it freely.
+	// Declared is the spec. Callers may change it at any time.
 	Declared decide.Declared
-	// LockHolder is the other process that holds the cluster's lease.
+	// LockHolder is the other process that holds the cluster's lease, or empty.
 	LockHolder string
 	// Unpullable is an etcd version whose image cannot be pulled.
 	Unpullable string
 	// ChecksData is true if the spec makes the leader compare the members' data periodically.
 	ChecksData bool
-	// Crashing is a SpecHash with which etcd does not start, or empty.
+	// Crashing is a SpecHash with which etcd cannot start, or empty.
 	Crashing string
 
 	name    string
 	now     time.Time
 	dice    rand.PCG
 	hurried bool // everything happens at the first possible tick
-	serial  int  // of UIDs, tokens and member IDs
+	serial  int  // last serial number used in UIDs, tokens and member IDs
 
 	objects map[string]object
 	applied decide.Declared // the content of the custom resource
 	status  status
 	record  decide.Record // the content of the ConfigMap
-	// certificates and their issuers
+	// certificates holds the CA and the issuers of the certificates.
 	certificates cas
-	initial      []decide.ID // the members that its joining files list
+	initial      []decide.ID // the members listed in the configuration files of joining members
 	set          statefulSet
 	pods         map[int]pod
 	volumes      map[int]volume
@@ -47,8 +47,8 @@ type World struct {
 	down         map[int]bool // nodes, by the ordinal of the pod that they run
 	mute         map[int]bool // members that Quorate cannot reach
 	slow         map[int]bool // members that do not keep up
-	apart        map[int]bool // members that the others cannot reach
-	unready      map[int]bool // pods that are not ready, whatever their etcd reports
+	apart        map[int]bool // members that the other members cannot reach
+	unready      map[int]bool // pods that are not ready, regardless of their etcd
 	stuck        stalls
 	backups      backups
 	restores     *restore  // the restore Job, or nil
@@ -56,20 +56,20 @@ type World struct {
 	// storeGivesNothing is true while backups cannot be read.
 	storeGivesNothing bool
 	rewriting         rewriting
-	// startsElsewhere is true if etcd runs on data older than the restored data.
+	// startsElsewhere is true if etcd runs with data older than the restored data.
 	startsElsewhere bool
 	recoveriesFail  bool
-	dbSize          int64  // of the database of every member, in bytes
-	voided          string // the Word of a recovery request that a pass found despite a quorum
-	foundedWith     int    // number of members
-	// founds is the ID that the recorded cluster bootstraps with, from the state that the world was built from.
+	dbSize          int64  // database size of every member, in bytes
+	voided          string // the Word of a recovery request that a pass found although the cluster had quorum
+	foundedWith     int    // number of initial members
+	// founds is the ID that the recorded members bootstrap, copied from the state from which the world was built.
 	founds struct {
 		token string
 		id    decide.ID
 	}
-	oldData map[int]bool // the next volume of an ordinal holds data of another cluster
+	oldData map[int]bool // ordinals whose next volume holds data of a different cluster
 	letGo   bool         // the StatefulSet was deleted without its pods
-	putBack bool         // the record was reverted manually, and passes could not detect it yet
+	putBack bool         // the record was reverted manually, and passes cannot detect it yet
 
 	// Together is true if the cluster is bootstrapped so that two members may join at the same time.
 	Together bool
@@ -83,8 +83,8 @@ type World struct {
 // Name returns the name of the cluster.
 func (w *World) Name() string { return w.name }
 
-// New returns a world that is empty except for the spec. With seed 0 everything happens as soon as it can; with another
-// seed, pods are slower.
+// New returns a world that is empty except for the spec. With seed 0, everything happens as soon as possible. With any
+// other seed, some events are delayed at random.
 func New(name string, declared decide.Declared, seed uint64) *World {
 	return &World{
 		Declared:     declared,
@@ -108,7 +108,7 @@ func New(name string, declared decide.Declared, seed uint64) *World {
 	}
 }
 
-// Clone returns a copy that shares nothing with the world.
+// Clone returns an independent copy of the world.
 func (w *World) Clone() *World {
 	c := *w
 	c.record.Members, c.record.Removed = slices.Clone(w.record.Members), slices.Clone(w.record.Removed)
@@ -138,16 +138,16 @@ func (w *World) Clone() *World {
 	return &c
 }
 
-// Violations returns the things that happened and must never happen: a second cluster with the name of the first, a
-// voter that forgot its votes, lost acknowledged data, a deleted volume whose member is listed, a quorum given away, a
-// skipped minor version.
+// Violations returns the events that have happened although they must never happen. Examples are a second cluster with
+// the name of the first, a voter that forgot its votes, lost acknowledged data, a deleted volume of a listed member, an
+// action that loses quorum, and a skipped minor version.
 func (w *World) Violations() []string { return slices.Clone(w.violations) }
 
 func (w *World) violate(format string, args ...any) {
 	w.violations = append(w.violations, fmt.Sprintf(format, args...))
 }
 
-// Tick lets time pass: Kubernetes and etcd do what they do by themselves, and clients write.
+// Tick advances the time: Kubernetes and etcd make progress, and clients write.
 func (w *World) Tick() {
 	w.now = w.now.Add(TickLength)
 	w.collectGarbage()
@@ -167,8 +167,8 @@ func (w *World) Tick() {
 	w.remember()
 }
 
-// Pass observes, decides, acts and reports once. It dies after crashAfter writes, unless that is NoCrash. It returns
-// the decision and the writes.
+// Pass observes, decides, acts and reports once. It dies after crashAfter writes of the action, unless crashAfter is
+// NoCrash. It returns the decision and the writes.
 func (w *World) Pass(crashAfter int) (decide.Decision, []string) {
 	s, d, writes := w.act(crashAfter)
 	died, changed := len(writes) == crashAfter, len(writes) > 0
@@ -185,8 +185,8 @@ func (w *World) Pass(crashAfter int) (decide.Decision, []string) {
 	return d, writes
 }
 
-// PassFailing is a pass in which only after writes of the action succeed: the next one fails without changing anything.
-// Such a pass still reports.
+// PassFailing runs a pass whose action fails after the given number of successful writes. The failing write does not
+// change anything. The pass still reports.
 func (w *World) PassFailing(after int) (decide.Decision, []string) {
 	s, d, writes := w.act(after)
 	if w.report(s, d, len(writes) > 0) {
@@ -195,7 +195,7 @@ func (w *World) PassFailing(after int) (decide.Decision, []string) {
 	return d, writes
 }
 
-// act observes, decides, and carries out at most most writes.
+// act observes, decides, and executes the action. most is the maximum number of writes.
 func (w *World) act(most int) (decide.State, decide.Decision, []string) {
 	s := w.Observe()
 	w.rewriting.seen = nil
@@ -215,7 +215,7 @@ func (w *World) next(kind string) string {
 	return fmt.Sprintf("%s%d", kind, w.serial)
 }
 
-// delay returns how many additional ticks, up to most, something takes.
+// delay returns a random number of additional ticks, from 0 to most. It returns 0 if the world is hurried.
 func (w *World) delay(most int) int {
 	if w.hurried {
 		return 0

@@ -17,7 +17,7 @@ func formed(t *testing.T, replicas int) *simulate.World {
 	return form(t, simulate.New("a", decidetest.Declared(replicas), 0))
 }
 
-// formedTogether is like formed, for a cluster that two members may join at the same time.
+// formedTogether is like formed, but two members may join the cluster at the same time.
 func formedTogether(t *testing.T, replicas int) *simulate.World {
 	t.Helper()
 	w := simulate.New("a", decidetest.Declared(replicas), 0)
@@ -44,8 +44,8 @@ func memberNamed(t *testing.T, w *simulate.World, name string) decide.Member {
 	return decide.Member{}
 }
 
-// TestSameSeedGivesSameWorld checks that the same seed and the same calls give the same world, and that changes to a
-// copy do not affect the world.
+// TestSameSeedGivesSameWorld checks that the same seed and the same calls produce the same world, and that changes to a
+// world do not affect its copies.
 func TestSameSeedGivesSameWorld(t *testing.T) {
 	a, b := simulate.New("a", decidetest.Declared(5), 7), simulate.New("a", decidetest.Declared(5), 7)
 	copied := a.Clone()
@@ -67,8 +67,8 @@ func TestSameSeedGivesSameWorld(t *testing.T) {
 	}
 }
 
-// TestSimulatedMemberJoinsAndLeaves adds a member as a learner, promotes it, and removes it again, as etcd and
-// Kubernetes would.
+// TestSimulatedMemberJoinsAndLeaves checks that a simulated member can be added as a learner, promoted and removed, as
+// with real etcd and Kubernetes.
 func TestSimulatedMemberJoinsAndLeaves(t *testing.T) {
 	w := formed(t, 3)
 	add := decide.AddLearner{Ordinal: 3, PeerURL: "https://a-3.a:2380"}
@@ -116,7 +116,7 @@ func TestSimulatedMemberJoinsAndLeaves(t *testing.T) {
 }
 
 // TestNewMemberStartsBeforeItServes checks that a new member publishes its name before it accepts clients, and that the
-// next member can be added before it does.
+// next member can be added before the first accepts clients.
 func TestNewMemberStartsBeforeItServes(t *testing.T) {
 	silent := 0
 	for seed := range uint64(8) {
@@ -143,7 +143,7 @@ func TestNewMemberStartsBeforeItServes(t *testing.T) {
 }
 
 // TestStrictReconfigCheckRefusesUnsafeChanges checks that etcd does not add a member while a voter is down, or remove a
-// member that the others need.
+// member that the others need for quorum.
 func TestStrictReconfigCheckRefusesUnsafeChanges(t *testing.T) {
 	w := formed(t, 3)
 	w.NodeDown(2, true)
@@ -158,7 +158,7 @@ func TestStrictReconfigCheckRefusesUnsafeChanges(t *testing.T) {
 	}
 }
 
-// TestEtcdRefusesDataOfNewerVersion checks that etcd does not start on data of a newer minor version, unless a
+// TestEtcdRefusesDataOfNewerVersion checks that etcd does not start with data of a newer minor version unless a
 // downgrade was enabled.
 func TestEtcdRefusesDataOfNewerVersion(t *testing.T) {
 	for _, prepared := range []bool{false, true} {
@@ -178,8 +178,8 @@ func TestEtcdRefusesDataOfNewerVersion(t *testing.T) {
 	}
 }
 
-// TestMemberWithLongestLogLeads checks that entries held by a majority still exist after any other majority has elected
-// a leader.
+// TestMemberWithLongestLogLeads checks that the running voter with the longest log is elected, so that entries held by
+// a majority are not lost.
 func TestMemberWithLongestLogLeads(t *testing.T) {
 	w := formed(t, 3)
 	w.Slow(2, true)
@@ -192,8 +192,8 @@ func TestMemberWithLongestLogLeads(t *testing.T) {
 	}
 }
 
-// TestUnsealedMemberWithoutVolumeCannotRejoin checks that, before it is sealed, a member that lost its volume does not
-// start again while another member that has seen it runs, but does start if it is alone.
+// TestUnsealedMemberWithoutVolumeCannotRejoin checks that an unsealed member that lost its volume does not start again
+// while a member that has seen it is running, but does start if it is alone.
 func TestUnsealedMemberWithoutVolumeCannotRejoin(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		w := simulate.New("a", decidetest.Declared(3), 0)
@@ -211,7 +211,7 @@ func TestUnsealedMemberWithoutVolumeCannotRejoin(t *testing.T) {
 	}
 }
 
-// TestWorldDetectsViolations checks that the world detects what must never happen, whatever causes it.
+// TestWorldDetectsViolations checks that the world detects events that must never happen, whatever causes them.
 func TestWorldDetectsViolations(t *testing.T) {
 	restart := func(w *simulate.World, n int) {
 		w.Do(decide.RestartReplica{Ordinal: n, PodUID: w.Observe().Replica(n).PodUID}, simulate.NoCrash)
@@ -300,15 +300,15 @@ func TestWorldDetectsViolations(t *testing.T) {
 	}
 }
 
-// TestFrom checks that a world built from a state leads to the same end as the observed world, from every beginning,
-// and from a formed cluster after every incident that a state shows.
+// TestFrom checks that a world built from a state reaches the same end as the observed world. It covers every
+// beginning, and a formed cluster after every incident that is visible in a state.
 func TestFrom(t *testing.T) {
 	for name, w := range beginnings(3, 0) {
 		t.Run(name, func(t *testing.T) { foretells(t, w) })
 	}
 	for _, b := range incidents(3) {
 		if b.end != nil || b.name == "unpullable version" || strings.HasPrefix(b.name, "differ") {
-			continue // a state does not show whether a node, network or registry comes back, or what data members hold
+			continue // a state does not show whether a node, network or registry comes back, or the data of members
 		}
 		t.Run(b.name, func(t *testing.T) {
 			w := formed(t, 3)

@@ -1,28 +1,28 @@
-// Package steps defines the phases of a pass. A hook is called when a phase ends; metrics are based on it.
+// Package steps defines the phases of a pass. It calls a hook, such as the metrics, when a phase ends.
 package steps
 
 import "time"
 
 // Phases by name.
 const (
-	// Fetch is reading one source, including the wait for its turn. A loop does it between passes.
+	// Fetch is the reading of one source, including the wait for its turn. A loop reads sources between passes.
 	Fetch = "fetch"
-	// List is listing the clusters.
+	// List is the listing of the clusters.
 	List = "list"
-	// Observe is observing one cluster through Kubernetes and etcd.
+	// Observe is the observation of one cluster through Kubernetes and etcd.
 	Observe = "observe"
-	// Decide is deciding for one cluster.
+	// Decide is the decision about one cluster.
 	Decide = "decide"
-	// Act is executing its action.
+	// Act is the execution of a cluster's action.
 	Act = "act"
-	// Report is reporting in its custom resource.
+	// Report is the reporting of the result in a cluster's custom resource.
 	Report = "report"
 )
 
 // Phases returns all phases, in order.
 func Phases() []string { return []string{Fetch, List, Observe, Decide, Act, Report} }
 
-// Hook is called concurrently. Its callers wait for it, so it must not block.
+// Hook is notified of events in passes. Its methods are called concurrently and must not block.
 type Hook interface {
 	// Phase is called when a phase has ended, with its duration.
 	Phase(name string, took time.Duration)
@@ -30,7 +30,7 @@ type Hook interface {
 	LeaseConflict()
 }
 
-// Begin starts a phase and returns the function that ends it, which calls the hook unless that is nil.
+// Begin starts a phase and returns the function that ends the phase. That function calls h unless h is nil.
 func Begin(h Hook, phase string) (end func()) {
 	if h == nil {
 		return func() {}

@@ -20,7 +20,7 @@ func (d *diary) Phase(name string, took time.Duration) {
 
 func (d *diary) LeaseConflict() {}
 
-// TestPhaseIsReportedAtItsEnd checks that a phase is reported once, when it ends, even if it panics.
+// TestPhaseIsReportedAtItsEnd checks that a phase is reported once, when it ends, even if it ends with a panic.
 func TestPhaseIsReportedAtItsEnd(t *testing.T) {
 	d := &diary{}
 	end := steps.Begin(d, steps.Act)

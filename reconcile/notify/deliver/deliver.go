@@ -16,28 +16,28 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// request is a request that may be repeated.
+// request is an HTTP request that may be retried.
 type request struct {
 	method, url string
 	header      http.Header
 	body        []byte
-	// secrets must not be shown if a response repeats them.
+	// secrets are removed from errors, because a response may repeat them.
 	secrets []string
 }
 
 const (
 	// longestTry is the timeout of one attempt.
 	longestTry = 10 * time.Second
-	// firstPause is the pause before the first retry. It doubles each time.
+	// firstPause is the pause before the first retry. The pause doubles with each retry.
 	firstPause = 500 * time.Millisecond
 	// mostTries is the maximum number of attempts.
 	mostTries = 5
-	// mostOfAnswer is how much of a response is read, and mostShown how much of it is shown, in bytes. mostOfError is
-	// how much of an error that may quote a response is shown.
+	// mostOfAnswer is the maximum number of bytes read from a response, and mostShown is the maximum number shown.
+	// mostOfError is the maximum number of bytes shown of an error that may quote a response.
 	mostOfAnswer, mostShown, mostOfError = 1 << 20, 200, 300
 )
 
-// client does not follow redirects, because the credentials are only for the given host.
+// client does not follow redirects, because the credentials are only for the configured host.
 var client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
 // failure is an unsuccessful response.
@@ -50,8 +50,8 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// do sends the request until it succeeds, while ctx has time left. Errors only name the host, because the URL may be a
-// secret.
+// do sends the request and returns the response body. It retries transient errors up to mostTries times while ctx has
+// time left. Errors contain only the host, because the rest of the URL may be a secret.
 func (r request) do(ctx context.Context, agent string) ([]byte, error) {
 	pause := firstPause
 	for try := 1; ; try++ {
@@ -124,7 +124,7 @@ func (r request) excerpt(body []byte) string {
 
 func (r request) hide(text string, most int) string { return Hide(text, r.url, r.secrets, most) }
 
-// retryAfter returns how long a response asks to wait, or zero if it does not, or the value is not understood.
+// retryAfter returns the wait that a Retry-After header requests, or zero if its value is empty or invalid.
 func retryAfter(value string) time.Duration {
 	seconds, err := strconv.Atoi(value)
 	if err != nil || seconds < 0 || seconds > int((24*time.Hour).Seconds()) {

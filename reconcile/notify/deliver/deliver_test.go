@@ -111,7 +111,7 @@ func TestCommitStatusRequestsMatchHosts(t *testing.T) {
 					t.Errorf("%s: %s", test.header, head.Get(test.header))
 				}
 			}
-			// An existing status is not written again.
+			// A status that already exists is not written again.
 			has = as(test.has)
 			if err := report(); err != nil || len(s.posts) != 1 {
 				t.Errorf("%v: posted %q", err, s.posts)
@@ -185,7 +185,7 @@ func TestWebhookRetriesTransientErrors(t *testing.T) {
 			t.Errorf("%d: %v, asked %d times in %s", code, err, len(s.asked), time.Since(began))
 		}
 	}
-	// A request to wait longer than the remaining time is not followed, and returns immediately.
+	// If Retry-After is longer than the remaining time, the error is returned immediately.
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request, _ int) {
 		w.Header().Set("Retry-After", "3600")
 		w.WriteHeader(429)
@@ -218,8 +218,8 @@ func TestDeliveryErrorsHideSecrets(t *testing.T) {
 	}
 }
 
-// TestMalformedResponsesHideSecrets checks that errors that quote responses which break the protocol do not reveal
-// secrets.
+// TestMalformedResponsesHideSecrets checks that errors do not reveal secrets if they quote responses that violate the
+// protocol.
 func TestMalformedResponsesHideSecrets(t *testing.T) {
 	for _, answer := range []string{
 		"HTTP/1.1 4xx URI KEY\r\n\r\n",

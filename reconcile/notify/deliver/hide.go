@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// Hide returns the beginning of a text that may quote a response, such as an error, truncated to most bytes. It removes
-// the secrets and the requested URL. Any part of that URL may be a secret.
+// Hide returns a text without the secrets and the requested URL, truncated to most bytes. It is for text that may quote
+// a response, such as an error. Any part of the URL may be a secret.
 func Hide(text, asked string, secrets []string, most int) string {
 	secrets = append([]string{asked}, secrets...)
 	if u, err := url.Parse(asked); err == nil {
@@ -22,8 +22,8 @@ func Hide(text, asked string, secrets []string, most int) string {
 	return printable.Short(printable.Hide(text, secrets...), most)
 }
 
-// leastSecret is the minimum length of a URL part that may be a secret by itself, in bytes.
+// leastSecret is the minimum length of a URL part that is treated as a secret, in bytes.
 const leastSecret = 8
 
-// isBetween reports whether a character separates parts of a URL.
+// isBetween reports whether a character separates the parts of a URL.
 func isBetween(r rune) bool { return strings.ContainsRune("/?&=", r) }

@@ -20,10 +20,10 @@ import (
 type Host struct {
 	// Kind is one of Kinds.
 	Kind string
-	// api is the address of the API, without a trailing slash, and project the path of the repository there, in parts.
+	// api is the API address without a trailing slash. project is the path of the repository there, split at slashes.
 	api     string
 	project []string
-	// web is the address of the repository's web page; empty if none is needed.
+	// web is the address of the repository's web page. It is used only for Bitbucket.
 	web string
 	// Agent is the User-Agent header of requests.
 	Agent string
@@ -32,20 +32,20 @@ type Host struct {
 // Kinds returns the supported kinds of git hosts.
 func Kinds() []string { return []string{"github", "gitlab", "gitea", "bitbucket"} }
 
-// cloud is the host of Bitbucket Cloud; others are Bitbucket Data Center.
+// cloud is the host name of Bitbucket Cloud. All other Bitbucket hosts run Bitbucket Data Center.
 const cloud = "bitbucket.org"
 
-// services are the API addresses of hosts with a separate API host.
+// services maps the git hosts that have a separate API host to their API addresses.
 var services = map[string]string{"github.com": "https://api.github.com", cloud: "https://api.bitbucket.org/2.0"}
 
-// Name returns the name of the host of a repository: some hosts use a different name for SSH through firewalls.
+// Name returns the host name of a repository's git host. Some git hosts use a different name for SSH through firewalls.
 func Name(repository *url.URL) string {
 	name := strings.ToLower(repository.Hostname())
 	return cmp.Or(map[string]string{"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com",
 		"altssh.bitbucket.org": cloud, "www.github.com": "github.com"}[name], name)
 }
 
-// NewHost returns the host of a repository. The API address follows from the repository unless api is set.
+// NewHost returns the git host of a repository. Unless api is set, the API address is derived from the repository.
 func NewHost(kind, api string, repository *url.URL) (Host, error) {
 	h := Host{Kind: kind}
 	if !slices.Contains(Kinds(), kind) {
@@ -58,7 +58,7 @@ func NewHost(kind, api string, repository *url.URL) (Host, error) {
 	}
 	suffix := map[string]string{"github": "/api/v3", "gitlab": "/api/v4", "gitea": "/api/v1"}[kind]
 	h.api = cmp.Or(strings.TrimSuffix(api, "/"), services[name], scheme+"://"+root+suffix)
-	// If the git host is not at the root of its host name, neither are its repositories.
+	// If the git host is served under a path prefix, repository paths include that prefix.
 	if at, err := url.Parse(h.api); err == nil && api != "" {
 		if prefix := strings.Trim(strings.TrimSuffix(at.Path, suffix), "/"); prefix != "" && name != cloud {
 			path = strings.TrimPrefix(path, prefix+"/")
@@ -78,12 +78,12 @@ func NewHost(kind, api string, repository *url.URL) (Host, error) {
 	return h, nil
 }
 
-// isNoName reports whether a part of a path cannot be the name of a project.
+// isNoName reports whether a part of a path is not a valid project name.
 func isNoName(part string) bool {
 	return part == "" || part == "." || part == ".." || !printable.Is(part)
 }
 
-// API returns the address that statuses are sent to.
+// API returns the address to which statuses are sent.
 func (h Host) API() string { return h.api }
 
 func (h Host) escaped() []string {
@@ -107,7 +107,7 @@ type commitStatus struct {
 	Description string `json:"description"`
 }
 
-// states are the names of a state by kind of git host.
+// states maps each kind of git host to its names for the states.
 var states = map[string]map[notify.State]string{
 	"github":    {notify.Pending: "pending", notify.Success: "success", notify.Failure: "failure"},
 	"gitlab":    {notify.Pending: "pending", notify.Success: "success", notify.Failure: "failed"},
@@ -115,7 +115,7 @@ var states = map[string]map[notify.State]string{
 	"bitbucket": {notify.Pending: "INPROGRESS", notify.Success: "SUCCESSFUL", notify.Failure: "FAILED"},
 }
 
-// Report ensures that a commit has a status under the given name, and writes it only if it differs.
+// Report sets the status of a commit under the given name, unless the commit already has that status.
 func (h Host) Report(ctx context.Context, token, commit, name string, s notify.Status) error {
 	has, found, err := h.read(ctx, token, commit, name)
 	if err != nil {
@@ -124,7 +124,7 @@ func (h Host) Report(ctx context.Context, token, commit, name string, s notify.S
 	state := states[h.Kind][s.State]
 	same := has.Description == s.Description
 	if h.Kind == "gitlab" && s.State == notify.Pending {
-		same = true // it rejects a change from pending to pending
+		same = true // GitLab rejects a change from pending to pending
 	}
 	if found && cmp.Or(has.State, has.Status) == state && same {
 		return nil

@@ -9,17 +9,18 @@ import (
 	"quorate.dev/quorate/reconcile/notify"
 )
 
-// Webhook is the destination of messages.
+// Webhook is a destination for messages.
 type Webhook struct {
 	URL    string
 	Format notify.Format
-	// Secret signs messages; if it is empty, they are not signed.
+	// Secret is used to sign messages. If it is empty, messages are not signed.
 	Secret string
 	// Agent is the User-Agent header of requests.
 	Agent string
 }
 
-// Post posts a message, and retries with the same ID until it is accepted or ctx is done.
+// Post posts a message. It retries transient errors with the same ID, a limited number of times, while ctx has time
+// left.
 func (w Webhook) Post(ctx context.Context, m notify.Message) error {
 	body, mediaType, err := m.Encode(w.Format)
 	if err != nil {
