@@ -19,7 +19,7 @@ import (
 // Status is the observed state of a sandbox.
 type Status struct {
 	Name       string            `json:"name"`
-	Up         bool              `json:"up"` // every machine is running, the API server is serving and every node is ready
+	Up         bool              `json:"up"` // all machines run, the API server serves, and all nodes are ready
 	Problem    string            `json:"problem,omitempty"`
 	Kubeconfig string            `json:"kubeconfig"`
 	Logs       string            `json:"logs"`
