@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/sandbox/machine"
 )
 
-// Down stops every process of the sandbox and removes all its files. It relies on the live state, not on the
-// record, so it cleans up after any crash.
+// Down stops every process of the sandbox and removes all its files. It relies on the live state, not on the record,
+// so it also cleans up after a crash.
 func (s *Sandbox) Down(ctx context.Context) error {
 	unlock, err := s.lock(ctx)
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Sandbox) Down(ctx context.Context) error {
 	return errors.Join(removeIfEmpty(Root), cgroup.RemoveIfEmpty("/quorate-sandbox"))
 }
 
-// endProcesses kills the machines, and then the processes that were started with Exec.
+// endProcesses kills the machines and then the processes that were started with Exec.
 func (s *Sandbox) endProcesses() error {
 	control, err := s.machine(layout.ControlPlaneMachine)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Sandbox) endProcesses() error {
 	}
 	var network os.FileInfo
 	if control != nil {
-		// It is kept open so that a different network cannot be mistaken for this one.
+		// The file is kept open so that a different network cannot be mistaken for this one.
 		file, err := control.OpenNetwork()
 		if err != nil {
 			return err
@@ -74,7 +74,7 @@ func removeIfEmpty(dir string) error {
 	return err
 }
 
-// kill kills a machine and removes its cgroups, as if its power had failed.
+// kill kills a machine, as a power failure would, and removes its cgroups.
 func (s *Sandbox) kill(m *machine.Machine, name string) error {
 	if err := m.Kill(patience); err != nil {
 		return err

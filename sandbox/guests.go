@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guests are the host processes that were started with Exec: processes that carry the sandbox's mark or are in
-// its network.
+// guests identifies the host processes that were started with Exec: they carry the sandbox's mark or are in its
+// network.
 type guests struct {
 	mark    string      // NAME=value in the environment
-	network os.FileInfo // nil if the network is gone
+	network os.FileInfo // nil if the network no longer exists
 }
 
 // kill kills all guests, except the caller and its ancestors.
@@ -49,18 +49,19 @@ func (g guests) include(pid int) bool {
 	}
 	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
-		return false // it has ended
+		return false // the process has ended
 	}
 	return slices.ContainsFunc(bytes.Split(environment, []byte{0}), func(variable []byte) bool {
 		return string(variable) == g.mark
 	})
 }
 
-// killOne kills the process if it is still a guest once its PID can no longer be reused.
+// killOne kills the process if it is still a guest. It checks this while it holds a pidfd, so that the PID cannot be
+// reused.
 func (g guests) killOne(pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		return nil // it has ended
+		return nil // the process has ended
 	}
 	defer unix.Close(fd)
 	if !g.include(pid) {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock creates the sandbox's directory and gives the caller the exclusive right to change the sandbox, until
-// the caller calls unlock or exits.
+// lock creates the sandbox's directory and gives the caller the exclusive right to change the sandbox until the caller
+// calls unlock or exits.
 func (s *Sandbox) lock(ctx context.Context) (unlock func(), err error) {
 	for said := false; ; said = true {
 		dir, err := s.tryLock()
@@ -49,7 +49,7 @@ func (s *Sandbox) tryLock() (*os.File, error) {
 	}
 	dir, err := os.Open(s.Dir())
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil // another command has just removed it
+		return nil, nil // another command has just removed the directory
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the directory of sandbox %s: %w", s.Name, err)

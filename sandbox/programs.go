@@ -28,7 +28,7 @@ const ProbeImage = "quorate.dev/sandbox/probe:v1"
 // EtcdImage returns the public image reference of an etcd version.
 func EtcdImage(version string) string { return "gcr.io/etcd-development/etcd:" + version }
 
-// Build builds every program and image that is not yet in the cache, and installs missing Debian packages.
+// Build installs missing Debian packages, and builds every program and image that is not in the cache yet.
 func Build(ctx context.Context, p progress.Progress) (Programs, error) {
 	if err := install(ctx, p); err != nil {
 		return Programs{}, err
@@ -86,13 +86,13 @@ func buildOne(ctx context.Context, cache *build.Cache, component build.Component
 // dir returns the directory of a component's programs.
 func (p Programs) dir(component string) string { return p.dirs[component] }
 
-// etcd returns the directory of the etcd that the API server uses.
+// etcd returns the directory of the etcd version that the API server uses.
 func (p Programs) etcd() string {
 	return p.dir(build.Etcd(build.EtcdVersions[len(build.EtcdVersions)-1]).Name)
 }
 
-// writeImages writes the archives of the images that every node has. Each archive's name identifies the build
-// of the program in it.
+// writeImages writes the archives of the images that every node imports. Each archive's name identifies the build of
+// the program in it.
 func (p *Programs) writeImages(ctx context.Context, cache *build.Cache) error {
 	probe := filepath.Join(p.dir("probe"), "probe")
 	pod := func(reference string, entrypoint ...string) image.Image {

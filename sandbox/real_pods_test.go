@@ -87,7 +87,7 @@ func (s *subject) load(t *testing.T) {
 	}
 }
 
-// program builds a static program that greets its first argument.
+// program builds a static program that prints the greeting, followed by its first argument.
 func program(t *testing.T, greeting string) string {
 	t.Helper()
 	dir := t.TempDir()

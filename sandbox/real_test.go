@@ -56,7 +56,7 @@ type subject struct {
 	*sandbox.Sandbox
 	// The host's state before the test.
 	interfaces []net.Interface
-	hostHad    map[string]bool // which directories of elsewhere existed
+	hostHad    map[string]bool // for each path in elsewhere, whether it existed
 }
 
 func start(t *testing.T) *subject {
@@ -83,7 +83,7 @@ func start(t *testing.T) *subject {
 	return s
 }
 
-// command prepares a call of the sandbox program.
+// command returns a call of the sandbox program that has not been started.
 func (s *subject) command(args ...string) *exec.Cmd {
 	return exec.Command(s.binary, append([]string{"--name", s.Name}, args...)...)
 }
@@ -121,7 +121,7 @@ func (s *subject) status(t *testing.T) sandbox.Status {
 	return status
 }
 
-// until waits until holds returns true.
+// until waits for holds to return true, for up to a minute.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

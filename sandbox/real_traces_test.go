@@ -16,14 +16,14 @@ import (
 	"quorate.dev/quorate/sandbox/machine"
 )
 
-// traces are the signs that a sandbox exists or existed.
+// traces holds signs that a sandbox exists or existed.
 type traces struct {
-	processes  []int           // in its cgroups, or with its mark
+	processes  []int           // in the sandbox's cgroups, or with its mark
 	namespaces map[string]bool // of these processes, except the host's own
 }
 
-// elsewhere lists directories that a node's programs would write to if the sandbox did not confine them to
-// their machines.
+// elsewhere lists the host directories that a node's programs would write to if they were not confined to their
+// machines.
 var elsewhere = []string{
 	"/run/netns", "/run/containerd", "/run/runc", "/run/cni", "/run/nri", "/run/flexvolume", "/run/kubernetes",
 	"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/lib/volumes", "/var/lib/etcd", "/var/log/pods", "/var/log/containers",
@@ -40,8 +40,8 @@ func (s *subject) traces(t *testing.T) traces {
 	return found
 }
 
-// processesIn returns the processes of a machine. If machineName is empty, it returns those of all machines and
-// of exec.
+// processesIn returns the PIDs of a machine's processes. If machineName is empty, it returns the processes of all
+// machines and of exec.
 func (s *subject) processesIn(t *testing.T, machineName string) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -56,7 +56,7 @@ func (s *subject) processesIn(t *testing.T, machineName string) []int {
 		if err != nil || hasEnded(pid) {
 			continue
 		}
-		groups, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cgroup")) // it may have ended
+		groups, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cgroup")) // the process may have ended
 		environment, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "environ"))
 		if bytes.Contains(groups, []byte(group)) || machineName == "" && bytes.Contains(environment, mark) {
 			pids = append(pids, pid)
@@ -92,7 +92,7 @@ func (s *subject) down(t *testing.T) {
 		return len(namespaces(guest.Process.Pid)) > 0 && before.namespaces[netOf(guest.Process.Pid)]
 	})
 	for _, pid := range s.processesIn(t, "node-1") {
-		name, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm")) // it may have ended
+		name, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm")) // the process may have ended
 		if n := strings.TrimSpace(string(name)); n == "kubelet" || strings.HasPrefix(n, "containerd") {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 				t.Errorf("kill %s: %v", n, err)
@@ -113,7 +113,7 @@ func netOf(pid int) string {
 	return name
 }
 
-// isGone fails the test if any of the earlier traces is left.
+// isGone fails the test if any trace of the sandbox, earlier or current, is left.
 func (s *subject) isGone(t *testing.T, before traces) {
 	t.Helper()
 	if now := s.traces(t); len(now.processes) > 0 {
@@ -124,7 +124,7 @@ func (s *subject) isGone(t *testing.T, before traces) {
 		t.Fatal(err)
 	}
 	for _, dir := range pids {
-		pid, _ := strconv.Atoi(filepath.Base(dir)) // the pattern ensures that it is a number
+		pid, _ := strconv.Atoi(filepath.Base(dir)) // the pattern ensures that the name is a number
 		if hasEnded(pid) {
 			continue
 		}

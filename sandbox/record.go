@@ -28,7 +28,7 @@ func (r record) nodes() []layout.Node {
 
 func (s *Sandbox) recordPath() string { return filepath.Join(s.Dir(), "sandbox.json") }
 
-// recorded reads the record. It is zero if the sandbox was never up.
+// recorded reads the record. The record is zero if the sandbox has never been up.
 func (s *Sandbox) recorded() (record, error) {
 	data, err := os.ReadFile(s.recordPath())
 	if errors.Is(err, os.ErrNotExist) {
@@ -52,7 +52,8 @@ func (s *Sandbox) remember(r record) error {
 	return replaceFile(s.recordPath(), append(data, '\n'))
 }
 
-// with returns the record for the requested number of nodes. 0 keeps the current number, but at least one.
+// with returns the record with the requested number of nodes. If nodes is 0, it keeps the current number, or uses 1
+// for a new sandbox.
 func (r record) with(nodes int) (record, error) {
 	if nodes < 0 || nodes > layout.MaxNodes {
 		return record{}, fmt.Errorf("the number of nodes must be 1 to %d, not %d", layout.MaxNodes, nodes)

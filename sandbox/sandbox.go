@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package sandbox runs real Kubernetes clusters of one to three nodes on this machine, from programs that it
-// builds from source. It needs Linux and root, but neither Docker nor an image registry.
+// Package sandbox runs real Kubernetes clusters of one to three nodes on this machine, using programs that it builds
+// from source. It requires Linux and root, but neither Docker nor an image registry.
 package sandbox
 
 import (
@@ -17,7 +17,7 @@ import (
 	"quorate.dev/quorate/sandbox/progress"
 )
 
-// DefaultName is the name of the sandbox if none is given.
+// DefaultName is the name of the sandbox if no name is given.
 const DefaultName = "quorate"
 
 // Root is the directory that contains the directories of all sandboxes.
@@ -48,14 +48,14 @@ func Named(name string) (*Sandbox, error) {
 // Dir returns the sandbox's directory, with its state, certificates, logs and data.
 func (s *Sandbox) Dir() string { return filepath.Join(Root, s.Name) }
 
-// Kubeconfig returns the path of the administrator's kubeconfig for the host.
+// Kubeconfig returns the path of the administrator's kubeconfig for use on the host.
 func (s *Sandbox) Kubeconfig() string { return filepath.Join(s.Dir(), "kubeconfig") }
 
 // KubeconfigInside returns the path of the administrator's kubeconfig for use inside the sandbox's network.
 func (s *Sandbox) KubeconfigInside() string { return filepath.Join(s.Dir(), "kubeconfig.inside") }
 
-// LogDir returns the log directory of a machine ("control-plane", "node-1", …). It has one file per process,
-// and pod logs below pods/.
+// LogDir returns the log directory of a machine ("control-plane", "node-1", …). It contains one file per process, and
+// pod logs in pods/.
 func (s *Sandbox) LogDir(machine string) string { return filepath.Join(s.machineDir(machine), "log") }
 
 func (s *Sandbox) machineDir(name string) string { return filepath.Join(s.Dir(), name) }
@@ -71,7 +71,8 @@ func (s *Sandbox) machine(name string) (*machine.Machine, error) {
 	return machine.Find(s.machineDir(name))
 }
 
-// controlPlane returns the running machine that holds the network.
+// controlPlane returns the running control plane machine, which holds the sandbox's network. It returns an error if
+// the machine is not running.
 func (s *Sandbox) controlPlane() (*machine.Machine, error) {
 	m, err := s.machine(layout.ControlPlaneMachine)
 	if err == nil && m == nil {

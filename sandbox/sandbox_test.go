@@ -46,7 +46,7 @@ func TestAncestors(t *testing.T) {
 }
 
 func TestGuestsAreKnownByTheirMark(t *testing.T) {
-	// A process's environment in /proc is the one that it was started with.
+	// /proc shows the environment with which a process was started.
 	marked := "PATH=" + os.Getenv("PATH")
 	if !(guests{mark: marked}).include(os.Getpid()) {
 		t.Errorf("not known by %s", marked)
@@ -70,7 +70,7 @@ func TestStatusOfAMachine(t *testing.T) {
 	for _, c := range []struct {
 		had    MachineStatus
 		known  map[string]cluster.NodeStatus
-		reason string // why it is not ready; "" if it is
+		reason string // why the machine is not ready; "" if it is ready
 	}{
 		{MachineStatus{Name: "node-1", Running: true, Processes: runs}, node, ""},
 		{MachineStatus{Name: "control-plane", Running: true, Processes: runs}, node, ""},

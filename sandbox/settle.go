@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/sandbox/machine"
 )
 
-// works reports whether every node, the pod network and all processes work.
+// works reports whether all nodes, the pod network and all processes are working.
 func (s *Sandbox) works(ctx context.Context, c *cluster.Cluster, nodes []layout.Node) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -28,14 +28,14 @@ func (s *Sandbox) works(ctx context.Context, c *cluster.Cluster, nodes []layout.
 	return s.ill(nodes) == nil
 }
 
-// step is a condition to wait for, and the process with the most relevant log.
+// step is a condition to wait for, with the process whose log is the most relevant if the condition is not met.
 type step struct {
 	doing, done      string
 	machine, process string
 	try              func(context.Context) error
 }
 
-// settle waits until everything works.
+// settle waits until the whole sandbox is working.
 func (s *Sandbox) settle(ctx context.Context, c *cluster.Cluster, nodes []layout.Node) error {
 	steps := []step{
 		{"starting the control plane", "control plane serves", layout.ControlPlaneMachine, "kube-apiserver", c.Ready},
@@ -85,7 +85,7 @@ func (s *Sandbox) await(ctx context.Context, st step) error {
 			return nil
 		}
 		if ctx.Err() == nil {
-			last = err // rather than the timeout of await itself
+			last = err // not the error from await's own timeout
 		}
 		if err := s.ailing(); err != nil {
 			return fmt.Errorf("%s: %w", st.doing, err)
@@ -117,7 +117,7 @@ func (s *Sandbox) ill(nodes []layout.Node) error {
 	return nil
 }
 
-// ailing returns an error if a machine has ended or a process keeps exiting.
+// ailing returns an error if a machine has ended or one of its processes keeps exiting.
 func (s *Sandbox) ailing() error {
 	r, err := s.recorded()
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Sandbox) ailing() error {
 		m.Release()
 		processes, err := machine.Processes(s.machineDir(name))
 		if errors.Is(err, os.ErrNotExist) {
-			continue // init has not written it yet
+			continue // init has not written the file yet
 		}
 		if err != nil {
 			return err

@@ -19,7 +19,7 @@ import (
 // Status is the observed state of a sandbox.
 type Status struct {
 	Name       string            `json:"name"`
-	Up         bool              `json:"up"` // every machine runs, the API server serves and every node is ready
+	Up         bool              `json:"up"` // all machines run, the API server serves, and all nodes are ready
 	Problem    string            `json:"problem,omitempty"`
 	Kubeconfig string            `json:"kubeconfig"`
 	Logs       string            `json:"logs"`
@@ -33,8 +33,9 @@ type Status struct {
 type MachineStatus struct {
 	Name    string `json:"name"`
 	Running bool   `json:"running"`
-	PID     int    `json:"pid,omitempty"` // of its init
-	// For a node, as reported by the API server. For the control plane, whether it serves.
+	PID     int    `json:"pid,omitempty"` // PID of the machine's init process
+	// Ready is, for a node, its state as reported by the API server; for the control plane, whether the API server is
+	// serving. It is false if a process of the machine is not working.
 	Ready     bool                    `json:"ready"`
 	Reason    string                  `json:"reason,omitempty"`
 	Processes []machine.ProcessStatus `json:"processes,omitempty"`
@@ -71,7 +72,7 @@ func (s *Sandbox) Status(ctx context.Context) (Status, error) {
 	return status, nil
 }
 
-// nodeStatus returns the status of the nodes as the API server reports it, or an error if it cannot be reached.
+// nodeStatus returns the status of the nodes from the API server, or an error if the API server cannot be reached.
 func (s *Sandbox) nodeStatus(ctx context.Context) (map[string]cluster.NodeStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -100,7 +101,7 @@ func (s *Sandbox) machineStatus(name string) (MachineStatus, error) {
 	return status, err
 }
 
-// judge sets Ready or the reason why the machine is not ready. known is nil if the API server could not be
+// judge sets Ready, or sets Reason to why the machine is not ready. known is nil if the API server could not be
 // reached.
 func (m *MachineStatus) judge(known map[string]cluster.NodeStatus) {
 	switch node, registered := known[m.Name]; {
@@ -122,7 +123,7 @@ func (m *MachineStatus) judge(known map[string]cluster.NodeStatus) {
 	}
 }
 
-// ill describes the first process that is not working.
+// ill describes the first process that is not working. It returns "" if there is no such process.
 func (m *MachineStatus) ill() string {
 	for _, p := range m.Processes {
 		switch {

@@ -22,8 +22,9 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// Up brings the sandbox up with this number of nodes, or with the current number if nodes is 0. It returns when
-// every node is ready and a pod on each reaches a Service by name. Running components are left alone.
+// Up brings up the sandbox with this number of nodes, or with the current number if nodes is 0. It returns when every
+// node is ready and a pod on each node can reach a Service by name. Components that already run as specified are not
+// restarted.
 func (s *Sandbox) Up(ctx context.Context, nodes int) error {
 	if _, err := (record{}).with(nodes); err != nil {
 		return err
@@ -65,7 +66,7 @@ func (s *Sandbox) Up(ctx context.Context, nodes int) error {
 	return s.settle(ctx, c, wanted.nodes())
 }
 
-// startMachines starts every machine that is not running as specified, and reports whether it started any.
+// startMachines starts every machine that is not running as specified, and reports whether it started any machine.
 func (s *Sandbox) startMachines(programs Programs, wanted *record) (started bool, err error) {
 	control, began, err := s.startControlPlane(programs, wanted)
 	if err != nil {
@@ -112,8 +113,8 @@ func (s *Sandbox) startControlPlane(programs Programs, wanted *record) (m *machi
 	return m, true, err
 }
 
-// listen listens on the port that was used before, so that kubeconfigs stay valid, or on a free port if that
-// port is not available.
+// listen listens on the given port, so that existing kubeconfigs stay valid. It uses a free port if port is 0 or not
+// available.
 func listen(port int) (*net.TCPListener, error) {
 	loopback := net.IPv4(127, 0, 0, 1)
 	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: loopback, Port: port})
@@ -126,8 +127,8 @@ func listen(port int) (*net.TCPListener, error) {
 	return listener, nil
 }
 
-// startNode starts the node's machine unless it runs as specified. A machine in the network of a previous
-// control plane is restarted.
+// startNode starts the node's machine unless it is already running as specified. A machine in the network of a
+// previous control plane is restarted.
 func (s *Sandbox) startNode(
 	programs Programs, n layout.Node, control *machine.Machine, newNetwork bool,
 ) (started bool, err error) {
@@ -161,8 +162,8 @@ func (s *Sandbox) startNode(
 	return true, err
 }
 
-// keepOrKill returns the running machine if it matches the spec. A machine that does not match is killed, so
-// that it can be started again with its data. If the machine has already ended, its cgroups are removed.
+// keepOrKill returns the running machine if it matches the spec. It kills a machine that does not match, so that the
+// machine can be started again with its data. If the machine has already ended, its cgroups are removed.
 func (s *Sandbox) keepOrKill(spec machine.Spec) (*machine.Machine, error) {
 	m, err := machine.Find(spec.Dir)
 	if err != nil {
@@ -178,5 +179,5 @@ func (s *Sandbox) keepOrKill(spec machine.Spec) (*machine.Machine, error) {
 	return nil, s.kill(m, spec.Name)
 }
 
-// patience is the maximum time for the kernel to end a machine.
+// patience is the maximum time to wait for the kernel to end a machine's processes.
 const patience = 30 * time.Second

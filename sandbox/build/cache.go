@@ -16,7 +16,7 @@ import (
 type Cache struct {
 	Dir     string // directory of the cache
 	Sources string // directory with the components' modules
-	target  string // toolchain and platform, as the go command reports them
+	target  string // toolchain and platform as reported by the go command
 }
 
 // Open locates the cache, the sources and the Go toolchain.
@@ -37,8 +37,8 @@ func Open(ctx context.Context) (*Cache, error) {
 	return &Cache{Dir: filepath.Join(user, "quorate-sandbox"), Sources: sources, target: string(target)}, nil
 }
 
-// findSources finds sandbox/build in the directories above the program and above the working directory, because
-// modules cannot be embedded in another module's program.
+// findSources returns the path of sandbox/build. It searches the directories above the program and above the working
+// directory, because a program cannot embed the files of other modules.
 func findSources() (string, error) {
 	var starts []string
 	if program, err := os.Executable(); err == nil {
@@ -97,7 +97,7 @@ func (c *Cache) Has(component Component) (bool, error) {
 	return exists(filepath.Join(c.Dir, name))
 }
 
-// Build builds the component if it is missing and returns the directory of its programs.
+// Build builds the component if it is not in the cache, and returns the directory of its programs.
 func (c *Cache) Build(ctx context.Context, component Component) (string, error) {
 	name, err := c.name(component)
 	if err != nil {
@@ -133,8 +133,8 @@ func (c *Cache) compile(ctx context.Context, component Component, program Progra
 	return nil
 }
 
-// goCommand runs the go command without the caller's settings for other modules. The command ends with its
-// caller, even if the caller is killed.
+// goCommand returns a go command that ignores the caller's build settings. The command ends when its caller ends, even
+// if the caller is killed.
 func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir

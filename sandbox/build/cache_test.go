@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// source writes a module with one program and returns a cache that finds it.
+// source writes a module with one program. It returns a cache that builds from this module, and the module's
+// component.
 func source(t *testing.T, main string) (*Cache, Component) {
 	t.Helper()
 	cache := &Cache{Dir: t.TempDir(), Sources: t.TempDir(), target: "go1.99 linux amd64"}
@@ -113,8 +114,8 @@ func TestKeyChangesWithWhatCouldChangeTheProgram(t *testing.T) {
 	}
 }
 
-// The modules determine the versions that are built. The versions shown to users and used in the cache must
-// match.
+// TestVersionsAreThoseOfTheModules checks that the versions shown to users and used in cache keys match the versions
+// that go.mod files require, which are the versions that are built.
 func TestVersionsAreThoseOfTheModules(t *testing.T) {
 	requirement := map[string]string{
 		"kubernetes": "k8s.io/kubernetes ", "containerd": "github.com/containerd/containerd/v2 ", "coredns": "github.com/coredns/coredns ",

@@ -1,4 +1,4 @@
-// Package build builds the programs of the sandbox from source, each once, and caches them below the user's
+// Package build builds the sandbox's programs from source. It builds each program once and stores it in the user's
 // cache directory.
 package build
 
@@ -11,24 +11,24 @@ const (
 	CoreDNSVersion    = "v1.15.0"
 )
 
-// EtcdVersions are the versions of etcd that every node has an image of. The API server uses the last.
+// EtcdVersions lists the etcd versions whose images every node has. The API server uses the last version.
 var EtcdVersions = []string{"v3.5.35", "v3.6.16", "v3.7.3"}
 
 // Component is a Go module in sandbox/build and the programs built from it.
 type Component struct {
-	Name     string // also of the module's directory
+	Name     string // name of the component and of its module's directory
 	Version  string
 	Programs []Program
 	Tags     string
 	LDFlags  string
-	Takes    time.Duration // on two cores, with an empty cache; shown to waiting users
+	Takes    time.Duration // build time on two cores with an empty cache; shown to waiting users
 }
 
 // Program is an executable of a component.
 type Program struct {
 	Name    string
 	Package string
-	Links   []string // other names that it is run by
+	Links   []string // other names under which the program is run
 }
 
 // Components lists all components in build order.
@@ -76,7 +76,7 @@ func coredns() Component {
 		Programs: []Program{{Name: "coredns", Package: "."}}}
 }
 
-// Etcd returns the component for one of EtcdVersions.
+// Etcd returns the component for an etcd version, which must be one of EtcdVersions.
 func Etcd(version string) Component {
 	const module = "go.etcd.io/etcd/"
 	return Component{

@@ -23,9 +23,9 @@ func (c *Cache) Once(ctx context.Context, name string, make func(unfinished stri
 	}
 	defer unlock()
 	if has, err := exists(path); has || err != nil {
-		return path, err // created by the process that held the lock
+		return path, err // created by the process that held the lock before
 	}
-	// Left by an interrupted process: this process now holds the lock.
+	// The directory can only be left by an interrupted process, because this process now holds the lock.
 	unfinished := filepath.Join(c.Dir, ".unfinished")
 	if err := os.RemoveAll(unfinished); err != nil {
 		return "", fmt.Errorf("remove interrupted builds from the cache: %w", err)
@@ -53,7 +53,7 @@ func exists(path string) (bool, error) {
 	return true, nil
 }
 
-// lock waits until no other process is creating entries.
+// lock waits until no other process is creating entries, and locks the cache.
 func (c *Cache) lock(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create the cache: %w", err)

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Enter creates the group and moves the calling process into it; its future children are in it too. They then
-// survive a kill of the caller's original groups.
+// Enter creates the group and moves the calling process into it. Children that the process starts later are in the
+// group too. These processes survive if the caller's original groups are killed.
 func Enter(group string) error {
 	all, err := hierarchies()
 	if err != nil {
@@ -31,7 +31,7 @@ func Enter(group string) error {
 	return nil
 }
 
-// Cover mounts the group over the root of every hierarchy, in the mount namespace of the caller.
+// Cover mounts the group in place of the root of every hierarchy, in the caller's mount namespace.
 func Cover(group string) error {
 	all, err := hierarchies()
 	if err != nil {
@@ -112,8 +112,8 @@ func RemoveIfEmpty(group string) error {
 	return nil
 }
 
-// Memory returns the memory that the processes of the group and of all groups below it use, in bytes, without
-// the page cache.
+// Memory returns the number of bytes of memory used by all processes of the group and of the groups below it. Of the
+// page cache, only mapped files count.
 func Memory(group string) (int64, error) {
 	all, err := hierarchies()
 	if err != nil {
@@ -127,7 +127,7 @@ func Memory(group string) (int64, error) {
 	return 0, fmt.Errorf("read the memory of cgroup %s: it has no memory controller", group)
 }
 
-// used sums memory.stat, whose keys differ between the two cgroup versions.
+// used returns the total memory use in memory.stat, whose keys differ between the two cgroup versions.
 func used(stat string) int64 {
 	var total int64
 	for line := range strings.Lines(stat) {

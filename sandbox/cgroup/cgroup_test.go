@@ -36,7 +36,7 @@ func TestUsedCountsBothVersions(t *testing.T) {
 	}
 }
 
-// Plain directories behave like cgroups with regard to creation and removal.
+// TestEnterPreparesEveryLevel uses plain directories, which can be created and removed like cgroups.
 func TestEnterPreparesEveryLevel(t *testing.T) {
 	root := t.TempDir()
 	write := func(path, content string) {

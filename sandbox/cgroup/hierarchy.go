@@ -1,5 +1,5 @@
-// Package cgroup creates, enters, covers and removes control groups in all mounted hierarchies, of version 1
-// and 2.
+// Package cgroup creates, enters, covers and removes control groups in all mounted hierarchies, both version 1 and
+// version 2.
 package cgroup
 
 import (
@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// hierarchy is a mounted tree of groups.
+// hierarchy is a mounted tree of control groups.
 type hierarchy struct {
 	point   string
 	version int
-	cpuset  bool // version 1 with the cpuset controller, the only one that must be configured before use
+	cpuset  bool // version 1 with the cpuset controller, the only controller that must be configured before use
 }
 
 func hierarchies() ([]hierarchy, error) {
@@ -58,8 +58,8 @@ func parse(line string) (hierarchy, bool) {
 	}
 }
 
-// enter makes the group and its ancestors usable, and moves the calling process into it. Only after the process
-// has left the ancestors can they delegate controllers.
+// enter makes the group and its ancestors usable, and moves the calling process into the group. The ancestors can
+// delegate controllers only after the process has left them.
 func (h hierarchy) enter(group string) error {
 	above := []string{h.point}
 	dir := h.point
@@ -84,7 +84,7 @@ func (h hierarchy) enter(group string) error {
 	return nil
 }
 
-// delegate enables all controllers of dir for the groups below it.
+// delegate enables all controllers of dir for the groups below dir.
 func (h hierarchy) delegate(dir string) error {
 	if h.version == 1 {
 		return nil
@@ -101,8 +101,8 @@ func (h hierarchy) delegate(dir string) error {
 	return nil
 }
 
-// inherit copies the settings of the group above to a new group of the version 1 cpuset controller, which
-// cannot hold processes while they are empty.
+// inherit copies the settings of the parent group to a new group of the version 1 cpuset controller. The new group
+// cannot contain processes while these settings are empty.
 func (h hierarchy) inherit(above, dir string) error {
 	if !h.cpuset {
 		return nil

@@ -1,4 +1,4 @@
-// Package cluster is a client of the sandbox's API server: it applies the objects of every sandbox, and checks
+// Package cluster is a client for the sandbox's API server. It applies the objects that every sandbox has, and checks
 // whether nodes, DNS and Services work.
 package cluster
 
@@ -19,15 +19,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Objects are the objects of every sandbox, as YAML documents.
+// Objects contains the objects that every sandbox has, as YAML documents.
 //
 //go:embed objects.yaml
 var Objects string
 
-// namespace contains the sandbox's own pods.
+// namespace is the namespace of the sandbox's own pods.
 const namespace = "kube-system"
 
-// Cluster is a client of a sandbox's API server.
+// Cluster is a client for a sandbox's API server.
 type Cluster struct {
 	typed   kubernetes.Interface
 	dynamic dynamic.Interface
@@ -51,7 +51,7 @@ func New(kubeconfig string) (*Cluster, error) {
 	return &Cluster{typed: typed, dynamic: untyped}, nil
 }
 
-// Ready returns nil if the API server is ready, or why not.
+// Ready returns nil if the API server is ready, and an error that gives the reason otherwise.
 func (c *Cluster) Ready(ctx context.Context) error {
 	_, err := c.typed.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 	return err
@@ -69,7 +69,7 @@ func (c *Cluster) Apply(ctx context.Context, objects io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("decode the objects: %w", err)
 		}
-		// The plural of every kind used here can be guessed.
+		// The guess is correct for every kind used here.
 		resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
 		_, err = c.dynamic.Resource(resource).Namespace(object.GetNamespace()).Apply(ctx, object.GetName(), &object,
 			metav1.ApplyOptions{FieldManager: "quorate-sandbox", Force: true})
@@ -79,11 +79,11 @@ func (c *Cluster) Apply(ctx context.Context, objects io.Reader) error {
 	}
 }
 
-// NodeStatus is the status of a node according to the API server.
+// NodeStatus is the status of a node as reported by the API server.
 type NodeStatus struct {
 	Ready   bool
-	Reason  string // why it is not ready
-	Version string // of its kubelet
+	Reason  string // why the node is not ready
+	Version string // version of the node's kubelet
 }
 
 // Nodes returns the registered nodes by name.
@@ -110,7 +110,7 @@ func statusOf(node corev1.Node) NodeStatus {
 	return status
 }
 
-// NodeReady returns nil if the node is ready, or why not.
+// NodeReady returns nil if the node is ready, and an error that gives the reason otherwise.
 func (c *Cluster) NodeReady(ctx context.Context, name string) error {
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
@@ -126,8 +126,9 @@ func (c *Cluster) NodeReady(ctx context.Context, name string) error {
 	return nil
 }
 
-// PodNetwork returns nil if a pod on the node reaches the server of a Service by name, on any node, or why not.
-// This requires DNS, the service proxy and the pod network.
+// PodNetwork returns nil if a pod on the node can reach the server behind a Service by name, on whichever node the
+// server runs. Otherwise, it returns an error that gives the reason. The check requires DNS, the service proxy and the
+// pod network.
 func (c *Cluster) PodNetwork(ctx context.Context, node string) error {
 	pods, err := c.typed.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: "app.kubernetes.io/name=probe-client",

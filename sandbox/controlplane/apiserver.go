@@ -37,7 +37,7 @@ func apiServer() machine.Process {
 			"--kubelet-client-key=" + certificates + "/kubelet-client.key",
 			"--kubelet-certificate-authority=" + certificates + "/ca.crt",
 			"--kubelet-preferred-address-types=InternalIP",
-			// Aggregated API servers recognize the API server by this.
+			// Aggregated API servers use these settings to authenticate the API server.
 			"--requestheader-client-ca-file=" + certificates + "/ca.crt",
 			"--requestheader-allowed-names=" + frontProxy,
 			"--requestheader-username-headers=X-Remote-User",
@@ -51,7 +51,7 @@ func apiServer() machine.Process {
 	}
 }
 
-// apiServerNames returns the names under which clients inside and outside reach the API server.
+// apiServerNames returns the host names that clients inside and outside the sandbox use for the API server.
 func apiServerNames() []string {
 	return []string{
 		"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",

@@ -13,7 +13,7 @@ import (
 // Config holds the settings that differ between sandboxes.
 type Config struct {
 	Dir, Cgroup               string
-	Kubernetes, Etcd, CoreDNS string // host directories with their programs
+	Kubernetes, Etcd, CoreDNS string // host directories that contain the programs
 	Certificates              pki.Store
 }
 
@@ -21,7 +21,7 @@ const (
 	certificates = layout.Config + "/pki"
 	objectsFile  = layout.Config + "/objects.yaml"
 	kubernetes   = layout.Programs + "/kubernetes"
-	etcdURL      = "http://127.0.0.1:23790" // leaves etcd's own ports to users of the network
+	etcdURL      = "http://127.0.0.1:23790" // leaves etcd's default ports free for users of the network
 	etcdPeerURL  = "http://127.0.0.1:23800"
 )
 
@@ -80,8 +80,8 @@ func etcd() machine.Process {
 	}
 }
 
-// Start conditions of processes that are useless without the API, or that exit if they lack a right at the
-// start.
+// afterAPI is the start condition for processes that need the API server. afterRoles is the start condition for
+// processes that also exit if they lack permissions when they start.
 var (
 	afterAPI   = []string{"tcp://" + layout.APIServer}
 	afterRoles = []string{"https://" + layout.APIServer + "/readyz"}
@@ -106,7 +106,7 @@ func controllerManager() machine.Process {
 			"--flex-volume-plugin-dir=/run/flexvolume",
 			"--kube-api-qps=500",
 			"--kube-api-burst=1000",
-			// A lost node is noticed within seconds, and its pods are evicted even if it is the only node.
+			// These settings detect a lost node within seconds, and evict its pods even if it is the only node.
 			"--node-monitor-period=1s",
 			"--node-monitor-grace-period=8s",
 			"--node-eviction-rate=10",
@@ -139,7 +139,8 @@ func proxy() machine.Process {
 	}
 }
 
-// objects applies the objects of every sandbox, including the roles of DNS and of the provisioners.
+// objects returns the process that applies the objects that every sandbox has, including the roles for DNS and the
+// provisioners.
 func objects() machine.Process {
 	return machine.Process{
 		Name:  "objects",

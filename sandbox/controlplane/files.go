@@ -15,8 +15,8 @@ type user struct {
 	groups     []string
 }
 
-// The roles of the first three come with Kubernetes. DNS's role is one of the sandbox's objects, which admin
-// applies.
+// Kubernetes defines the roles of the first three users. The role of coredns is one of the sandbox's objects, which
+// are applied as admin.
 var users = []user{
 	{file: "controller-manager", name: "system:kube-controller-manager"},
 	{file: "scheduler", name: "system:kube-scheduler"},
@@ -104,8 +104,8 @@ conntrack:
   tcpCloseWaitTimeout: 0s
 `
 
-// Without the cache plugin, DNS is as fresh as the API server's watch. Names outside the cluster get an
-// immediate NXDOMAIN.
+// Without the cache plugin, DNS responses are as current as the watch on the API server. For names outside the
+// cluster, CoreDNS immediately returns NXDOMAIN.
 const corefile = `%[1]s in-addr.arpa ip6.arpa {
     bind %[2]s
     errors

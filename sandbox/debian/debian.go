@@ -1,5 +1,4 @@
-// Package debian installs the programs that a sandbox takes from the host's distribution instead of building
-// them.
+// Package debian installs the programs that a sandbox uses from the host's Debian packages instead of building them.
 package debian
 
 import (
@@ -11,32 +10,32 @@ import (
 	"strings"
 )
 
-// Package is a Debian package and a file that shows that it is installed.
+// Package is a Debian package, with a file whose existence shows that the package is installed.
 type Package struct {
 	Name, File string
 }
 
-// Packages lists the packages that every sandbox requires, and further packages that tests require.
+// Packages returns the packages that every sandbox requires, and additional packages that tests require.
 func Packages() []Package {
 	packages := []Package{
 		{Name: "runc", File: "/usr/sbin/runc"},
 		{Name: "containernetworking-plugins", File: "/usr/lib/cni/ptp"},
 		{Name: "nftables", File: "/usr/sbin/nft"}, // for kube-proxy
 		{Name: "mount", File: "/usr/bin/mount"},   // for the kubelet
-		{Name: "strace", File: "/usr/bin/strace"}, // for tests that kill at the nth write
+		{Name: "strace", File: "/usr/bin/strace"}, // for tests that kill a process at its nth write
 	}
 	if startsServices() && os.Getenv("CI") != "true" {
 		return packages
 	}
-	return append(packages, []Package{ // for tests that fetch over SSH, and a test that reads backups
+	return append(packages, []Package{ // for tests that fetch over SSH and a test that reads backups
 		{Name: "openssh-server", File: "/usr/sbin/sshd"},
 		{Name: "openssh-client", File: "/usr/bin/ssh-keygen"},
 		{Name: "zstd", File: "/usr/bin/zstd"},
 	}...)
 }
 
-// startsServices reports whether Debian starts a server as soon as it is installed, as it does under systemd.
-// Installing a sandbox must not open a port.
+// startsServices reports whether Debian starts a server as soon as the server is installed, which is the case under
+// systemd. Installing a sandbox must not open a port.
 func startsServices() bool {
 	_, err := os.Stat("/run/systemd/system")
 	return err == nil

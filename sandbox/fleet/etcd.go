@@ -35,10 +35,10 @@ type configuration struct {
 // etcd holds all members of all clusters.
 type etcd struct {
 	mu sync.Mutex
-	// clusters by namespace and token, and running members by pod.
+	// clusters maps namespace and token to the cluster. running maps pods to their running members.
 	clusters map[string]*cluster
 	running  map[types.NamespacedName]*process
-	// hosts are the running members by the name that clients connect to.
+	// hosts maps host names that clients connect to, to the running members.
 	hosts map[string]*process
 }
 
@@ -65,8 +65,8 @@ func newEtcd() *etcd {
 		hosts: map[string]*process{}}
 }
 
-// start starts a member as etcd would: from its data, as an initial member of a cluster, or as a member that
-// has been added.
+// start starts a member as etcd would: with its data, as an initial member of a new cluster, or as a member that was
+// added to an existing cluster.
 func (e *etcd) start(pod types.NamespacedName, m member) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -95,7 +95,7 @@ func (e *etcd) start(pod types.NamespacedName, m member) error {
 	return nil
 }
 
-// stop stops the member in a pod, if uid is empty or matches.
+// stop stops the member in a pod if uid is empty or is the pod's UID.
 func (e *etcd) stop(pod types.NamespacedName, uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -108,7 +108,7 @@ func (e *etcd) stop(pod types.NamespacedName, uid types.UID) {
 	delete(e.hosts, host(p.config.Client))
 }
 
-// found creates a cluster of the members that a configuration names. The IDs are derived from it as in etcd.
+// found creates a cluster with the members in a configuration. As in etcd, it derives the IDs from the configuration.
 func found(c configuration) *cluster {
 	made := &cluster{revision: 1, volumes: map[types.UID]uint64{}, ready: map[uint64]bool{}}
 	var ids []uint64
@@ -126,7 +126,7 @@ func found(c configuration) *cluster {
 	return made
 }
 
-// leader returns the ID of the leader, or 0 if too few voters are running.
+// leader returns the ID of the leader, or 0 if there is no quorum.
 func (c *cluster) leader() uint64 {
 	voters, ready, first := 0, 0, uint64(0)
 	for _, m := range c.members {
@@ -152,14 +152,14 @@ func hash(words ...string) uint64 {
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
-// host returns the host of a URL.
+// host returns the host name in a URL.
 func host(url string) string {
 	_, rest, _ := strings.Cut(url, "://")
 	name, _, _ := strings.Cut(rest, ":")
 	return name
 }
 
-// serves returns the TLS configuration for a member's Secret, which requires client certificates.
+// serves returns a member's TLS configuration, which uses its Secret and requires client certificates.
 func serves(secret map[string][]byte) (*tls.Config, error) {
 	pair, err := tls.X509KeyPair(secret["tls.crt"], secret["tls.key"])
 	if err != nil {

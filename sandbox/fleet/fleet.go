@@ -1,8 +1,8 @@
-// Package fleet fakes the nodes and the etcd of very many clusters, so that the cost of a pass over thousands
-// of members can be measured on one machine. API server, controllers and scheduler are real. The pods of one
-// fake node are reported as running, and one process serves as all etcd members.
+// Package fleet fakes the node and the etcd members of thousands of clusters, so that the cost of a pass over them can
+// be measured on one machine. The API server, controllers and scheduler are real. A single fake node reports its pods
+// as running, and a single process serves requests to all etcd members.
 //
-// The members' state is kept in memory: when the process ends, all of them have lost their data.
+// The members' state is kept in memory: when the process ends, all members lose their data.
 package fleet
 
 import (
@@ -18,11 +18,11 @@ import (
 	"quorate.dev/quorate/sandbox/provisioner"
 )
 
-// Fleet is the fake node and everything that runs on it.
+// Fleet is the fake node with everything that runs on it.
 type Fleet struct {
 	// Kubeconfig is the path of an administrator's kubeconfig.
 	Kubeconfig string
-	// Node is the node's name. Address is the address of the node and of all its pods, on this machine.
+	// Node is the node's name. Address is an address of this machine that the node and all its pods have.
 	Node, Address string
 	// Volumes is a directory for the pods' volumes.
 	Volumes string
@@ -31,7 +31,7 @@ type Fleet struct {
 // clientPort is etcd's client port.
 const clientPort = "2379"
 
-// Run runs the fleet until ctx ends. It closes the other nodes to new pods.
+// Run runs the fleet until ctx is done. It marks all other nodes as unschedulable.
 func (f Fleet) Run(ctx context.Context) error {
 	config, err := clientcmd.BuildConfigFromFlags("", f.Kubeconfig)
 	if err != nil {

@@ -32,7 +32,7 @@ type kubelet struct {
 	pods  cache.SharedIndexInformer
 }
 
-// run processes pods until ctx ends.
+// run processes pods until ctx is done.
 func (k *kubelet) run(ctx context.Context) error {
 	k.queue = workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](100*time.Millisecond, 5*time.Second))
@@ -76,7 +76,7 @@ func (k *kubelet) work(ctx context.Context) {
 	}
 }
 
-// see processes a pod: it starts a new pod, and removes a terminating one.
+// see processes a pod: it starts a new pod and deletes a terminating pod.
 func (k *kubelet) see(ctx context.Context, name types.NamespacedName) error {
 	found, there, err := k.pods.GetStore().GetByKey(name.String())
 	if err != nil {
@@ -106,7 +106,7 @@ func (k *kubelet) see(ctx context.Context, name types.NamespacedName) error {
 	return k.runs(ctx, pod)
 }
 
-// runs reports a pod as running and ready.
+// runs reports a pod as running and ready to the API server.
 func (k *kubelet) runs(ctx context.Context, pod *corev1.Pod) error {
 	now := metav1.Now()
 	status := corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &now, HostIP: k.address, PodIP: k.address,
@@ -133,7 +133,7 @@ func (k *kubelet) runs(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// member reads the inputs that a kubelet would give to a pod's etcd.
+// member reads the parameters that a kubelet would pass to a pod's etcd.
 func (k *kubelet) member(ctx context.Context, pod *corev1.Pod) (member, error) {
 	m := member{uid: pod.UID, version: pod.Annotations["etcd.quorate.dev/version"]}
 	for _, volume := range pod.Spec.Volumes {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// heartbeat is the interval of lease renewals, well within the sandbox's grace period.
+// heartbeat is the interval between lease renewals. It is well below the sandbox's grace period.
 const heartbeat = 2 * time.Second
 
 // node is a node with unlimited capacity.
@@ -25,7 +25,7 @@ type node struct {
 	name, address string
 }
 
-// closeOthers keeps new pods off all other nodes.
+// closeOthers marks all other nodes as unschedulable.
 func (n node) closeOthers(ctx context.Context) error {
 	nodes, err := n.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -78,7 +78,7 @@ func (n node) register(ctx context.Context) error {
 	return nil
 }
 
-// stayAlive renews the node's lease until ctx ends.
+// stayAlive renews the node's lease until ctx is done.
 func (n node) stayAlive(ctx context.Context) error {
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Handler serves the bare repositories in a directory, regardless of their owner.
+// Handler returns a handler that serves the bare repositories in a directory, regardless of who owns them.
 func Handler(dir string) (http.Handler, error) {
 	execPath, err := exec.Command("git", "--exec-path").Output()
 	if err != nil {
@@ -28,8 +28,8 @@ func Handler(dir string) (http.Handler, error) {
 	}, nil
 }
 
-// Serve serves the bare repositories in a directory until ctx is done. It listens on a free port, which it
-// passes to tell.
+// Serve serves the bare repositories in a directory until ctx is done. It listens on a free port, and calls tell with
+// the port.
 func Serve(ctx context.Context, dir string, tell func(port int)) error {
 	handler, err := Handler(dir)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package golden compares test output with files under testdata.
+// Package golden compares test output with files in testdata.
 package golden
 
 import (

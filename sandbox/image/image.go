@@ -1,5 +1,5 @@
-// Package image writes container images that consist of static programs, as archives that a container runtime
-// can import. It uses no registry and no other tools.
+// Package image builds container images that consist of static programs, and writes them as archives that a container
+// runtime can import. It does not need a registry or other tools.
 package image
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Format changes whenever the archive of the same programs would change.
+// Format is the version of the archive format. It is changed whenever the archive of unchanged programs would differ.
 const Format = "2"
 
 // Image is a single-layer image of static programs.
@@ -49,13 +49,13 @@ func (i Image) Write(file string) error {
 	if err != nil {
 		return fmt.Errorf("parse the name of image %s: %w", i.Reference, err)
 	}
-	// It stays on this machine, so compression is not worth the time.
+	// The archive stays on this machine, so compression is not worth the time.
 	image, err := i.Make(runtime.GOARCH, tarball.WithCompressionLevel(gzip.NoCompression))
 	if err != nil {
 		return err
 	}
 	unfinished := file + ".unfinished"
-	defer func() { _ = os.Remove(unfinished) }() // it has been renamed by then, or is useless
+	defer func() { _ = os.Remove(unfinished) }() // the file has been renamed, or is incomplete
 	if err := tarball.WriteToFile(unfinished, tag, image); err != nil {
 		return fmt.Errorf("write image %s: %w", i.Reference, err)
 	}
@@ -65,8 +65,8 @@ func (i Image) Write(file string) error {
 	return nil
 }
 
-// Make builds the image for an architecture, which its programs must be built for. The same programs and
-// options yield the same image.
+// Make builds the image for an architecture. The programs must already be built for this architecture. The same
+// programs and options yield the same image.
 func (i Image) Make(architecture string, layer ...tarball.LayerOption) (v1.Image, error) {
 	programs, err := tarball.LayerFromOpener(i.layer, layer...)
 	if err != nil {
@@ -96,8 +96,8 @@ func (i Image) config(of v1.Image, architecture string) *v1.ConfigFile {
 	return config
 }
 
-// layer streams the tar of the layer: the programs, their parent directories, a world-writable /tmp, and the
-// users root and nonroot.
+// layer returns a stream of the layer as a tar archive. It contains the programs, their parent directories, a
+// world-writable /tmp, and the users root and nonroot.
 func (i Image) layer() (io.ReadCloser, error) {
 	reader, writer := io.Pipe()
 	go func() { writer.CloseWithError(i.writeLayer(tar.NewWriter(writer))) }()

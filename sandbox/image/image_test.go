@@ -113,7 +113,7 @@ func TestRepository(t *testing.T) {
 	}
 }
 
-// A fake ctr records each import.
+// TestImportEachArchiveOnce uses a fake ctr that records each import.
 func TestImportEachArchiveOnce(t *testing.T) {
 	dir := t.TempDir()
 	asked := filepath.Join(dir, "asked")

@@ -11,15 +11,14 @@ import (
 	"strings"
 )
 
-// Importer imports archives into a containerd, each once.
+// Importer imports archives into containerd. It imports each archive only once.
 type Importer struct {
 	Ctr    string // path of containerd's command-line client
 	Socket string // containerd's socket
-	Marks  string // directory with a mark for each imported archive
+	Marks  string // directory that contains a mark for each imported archive
 }
 
-// Import imports the archives that containerd does not have yet. Each path is an archive or a directory of
-// archives.
+// Import imports the archives that have not been imported yet. Each path is an archive or a directory of archives.
 func (i Importer) Import(ctx context.Context, paths ...string) error {
 	if err := os.MkdirAll(i.Marks, 0o755); err != nil {
 		return fmt.Errorf("create the directory of imported images: %w", err)

@@ -1,10 +1,10 @@
-// Package layout defines the constants of every sandbox: its addresses and the paths inside its machines. All
-// sandboxes can share them, because none sees another's network or files.
+// Package layout defines constants that all sandboxes share: addresses, and paths inside machines. Sandboxes can share
+// them because each has its own network and files.
 package layout
 
 import "fmt"
 
-// Addresses of the network, which has no route to the outside.
+// Addresses in a sandbox's network, which is not connected to the outside.
 const (
 	Bridge           = "sandbox0"
 	ControlPlane     = "10.88.0.1" // address of the API server and of DNS
@@ -27,7 +27,7 @@ type Node int
 // Name returns the name of the node and of its machine.
 func (n Node) Name() string { return fmt.Sprintf("node-%d", n) }
 
-// Zone returns the failure domain of the node. Each node has its own.
+// Zone returns the name of the node's failure domain. Each node is in a different one.
 func (n Node) Zone() string { return fmt.Sprintf("zone-%d", n) }
 
 // Address returns the address of the node's kubelet.
@@ -42,9 +42,8 @@ const (
 	Config           = "/run/config"
 	ContainerdSocket = "/run/containerd/containerd.sock"
 	Volumes          = "/var/lib/volumes"
-	ImportedImages   = "/var/lib/images" // a mark for each imported archive
+	ImportedImages   = "/var/lib/images" // contains a mark for each imported archive
 )
 
-// ControlPlaneMachine is the name of the machine that holds the network and every component that exists only
-// once.
+// ControlPlaneMachine is the name of the machine that owns the network and runs every component that exists only once.
 const ControlPlaneMachine = "control-plane"

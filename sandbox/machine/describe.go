@@ -41,7 +41,7 @@ func after(p Process) string {
 	return words
 }
 
-// withoutSecrets removes certificates and keys, in PEM or base64 of it.
+// withoutSecrets removes certificates and keys, whether they are PEM or base64-encoded PEM.
 func withoutSecrets(content string) string {
 	if strings.HasPrefix(content, "-----BEGIN") {
 		return "(PEM)\n"

@@ -14,7 +14,8 @@ import (
 	"quorate.dev/quorate/sandbox/cgroup"
 )
 
-// Run runs a machine's init. It returns only if the machine cannot start. The machine ends with this process.
+// Run runs a machine's init. It returns only if the machine cannot start. When this process ends, the whole machine
+// ends.
 func Run(dir string) error {
 	if os.Getpid() != 1 {
 		return fmt.Errorf("run machine %s: it is started by the sandbox, in namespaces of its own", dir)
@@ -34,16 +35,15 @@ func Run(dir string) error {
 	return nil
 }
 
-// isolated is set in the environment of an init that has become the root of its own cgroup namespace.
+// isolated is the environment variable that is set once init has its own cgroup namespace.
 const isolated = "QUORATE_SANDBOX_ISOLATED"
 
-// isolate makes the group the root of the cgroups that the process and its children see, and executes the
-// program again.
+// isolate makes group the root of the cgroups that the process and its children see, and executes the program again.
 func isolate(group string) error {
 	if err := cgroup.Enter(group); err != nil {
 		return err
 	}
-	runtime.LockOSThread() // a thread enters a namespace, and the namespace is kept when that thread executes a program
+	runtime.LockOSThread() // only this thread enters the namespace, and must execute the program in order to keep it
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return fmt.Errorf("create a cgroup namespace: %w", err)
 	}
@@ -60,7 +60,7 @@ func (s Spec) setUp() error {
 	if err := s.mount(); err != nil {
 		return err
 	}
-	// Cgroup v2 allows processes only in leaves, and containers need groups next to this one.
+	// Cgroup v2 allows processes only in leaf groups, and containers need their own groups next to /machine.
 	if err := cgroup.Enter("/machine"); err != nil {
 		return err
 	}
@@ -79,11 +79,11 @@ func (s Spec) setUp() error {
 	return forward(s.Network.Forward)
 }
 
-// mount gives the machine its own view of the file system. The sources are opened before anything is mounted,
-// so that no mount can hide one of them.
+// mount gives the machine its own view of the file system. It opens all sources before it mounts anything, so that a
+// mount cannot hide a source.
 func (s Spec) mount() error {
-	// Later mounts of the host appear in the machine, but not the reverse. Within the machine, propagation
-	// works as a kubelet expects.
+	// Later mounts on the host appear in the machine, but not the reverse. Within the machine, mounts propagate, as a
+	// kubelet expects.
 	for _, flags := range []uintptr{unix.MS_REC | unix.MS_SLAVE, unix.MS_REC | unix.MS_SHARED} {
 		if err := unix.Mount("", "/", "", flags, ""); err != nil {
 			return fmt.Errorf("set the propagation of mounts: %w", err)
@@ -142,7 +142,7 @@ func (s Spec) writeFiles() error {
 			return err
 		}
 	}
-	// A restarted machine has rebooted, and its processes can tell by the new boot ID.
+	// A new boot ID shows the machine's processes that the machine has rebooted.
 	boot, err := os.ReadFile("/proc/sys/kernel/random/uuid")
 	if err != nil {
 		return fmt.Errorf("generate a boot ID: %w", err)

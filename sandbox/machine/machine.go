@@ -19,26 +19,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// argv of every init, which identifies machines among the host's processes.
+// These are the first arguments (argv) of every init. They identify machines among the host's processes.
 const (
 	argv0   = "quorate-sandbox"
 	Command = "machine" // the subcommand that calls Run
 )
 
-// Marker is the environment variable that marks every process of a sandbox outside its machines. Its value is
-// the sandbox's directory.
+// Marker is the environment variable that marks every sandbox process outside the sandbox's machines. Its value is the
+// sandbox's directory.
 const Marker = "QUORATE_SANDBOX_DIR"
 
 // Machine is a running machine.
 type Machine struct {
-	PID int // of its init, on the host
+	PID int // host PID of the machine's init
 	fd  int // pidfd
 }
 
-// Start starts the machine. Its processes survive the caller. A machine without its own network joins the
-// network of host. A machine with its own network serves listener, which may be nil, from the caller's network.
-// Start sets the umask so that files created by this process and the machine are readable for the users of
-// pods.
+// Start starts the machine. The machine's processes keep running after the caller exits. A machine without its own
+// network joins the network of host. A machine with its own network forwards connections from listener, which belongs
+// to the caller's network and may be nil. Start sets the umask so that pod users can read files created by this
+// process and the machine.
 func Start(spec Spec, host *Machine, listener *net.TCPListener) (*Machine, error) {
 	unix.Umask(0o022)
 	if err := prepare(spec); err != nil {
@@ -60,14 +60,14 @@ func Start(spec Spec, host *Machine, listener *net.TCPListener) (*Machine, error
 	if err != nil {
 		return nil, fmt.Errorf("hold machine %s: %w", spec.Name, err)
 	}
-	go func() { _ = cmd.Wait() }() // reaps the init if it ends before the caller
+	go func() { _ = cmd.Wait() }() // reaps init if it ends before the caller does
 	m := &Machine{PID: cmd.Process.Pid, fd: fd}
 	m.awaitIsolated()
 	return m, nil
 }
 
-// awaitIsolated waits until the machine can be found reliably. While its init executes itself again, the kernel
-// shows no command line. The environment is the last to appear.
+// awaitIsolated waits until Find can reliably find the machine. While init executes itself again, the kernel does not
+// show its command line. The environment appears last.
 func (m *Machine) awaitIsolated() {
 	for !isIsolated(m.PID) && !m.ended(time.Millisecond) {
 	}
@@ -130,7 +130,7 @@ func command(spec Spec, listener *net.TCPListener) (*exec.Cmd, func(), error) {
 
 const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Find returns the running machine with this directory, or nil if none is running.
+// Find returns the running machine with this directory, or nil if it is not running.
 func Find(dir string) (*Machine, error) {
 	all, err := find(func(found string) bool { return found == dir })
 	if err != nil || len(all) == 0 {
@@ -157,7 +157,7 @@ func find(match func(dir string) bool) ([]*Machine, error) {
 		}
 		fd, err := unix.PidfdOpen(pid, 0)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		if !match(dirOf(pid)) { // the PID has been reused
 			unix.Close(fd)
@@ -168,7 +168,7 @@ func find(match func(dir string) bool) ([]*Machine, error) {
 	return found, nil
 }
 
-// dirOf returns the machine's directory if pid is an init, or "".
+// dirOf returns the machine's directory if pid is a machine's init, or "" otherwise.
 func dirOf(pid int) string {
 	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
@@ -196,7 +196,8 @@ func (m *Machine) Alive() bool {
 	return !m.ended(0)
 }
 
-// Kill ends the machine immediately, as a power failure would, and returns when all its processes have ended.
+// Kill ends the machine immediately, as a power failure would. It returns once all processes of the machine have
+// ended, or an error after patience.
 func (m *Machine) Kill(patience time.Duration) error {
 	err := unix.PidfdSendSignal(m.fd, unix.SIGKILL, nil, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -211,8 +212,8 @@ func (m *Machine) Kill(patience time.Duration) error {
 	return nil
 }
 
-// ended waits up to patience for the init to end, and reports whether it did. The init of a PID namespace ends
-// last.
+// ended waits up to patience for init to end, and reports whether it has ended. In a PID namespace, init is the last
+// process to end.
 func (m *Machine) ended(patience time.Duration) bool {
 	deadline := time.Now().Add(patience)
 	for {
@@ -230,5 +231,5 @@ func (m *Machine) Path(inside string) string {
 	return filepath.Join("/proc", strconv.Itoa(m.PID), "root", inside)
 }
 
-// Release releases the handle of the machine, which keeps running.
+// Release closes the handle to the machine. The machine keeps running.
 func (m *Machine) Release() { unix.Close(m.fd) }

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenNetwork opens the machine's network namespace, which exists at least until the file is closed.
+// OpenNetwork opens the machine's network namespace. The namespace exists at least until the file is closed.
 func (m *Machine) OpenNetwork() (*os.File, error) {
 	file, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", m.PID))
 	if err != nil {
@@ -37,7 +37,7 @@ func (m *Machine) EnterNetwork() error {
 	return nil
 }
 
-// InNetwork calls f on a thread in the machine's network. Processes that f starts are in it too.
+// InNetwork calls f on a thread in the machine's network. Processes that f starts also run in this network.
 func (m *Machine) InNetwork(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -86,7 +86,7 @@ func (n *Network) configure() error {
 	return nil
 }
 
-// forward forwards each connection of the listener on file descriptor 3, which belongs to the host's network,
+// forward accepts connections from the host's network on the listener with file descriptor 3. It forwards each of them
 // to address in the machine's network.
 func forward(address string) error {
 	file := os.NewFile(3, "listener")
@@ -122,7 +122,7 @@ func join(outside net.Conn, address string) {
 	both.Wait()
 }
 
-// pipe copies from one connection to the other until EOF, and then closes the write side of to.
+// pipe copies data between connections until from reaches EOF, and then closes the write side of to.
 func pipe(to, from net.Conn) {
 	if _, err := io.Copy(to, from); err != nil {
 		to.Close()

@@ -1,9 +1,9 @@
-// Package machine runs the machines of a sandbox. A machine's init is the first process of its own PID, mount,
-// UTS and IPC namespaces. It starts the machine's other processes and keeps them running.
+// Package machine runs the machines of a sandbox. A machine's init is PID 1 in its own PID, mount, UTS and IPC
+// namespaces. It starts the machine's other processes and keeps them running.
 //
-// Namespaces let a machine end as a whole: when its init is killed, the kernel ends every process of the
-// machine, including containers. The mounts vanish with the last process, because they were only ever made
-// inside.
+// Namespaces let a machine end as a whole: when init is killed, the kernel ends every process of the machine,
+// including containers. The mounts disappear with the last process, because they exist only in the machine's mount
+// namespace.
 package machine
 
 import (
@@ -13,29 +13,29 @@ import (
 	"path/filepath"
 )
 
-// Spec is the complete description of a machine: equal specs describe the same machine.
+// Spec is the complete description of a machine: machines with equal specs are identical.
 type Spec struct {
 	Name    string // "control-plane", "node-1", …; also its host name
-	Dir     string // on the host, with spec.json, processes.json, log/ and lib/
+	Dir     string // path on the host; contains spec.json, processes.json, log/ and lib/
 	Cgroup  string // path below the root of every hierarchy, "/quorate-sandbox/…"
 	Network *Network
 	Mounts  []Mount
-	// Files are written when the machine starts: content by absolute path. They belong below /run, which is the
-	// machine's own and in memory.
+	// Files maps absolute paths to the content that is written when the machine starts. The paths should be below
+	// /run, which is private to the machine and kept in memory.
 	Files map[string]string
-	// Masks hide single kernel files from the machine. Most are settings below /proc/sys that belong to the
-	// whole host and must not be changed.
+	// Masks maps the paths of kernel files to the content that the machine sees instead. Most are settings in
+	// /proc/sys that belong to the whole host and must not be changed.
 	Masks     map[string]string
 	Processes []Process
 }
 
 // Mount makes a host directory visible at another path in the machine.
 type Mount struct {
-	Source string // on the host
-	Target string // in the machine; created if missing
+	Source string // path on the host
+	Target string // path in the machine; created if missing
 }
 
-// Network describes the setup of a machine's own network namespace. A machine without it shares the namespace
+// Network describes the setup of a machine's own network namespace. A machine without a Network shares the namespace
 // of the machine in which it is started.
 type Network struct {
 	Bridge    string   // interface that holds the addresses and the default route
@@ -43,27 +43,27 @@ type Network struct {
 	Forward   string   // address to which connections to the inherited listener are forwarded; "" for none
 }
 
-// Process is kept running: when it exits, it is restarted, with increasing delays.
+// Process is a process that init keeps running: when it exits, init restarts it, with increasing delays.
 type Process struct {
 	Name string
 	Path string
 	Args []string
 	Env  []string
-	// After lists the conditions for starting the process: "tcp://host:port" or "unix:///path" accepts
-	// connections, "https://…" returns status 200, or, for "done:///NAME", a process with Once has succeeded.
+	// After lists the conditions for starting the process: "tcp://host:port" or "unix:///path" accepts connections,
+	// "https://…" returns status 200, or, for "done:///NAME", the Once process NAME has succeeded.
 	After []string
-	// Once marks a process that is done when it has exited with status 0.
+	// Once marks a process that is done, and not restarted, once it has exited with status 0.
 	Once bool
 }
 
 // Paths inside every machine.
 const (
-	ownDir  = "/run/sandbox" // the machine's directory on the host
+	ownDir  = "/run/sandbox" // where the machine's directory on the host is mounted
 	LogDir  = "/var/log"
-	selfExe = "/proc/1/exe" // the program of the init
+	selfExe = "/proc/1/exe" // the program that init runs
 )
 
-// Self returns the path, inside a machine, of the program that started it.
+// Self returns the path, inside a machine, of the program that started the machine.
 func Self() string { return selfExe }
 
 func specPath(dir string) string      { return filepath.Join(dir, "spec.json") }
@@ -93,14 +93,14 @@ func readSpec(dir string) (Spec, error) {
 // ProcessStatus is the status of a process as seen by its machine's init.
 type ProcessStatus struct {
 	Name     string `json:"name"`
-	PID      int    `json:"pid,omitempty"` // inside the machine; 0 if it is not running
+	PID      int    `json:"pid,omitempty"` // PID inside the machine; 0 if the process is not running
 	Waiting  string `json:"waiting,omitempty"`
-	Done     bool   `json:"done,omitempty"` // has Once, and has succeeded
+	Done     bool   `json:"done,omitempty"` // the process has Once and has succeeded
 	Restarts int    `json:"restarts"`
 	LastExit string `json:"lastExit,omitempty"`
 }
 
-// Processes reads the process status that the init of the machine in dir wrote last.
+// Processes reads the process status that was last written by init of the machine in dir.
 func Processes(dir string) ([]ProcessStatus, error) {
 	data, err := os.ReadFile(processesPath(dir))
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 	"time"
 )
 
-// supervisor keeps processes running and reaps all processes of the machine that end.
+// supervisor keeps processes running and reaps every process of the machine that ends.
 type supervisor struct {
 	processes []Process
 
-	mu      sync.Mutex // held from before a process is started until it is in waiting
+	mu      sync.Mutex // held while a process is started and added to waiting
 	waiting map[int]chan syscall.WaitStatus
 	status  []ProcessStatus
 }
@@ -43,7 +43,7 @@ func (s *supervisor) run() {
 	s.reap()
 }
 
-// reap never returns: the first process of a PID namespace must reap the orphans of all others.
+// reap reaps processes and never returns: PID 1 of a PID namespace must also reap all orphaned processes.
 func (s *supervisor) reap() {
 	for {
 		var status syscall.WaitStatus
@@ -64,8 +64,8 @@ func (s *supervisor) reap() {
 	}
 }
 
-// A process that ran for at least steady before it ended is restarted after fastest. Otherwise the delay
-// doubles each time, up to slowest.
+// A process that ran for longer than steady is restarted after fastest. Otherwise, the delay doubles each time, up to
+// slowest.
 const (
 	steady  = 20 * time.Second
 	fastest = 200 * time.Millisecond
@@ -181,7 +181,7 @@ func (s *supervisor) runOnce(i int) (syscall.WaitStatus, error) {
 	s.mu.Lock()
 	pid, err := syscall.ForkExec(p.Path, append([]string{filepath.Base(p.Path)}, p.Args...), &syscall.ProcAttr{
 		Dir:   "/",
-		Env:   append(slices.Clone(p.Env), "PATH="+searchPath, "HOME=/root"), // the first of equal names is used
+		Env:   append(slices.Clone(p.Env), "PATH="+searchPath, "HOME=/root"), // of equal names, the first is used
 		Files: []uintptr{null.Fd(), log.Fd(), log.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
@@ -208,7 +208,7 @@ func describe(status syscall.WaitStatus, err error) string {
 	}
 }
 
-// update changes the status and writes it to the machine's directory for the host.
+// update calls change, and writes the status to the machine's directory so that the host can read it.
 func (s *supervisor) update(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,8 +7,8 @@ const PauseImage = "quorate.dev/sandbox/pause:v1"
 
 const cniDir = layout.Config + "/cni"
 
-// Timeouts are short so that a lost node is noticed within seconds. Limits are off so that pods start
-// immediately. Memory and disk are left to the host.
+// Short timeouts let a lost node be detected within seconds. Rate limits are disabled so that pods start immediately.
+// Memory and disk pressure are left to the host.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: %[1]s
@@ -46,7 +46,8 @@ evictionHard:
   imagefs.available: 1%%
 `
 
-// An unprivileged host may not lower a process's OOM score, so containerd stays within what it may set.
+// On an unprivileged host, containerd may not be allowed to lower a process's OOM score, so it sets only allowed
+// values.
 const containerdConfig = `version = 3
 root = "/var/lib/containerd"
 state = "/run/containerd"
@@ -76,8 +77,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
   SystemdCgroup = false
 `
 
-// Every pod has its own link to the network, and all traffic is routed. Replies from Services therefore find
-// their way back without bridge filtering.
+// Every pod has its own link to the network, and all traffic is routed. Replies from Services therefore take the same
+// way back, without bridge filtering.
 const cniConfig = `{
   "cniVersion": "1.0.0",
   "name": "sandbox",

@@ -1,5 +1,5 @@
-// Package node describes the machine of a node: containerd, the kubelet and the provisioner of the node's
-// volumes.
+// Package node describes the machine of a node. The machine runs containerd, the kubelet and the provisioner of the
+// node's volumes.
 package node
 
 import (
@@ -15,10 +15,10 @@ import (
 type Config struct {
 	Node                   layout.Node
 	Dir, Cgroup            string
-	Kubernetes, Containerd string // host directories with their programs
-	ImageCache             string // directory with the archives of Images
+	Kubernetes, Containerd string // host directories that contain the programs
+	ImageCache             string // directory that contains the archives in Images
 	Images                 []string
-	LoadedImages           string // directory with further archives, all of which are imported
+	LoadedImages           string // directory of additional archives, all of which are imported
 	Certificates           pki.Store
 }
 
@@ -53,8 +53,8 @@ func Spec(c Config) (machine.Spec, error) {
 	}, nil
 }
 
-// kernelSettings are the settings that a kubelet would change if they differed. They belong to the whole host,
-// so the machine sees masks with the values that the kubelet requires.
+// kernelSettings returns the kernel settings that the kubelet would change if they differed. They belong to the whole
+// host, so the machine sees masks with the values that the kubelet requires.
 func kernelSettings() map[string]string {
 	return map[string]string{
 		"/proc/sys/vm/overcommit_memory":      "1\n",
@@ -75,7 +75,8 @@ func runtime() machine.Process {
 	}
 }
 
-// images imports every image that the node does not have yet, before the kubelet requests one.
+// images returns the process that imports every image that the node does not have yet, before the kubelet requests an
+// image.
 func images(c Config) machine.Process {
 	args := []string{"import-images", "--ctr=" + containerd + "/ctr", loaded}
 	for _, image := range c.Images {
@@ -111,7 +112,7 @@ func provisioner(c Config) machine.Process {
 		Path: machine.Self(),
 		Args: []string{"provisioner", "--node=" + c.Node.Name(), "--kubeconfig=" + provisionerKubeconfig,
 			"--volumes=" + layout.Volumes},
-		// DNS starts once the sandbox's objects exist, including the provisioner's role.
+		// DNS starts only after the sandbox's objects, including the provisioner's role, have been applied.
 		After: []string{"tcp://" + layout.ControlPlane + ":53"},
 	}
 }

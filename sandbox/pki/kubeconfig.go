@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Kubeconfig renders a kubeconfig for one client of one API server.
+// Kubeconfig returns a kubeconfig for one client of one API server.
 func Kubeconfig(server string, authority, client Pair) string {
 	encode := func(pem string) string { return base64.StdEncoding.EncodeToString([]byte(pem)) }
 	return fmt.Sprintf(`apiVersion: v1

@@ -1,6 +1,6 @@
 // Package pki manages the certificates of a sandbox: a certificate authority, a serving certificate for each server, a
-// client certificate for each identity, and the key that signs service account tokens. Existing files are kept, and
-// missing files are created.
+// client certificate for each identity, and the key that signs service account tokens. It keeps existing files and
+// creates missing files.
 package pki
 
 import (
@@ -42,7 +42,7 @@ func (s Store) Authority() (Pair, error) {
 	})
 }
 
-// Client returns the certificate of a user of the API server.
+// Client returns the client certificate of an API server user.
 func (s Store) Client(file, user string, groups ...string) (Pair, error) {
 	return s.keep(file, &x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
@@ -51,7 +51,7 @@ func (s Store) Client(file, user string, groups ...string) (Pair, error) {
 	})
 }
 
-// Server returns the certificate of a server for all its names and addresses.
+// Server returns the certificate of a server that is valid for all its names and addresses.
 func (s Store) Server(file string, names, addresses []string) (Pair, error) {
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: file},
@@ -65,7 +65,7 @@ func (s Store) Server(file string, names, addresses []string) (Pair, error) {
 	return s.keep(file, template)
 }
 
-// ServiceAccount returns the key pair for service account tokens. It has a public key instead of a certificate.
+// ServiceAccount returns the key pair for service account tokens. Its Certificate is a public key.
 func (s Store) ServiceAccount() (Pair, error) {
 	if pair, err := s.read("service-account"); err == nil || !errors.Is(err, os.ErrNotExist) {
 		return pair, err
@@ -152,8 +152,7 @@ func (s Store) read(file string) (Pair, error) {
 	return Pair{Certificate: string(certificate), Key: string(key)}, nil
 }
 
-// write writes the key before the certificate, each atomically, so that a certificate never exists without its
-// key.
+// write atomically writes the key and then the certificate, so that a certificate never exists without its key.
 func (s Store) write(file, kind string, der []byte, key *ecdsa.PrivateKey) (Pair, error) {
 	private, err := x509.MarshalECPrivateKey(key)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package progress shows progress to users: on a terminal as a line that is updated, otherwise as plain lines.
+// Package progress shows progress to users: as a line that is updated on a terminal, and as plain lines otherwise.
 package progress
 
 import (
@@ -21,10 +21,11 @@ func To(file *os.File) Progress {
 	return Progress{out: file, live: term.IsTerminal(int(file.Fd()))}
 }
 
-// slow is the minimum expected duration for an operation to be announced.
+// slow is the minimum expected duration of an operation that is announced when the output is not a terminal.
 const slow = 3 * time.Second
 
-// Do calls f. It shows doing while f runs, and done if f succeeds. about is the expected duration.
+// Do calls f. It shows doing while f is running, and done if f succeeds. about is the expected duration of f, or 0 if
+// it is unknown.
 func (p Progress) Do(doing, done string, about time.Duration, f func() error) error {
 	if p.out == nil {
 		return f()

@@ -1,5 +1,5 @@
-// Package provisioner creates the volumes of a node: directories on its disk, as persistent volumes of type
-// local. Unlike hostPath volumes, they are bound to their node, and a pod's fsGroup can write to them.
+// Package provisioner provisions a node's volumes: directories on the node's disk, as persistent volumes of type
+// local. Unlike hostPath volumes, local volumes are bound to their node and support a pod's fsGroup.
 package provisioner
 
 import (
@@ -21,10 +21,10 @@ import (
 // Name is the provisioner's name in storage classes.
 const Name = "quorate.dev/sandbox-local"
 
-// The scheduler records the node chosen for a claim in this annotation.
+// selectedNode is the annotation in which the scheduler records the node that it has chosen for a claim.
 const selectedNode = "volume.kubernetes.io/selected-node"
 
-// Run provisions the volumes of claims that are scheduled to node, below dir, until ctx ends.
+// Run provisions volumes in dir for claims that are scheduled to node, until ctx is done.
 func Run(ctx context.Context, kubeconfig, node, dir string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -35,10 +35,10 @@ func Run(ctx context.Context, kubeconfig, node, dir string) error {
 	if err != nil {
 		return fmt.Errorf("create an API server client: %w", err)
 	}
-	// A claim that failed is retried soon.
+	// Provisioning is retried soon after a failure.
 	retry := workqueue.NewTypedItemExponentialFailureRateLimiter[string](50*time.Millisecond, 5*time.Second)
 	controller.NewProvisionController(ctx, client, Name, local{node: node, dir: dir},
-		controller.LeaderElection(false), // each node has its own provisioner, for its own claims
+		controller.LeaderElection(false), // each node has a provisioner for its own claims
 		controller.Threadiness(16),
 		controller.RateLimiter(retry),
 		controller.FailedProvisionThreshold(0),
@@ -51,13 +51,13 @@ func Run(ctx context.Context, kubeconfig, node, dir string) error {
 
 type local struct{ node, dir string }
 
-// ShouldProvision accepts only claims of its own node.
+// ShouldProvision reports whether the claim is scheduled to this node.
 func (l local) ShouldProvision(_ context.Context, claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Annotations[selectedNode] == l.node
 }
 
-// ShouldDelete accepts only volumes of its own node. The path comes from the API, so it must be exactly the
-// path that Provision would choose.
+// ShouldDelete reports whether the volume is on this node and has exactly the path that Provision would choose. The
+// path is checked because it comes from the API.
 func (l local) ShouldDelete(_ context.Context, volume *corev1.PersistentVolume) bool {
 	return volume.Spec.Local != nil && volume.Spec.Local.Path == filepath.Join(l.dir, volume.Name) && l.holds(volume)
 }
@@ -111,7 +111,7 @@ func (l local) volume(options controller.ProvisionOptions, path string) *corev1.
 	}
 }
 
-// Delete removes the volume's directory and everything in it.
+// Delete removes the volume's directory with all its content.
 func (l local) Delete(_ context.Context, volume *corev1.PersistentVolume) error {
 	if err := os.RemoveAll(volume.Spec.Local.Path); err != nil {
 		return fmt.Errorf("remove the directory of volume %s: %w", volume.Name, err)

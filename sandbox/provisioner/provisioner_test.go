@@ -59,7 +59,8 @@ func TestLifeOfAVolume(t *testing.T) {
 	}
 }
 
-// The path to remove comes from the API, so it must be one that Provision would choose.
+// TestForeignPathIsNotDeleted checks that a volume is deleted only if Provision would choose its path, because the
+// path comes from the API.
 func TestForeignPathIsNotDeleted(t *testing.T) {
 	ours := local{node: "node-1", dir: "/var/lib/volumes"}
 	affinity := ours.volume(controller.ProvisionOptions{

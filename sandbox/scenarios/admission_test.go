@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// testAdmissionRewritesTemplate creates an admission policy that changes resources in the pod template. Quorate reports
-// it, still replaces a lost member, does not restart pods because of the change, and does not apply the template more
-// often than necessary.
+// testAdmissionRewritesTemplate creates an admission policy that changes resources in the pod template. Quorate
+// reports the change and does not restart pods because of it. It still replaces a lost member, and does not apply the
+// template more often than necessary.
 func testAdmissionRewritesTemplate(t *testing.T, w *world) {
 	w.rewriteLimits()
 	set := w.objects.Resource(statefulSets).Namespace(w.namespace)
@@ -54,8 +54,8 @@ func testAdmissionRewritesTemplate(t *testing.T, w *world) {
 	}
 }
 
-// rewriteLimits creates an admission policy that changes the limits of containers in the namespace's
-// StatefulSets, and returns once the policy takes effect.
+// rewriteLimits creates an admission policy that changes the container resources in the namespace's StatefulSets. It
+// returns once the policy has taken effect.
 func (w *world) rewriteLimits() {
 	w.t.Helper()
 	fail, never := admissionv1.Fail, admissionv1.NeverReinvocationPolicy

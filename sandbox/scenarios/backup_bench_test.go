@@ -34,10 +34,10 @@ const (
 	byHand = "by-hand/snapshot.db"
 )
 
-// BenchmarkBackup measures a backup of 1 GiB to an S3 store, with verification, compression and upload. It
-// compares it to etcdctl's snapshot to a file, which does none of these, and to etcdctl's snapshot with
-// etcdutl's check and a plain upload. It also measures the latency of concurrent writes, a restore (compared to
-// a download with etcdutl's check and restore), and a drill.
+// BenchmarkBackup measures a backup of 1 GiB to an S3 store, with verification, compression and upload. It compares
+// the backup to an etcdctl snapshot to a file, which includes none of these steps, and to an etcdctl snapshot with a
+// check by etcdutl and a plain upload. It also measures the latency of concurrent writes, a restore (compared to a
+// download with a check and restore by etcdutl), and a drill.
 func BenchmarkBackup(b *testing.B) {
 	tools := filepath.Join(binary("tools"), "etcd-"+modern)
 	peer := "http://" + freeAddress()
@@ -76,11 +76,11 @@ func BenchmarkBackup(b *testing.B) {
 	figure("drill_seconds_per_gib", drill.took.Seconds(), "s")
 }
 
-// benchPatience is the maximum acceptable time to list many backups, or to prune a few.
+// benchPatience is the maximum acceptable time to list many backups or to prune a few.
 const benchPatience = 10 * time.Second
 
-// BenchmarkBackups measures listing and pruning of many stored backups. A dry run and a real run must select
-// the same backups.
+// BenchmarkBackups measures how long it takes to list and prune many stored backups. A dry run and a real run must
+// select the same backups.
 func BenchmarkBackups(b *testing.B) {
 	peer := "http://" + freeAddress()
 	c := startEtcd(b, filepath.Join(b.TempDir(), "data"), "r", peer, "--initial-cluster=r="+peer, "--initial-advertise-peer-urls="+peer)
@@ -117,7 +117,7 @@ func fillEtcd(b testing.TB, c *clientv3.Client) {
 	}
 }
 
-// writes returns the 99th percentile of write latency while do runs.
+// writes returns the 99th percentile of write latency while do is running.
 func writes(c *clientv3.Client, do func()) time.Duration {
 	var ended atomic.Bool
 	ctx, cancel := context.WithCancel(context.Background())
@@ -142,10 +142,10 @@ func writes(c *clientv3.Client, do func()) time.Duration {
 // usage is the time and memory that a command used.
 type usage struct {
 	took time.Duration
-	peak int64 // peak of the anonymous memory, in bytes, of all its processes together
+	peak int64 // peak total anonymous memory of the command's processes, in bytes
 }
 
-// measured runs a command that must succeed.
+// measured runs a command, which must succeed, and returns its usage.
 func measured(b testing.TB, environment []string, program string, args ...string) usage {
 	b.Helper()
 	command := exec.Command(program, args...)
@@ -210,7 +210,7 @@ func (s s3Server) download(b testing.TB, path string) time.Duration {
 	return time.Since(start)
 }
 
-// multiply stores copies of the only backup in the store, with times one minute apart, going back in time.
+// multiply stores copies of the only backup in the store. Each copy is dated one minute earlier than the previous one.
 func (s s3Server) multiply(b *testing.B, times int) {
 	b.Helper()
 	client := s.client(b)

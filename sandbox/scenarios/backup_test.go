@@ -22,9 +22,9 @@ import (
 // bumped is the amount by which a restore raises the revision.
 const bumped = 1_000_000_000
 
-// TestBackup backs up a cluster manually while applications write, to an S3 store and to a file, and starts
-// etcd from the restored data. It must contain every write that was acknowledged up to the backup's revision,
-// and nothing else.
+// TestBackup manually backs up a cluster to an S3 store and to a file while applications write to it, and starts etcd
+// with the restored data. The data must contain every write that was acknowledged up to the backup's revision, and
+// nothing else.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -74,7 +74,7 @@ func TestBackup(t *testing.T) {
 	requireRestored(t, restored, manifest.Snapshot.Revision)
 	load.requireUntil(restored, manifest.Snapshot.Revision)
 
-	// With authentication on, passes may still take backups, and other users may not.
+	// With authentication enabled, passes can still take backups, but other users cannot.
 	w.enableAuth()
 	file := filepath.Join(t.TempDir(), "a.db")
 	if r := s3.quorate(w, "backup", "a", "--to", file).requireCode(t, exitDone); !r.says("the same data as ") {
@@ -84,7 +84,7 @@ func TestBackup(t *testing.T) {
 	if r := s3.quorate(w, "backups", "drill", cluster, "--from", s3.url, "--etcd", etcd).requireCode(t, exitDone); !r.says("holds the data that was backed up") {
 		t.Errorf("%s", r)
 	}
-	// Without quorum, a cluster has no reliable data.
+	// Without quorum, a cluster's data is not reliable.
 	w.kubectl("--namespace", w.namespace, "scale", "statefulset", "a", "--replicas=1")
 	w.waitForPods("a", 1)
 	r := s3.quorate(w, "backup", "a", "--to", filepath.Join(t.TempDir(), "b.db")).requireCode(t, exitError)
@@ -93,7 +93,7 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// requireRestored requires all acknowledged data, at a revision that no client has seen.
+// requireRestored fails unless etcd has all acknowledged data, at a revision that no client has seen before.
 func requireRestored(t *testing.T, c *clientv3.Client, revision int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -120,7 +120,7 @@ func requireRestored(t *testing.T, c *clientv3.Client, revision int64) {
 	}
 }
 
-// startEtcd starts etcd with a data directory, on this machine only.
+// startEtcd starts etcd with a data directory on this machine, and returns a client for it.
 func startEtcd(t testing.TB, dir, name, peer string, flags ...string) *clientv3.Client {
 	t.Helper()
 	client := "http://" + freeAddress()
@@ -142,7 +142,7 @@ func startEtcd(t testing.TB, dir, name, peer string, flags ...string) *clientv3.
 // s3Server is an S3 store on this machine, with one bucket.
 type s3Server struct {
 	endpoint, url, ca string
-	// dial connects to the store if it is outside this machine's network.
+	// dial connects to the store if the store is outside this machine's network.
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -164,7 +164,7 @@ func serveS3(t testing.TB) s3Server {
 	return s3Server{endpoint: "https://" + address, url: "s3://" + s3Bucket + "/etcd", ca: cert}
 }
 
-// s3Args creates the bucket in a directory and returns the arguments of the program that serves it.
+// s3Args creates the bucket in a directory, and returns the arguments for the program that serves the directory.
 func s3Args(t testing.TB, dir, cert, key, address string) []string {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Join(dir, "data", s3Bucket), 0o700); err != nil {
@@ -173,12 +173,12 @@ func s3Args(t testing.TB, dir, cert, key, address string) []string {
 	return []string{"-cert", cert, "-key", key, dir, address}
 }
 
-// startS3 starts that program and returns a function that stops it.
+// startS3 starts the S3 server and returns a function that stops it.
 func startS3(t testing.TB, server *exec.Cmd) (stop func()) {
 	t.Helper()
 	server.Env = append(os.Environ(), s3Server{}.environment()...)
 	server.Stderr = os.Stderr
-	stdin, err := server.StdinPipe() // the server ends when this closes, even if the test is killed
+	stdin, err := server.StdinPipe() // when stdin is closed, the server ends, even if the test is killed
 	if err == nil {
 		err = server.Start()
 	}

@@ -21,8 +21,8 @@ func figure(name string, value float64, unit string) {
 	fmt.Printf("figure %s %.3g %s\n", name, value, unit)
 }
 
-// BenchmarkFounding measures the time from a git push to three healthy voters and, in the same run, the time
-// from applying a bare StatefulSet of etcd with volumes and without TLS.
+// BenchmarkFounding measures the time from a git push to three healthy voters. In the same run, it measures the time
+// that a bare StatefulSet of etcd, with volumes and without TLS, takes once it is applied.
 func BenchmarkFounding(b *testing.B) {
 	var quorate, converged, bare, peak []float64
 	for range benchRuns {
@@ -81,8 +81,8 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// untilVoting waits until each of a-0, a-1 and a-2 responds as a voter that knows the leader, and returns the
-// time since start.
+// untilVoting waits until a-0, a-1 and a-2 each respond as a voter that knows the leader. It returns the time since
+// start.
 func (w *world) untilVoting(start time.Time) time.Duration {
 	w.t.Helper()
 	errs := make([]error, 3)
@@ -122,8 +122,8 @@ func (w *world) votes(cluster string, ordinal int) error {
 	return nil
 }
 
-// bareThree is a typical hand-written setup: a headless Service and a StatefulSet of three, with volumes and
-// without TLS.
+// bareThree is a typical hand-written setup: a headless Service, and a StatefulSet with three replicas, with volumes
+// and without TLS.
 const bareThree = `
 apiVersion: v1
 kind: Service
@@ -161,7 +161,7 @@ spec:
     spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 8Gi}}}
 `
 
-// apply creates the objects in text, a Service and a StatefulSet.
+// apply creates the Service and the StatefulSet in text.
 func (w *world) apply(text string) {
 	w.t.Helper()
 	for i, document := range strings.Split(text, "\n---\n") {
@@ -179,8 +179,8 @@ func (w *world) apply(text string) {
 	}
 }
 
-// deleteAll deletes the namespace and waits until it is gone, so that its deletion does not disturb the next
-// run: Kubernetes' controllers are busy with it for seconds after its last pod.
+// deleteAll deletes the namespace and waits until the deletion has finished. Otherwise, the deletion would disturb the
+// next run: Kubernetes' controllers remain busy for seconds after the last pod is deleted.
 func (w *world) deleteAll() {
 	w.t.Helper()
 	w.leave()

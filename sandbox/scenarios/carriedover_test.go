@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// testCarriedOver restores the certificates from before Quorate had its own, when applications were etcd's superuser.
-// Both get their own certificates without a pod being restarted. With authentication on, applications keep their
-// identity until an administrator changes it.
+// testCarriedOver restores the certificates that existed before Quorate had its own, when applications used etcd's
+// root user. Quorate and applications get separate certificates, and no pods are restarted. With authentication
+// enabled, applications keep the root user until an administrator deletes their Secret.
 func testCarriedOver(t *testing.T, w *world) {
 	id, pods := w.requireOneCluster("a", 3), w.podUIDs("a")
 	application := w.member("a", 0)
@@ -59,7 +59,7 @@ func testCarriedOver(t *testing.T, w *world) {
 	}
 }
 
-// asBefore replaces the certificates in the Secrets with ones of the former kind.
+// asBefore replaces the certificates in the Secrets with certificates as they were issued before Quorate had its own.
 func (w *world) asBefore() {
 	w.t.Helper()
 	ca := w.secretData("a-ca")
@@ -83,7 +83,7 @@ func (w *world) requireUser(secret, want string) {
 	}
 }
 
-// enableAuth enables authentication, with a user for applications that has full access below app/.
+// enableAuth enables authentication, with an application user that has full access to keys with the prefix app/.
 func (w *world) enableAuth() {
 	w.t.Helper()
 	nobody := &clientv3.UserAddOptions{NoPassword: true}
@@ -116,7 +116,7 @@ func (w *world) enableAuth() {
 	}
 }
 
-// auth changes users and roles as etcd's superuser.
+// auth changes users and roles as etcd's root user.
 func (w *world) auth(change func(context.Context, clientv3.Auth) error) {
 	w.t.Helper()
 	m := w.memberAs("a-quorate-tls", "a", 0)

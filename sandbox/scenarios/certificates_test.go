@@ -18,8 +18,8 @@ import (
 
 var leafSecrets = []string{"a-peer-tls", "a-server-tls", "a-quorate-tls", "a-client-tls"}
 
-// testCAChanged replaces the CA in the Secret with another valid CA. Members and applications keep using the CA that
-// they know. Once it is restored, everything is as before.
+// testCAChanged replaces the CA in the Secret with another valid CA. Members and applications keep using the original
+// CA. Once the original CA is restored, everything is as before.
 func testCAChanged(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	own, leaves := w.secretData("a-ca"), w.leafData()
@@ -50,7 +50,7 @@ func testCAChanged(t *testing.T, w *world) {
 }
 
 // testWornCertificates checks that a certificate that is about to expire is reissued even if the declaration is
-// invalid, and reported while the cluster is suspended.
+// invalid. While the cluster is suspended, the certificate must only be reported.
 func testWornCertificates(t *testing.T, w *world) {
 	w.wear("a-server-tls")
 	worn, objects := w.leafData(), w.snapshot()
@@ -87,8 +87,8 @@ func testWornCertificates(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testCAExpired checks the instruction in the message about an expired CA: all pods are stopped, and start again from
-// their data with new certificates.
+// testCAExpired follows the instruction in the message about an expired CA: all pods are stopped, and then start again
+// with their data and new certificates.
 func testCAExpired(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 0).put("expired", "not the data")
@@ -137,7 +137,7 @@ func (w *world) leafData() map[string]map[string][]byte {
 	return data
 }
 
-// putSecret overwrites the data of a Secret, as a user would.
+// putSecret replaces a Secret's data, as a user would.
 func (w *world) putSecret(name string, data map[string][]byte) {
 	w.t.Helper()
 	client := w.kube.CoreV1().Secrets(w.namespace)
@@ -159,7 +159,7 @@ func (w *world) wear(name string) {
 	w.putSecret(name, data)
 }
 
-// anotherCA returns a CA that is as valid as the cluster's own.
+// anotherCA returns a different CA that is also valid.
 func anotherCA(t testing.TB) map[string][]byte {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -183,8 +183,8 @@ func anotherCA(t testing.TB) map[string][]byte {
 	}
 }
 
-// reissue signs a certificate again, for the same key and a different validity. It can also be the CA's own
-// certificate.
+// reissue signs a certificate again for the same key, with a different validity period. The certificate can also be
+// the CA's own.
 func reissue(t testing.TB, ca map[string][]byte, certificate []byte, from, until time.Duration) []byte {
 	t.Helper()
 	return signAgain(t, ca, certificate, func(c *x509.Certificate) {
@@ -192,7 +192,7 @@ func reissue(t testing.TB, ca map[string][]byte, certificate []byte, from, until
 	})
 }
 
-// signAgain signs a certificate again for the same key, with a change.
+// signAgain applies a change to a certificate and signs it again for the same key.
 func signAgain(t testing.TB, ca map[string][]byte, certificate []byte, change func(*x509.Certificate)) []byte {
 	t.Helper()
 	issuer, template := parsed(t, ca["ca.crt"]), parsed(t, certificate)

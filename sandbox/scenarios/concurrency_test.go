@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-// TestTwoPassesAtOnce holds a pass in the middle of bootstrapping. A second pass must name the holder of the
-// lease and change nothing. Then both must succeed.
+// TestTwoPassesAtOnce pauses a pass in the middle of bootstrapping. A second pass must name the holder of the lease
+// without changing anything. Then both passes must succeed.
 func TestTwoPassesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -43,8 +43,8 @@ func TestTwoPassesAtOnce(t *testing.T) {
 	w.requireQuiet("a")
 }
 
-// TestManyPassesAtOnce starts several passes at the same moment. Whichever wins, the result must be one
-// cluster.
+// TestManyPassesAtOnce starts several passes at the same moment. The result must be one cluster, regardless of which
+// pass gets the lease.
 func TestManyPassesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

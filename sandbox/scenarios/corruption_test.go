@@ -14,19 +14,19 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// checking makes the leader compare the members' data every few seconds.
+// checking is a spec line that makes the leader compare the members' data every few seconds.
 const checking = "etcd: {options: {corrupt-check-time: 2s}}"
 
-// rightValue is the value that applications have put, and wrongValue the value that corruption replaces it
-// with.
+// rightValue is the value that applications have written. wrongValue is the value that replaces it when data is
+// corrupted.
 const (
 	rightValue = "what applications have put here"
 	wrongValue = "what nobody has ever put herein"
 )
 
-// TestDifferingData changes a value in the database of running members, so that they keep serving with
-// different data, and lets etcd's own check find it. Regardless of the member that etcd blames, a strict
-// majority decides which data is wrong. Without a strict majority, manual action is required.
+// TestDifferingData changes a value in the databases of running members, which then keep serving different data, and
+// lets etcd's own check find the difference. Regardless of which member etcd blames, a strict majority decides which
+// data is wrong. Without a strict majority, manual action is required.
 func TestDifferingData(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -45,7 +45,7 @@ func TestDifferingData(t *testing.T) {
 	}
 }
 
-// putPrecious puts the value, and then enough other data that etcd has no reason to touch its page again.
+// putPrecious writes the value, and then enough other data that etcd does not need to rewrite the value's page.
 func (w *world) putPrecious() {
 	w.t.Helper()
 	m := w.member("a", 0)
@@ -61,9 +61,9 @@ func (w *world) putPrecious() {
 	}
 }
 
-// testStoppedMember checks that a member with the right data is kept although it refuses to start. The leader's data is
-// wrong, which goes unnoticed until that member restarts. Once the leader's data is removed manually, the cluster
-// recovers. From then on, the leader checks the other members.
+// testStoppedMember checks that a member with the right data is kept although it refuses to start. The leader's data
+// is wrong, which is not noticed until the member restarts. Once the leader's volume is deleted manually, the cluster
+// recovers. Finally, the test declares that the leader compares the members' data.
 func testStoppedMember(t *testing.T, w *world) {
 	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
 	wrong, good := w.status("a").Leader, w.follower()
@@ -90,8 +90,8 @@ func testStoppedMember(t *testing.T, w *world) {
 	w.converge()
 }
 
-// testDifferingMember checks that one of three members with different data, and no other member, is replaced by a
-// member with the right data.
+// testDifferingMember checks that, if the data of one of three members differs, only this member is replaced, and the
+// replacement has the right data.
 func testDifferingMember(t *testing.T, w *world, pod string) {
 	w.requireReplaced(t, pod, func() {
 		w.changeValue(pod)
@@ -101,8 +101,8 @@ func testDifferingMember(t *testing.T, w *world, pod string) {
 	w.requireRight(3)
 }
 
-// testOneOfTwoDiffers checks that nothing is changed while it cannot be decided which of two members is wrong, until
-// one is removed manually. The removed member is half of the cluster: its data is kept until git confirms that the
+// testOneOfTwoDiffers checks that nothing is changed while it is unknown which of two members is wrong, until one of
+// them is removed manually. The removed member is half of the cluster, so its data is kept until git confirms that the
 // other member's data is right.
 func testOneOfTwoDiffers(t *testing.T, w *world) {
 	w.declare(modern, "replicas: 2", checking)
@@ -157,7 +157,7 @@ func (w *world) removeByHand(pod string) {
 	}
 }
 
-// untilBlamed waits until etcd has found a difference, and returns the members that it blames.
+// untilBlamed waits until etcd has found a difference, and returns the members that etcd blames.
 func (w *world) untilBlamed() string {
 	w.t.Helper()
 	var blamed string
@@ -186,7 +186,7 @@ func (w *world) untilBlamed() string {
 	return blamed
 }
 
-// requireRight fails unless every member reads the value that was put.
+// requireRight fails the test unless every member returns the right value.
 func (w *world) requireRight(members int) {
 	w.t.Helper()
 	for ordinal := range members {
@@ -200,9 +200,8 @@ func (w *world) requireRight(members int) {
 	}
 }
 
-// changeValue changes all copies of the value in the database of a running member. bbolt has checksums only for
-// its two meta pages and reads through the page cache, so etcd reads the changed value without noticing an
-// error.
+// changeValue changes all copies of the value in a running member's database. bbolt has checksums only for its two
+// meta pages and reads through the page cache, so etcd reads the changed value without detecting an error.
 func (w *world) changeValue(pod string) {
 	w.t.Helper()
 	var ordinal int
@@ -228,7 +227,7 @@ func (w *world) changeValue(pod string) {
 	})
 }
 
-// overwrite changes all copies of the value in a database while its owner is stopped.
+// overwrite changes all copies of the value in a database while the pod's etcd process is paused.
 func (w *world) overwrite(pod, path string) error {
 	w.signal(pod, syscall.SIGSTOP)
 	defer w.signal(pod, syscall.SIGCONT)

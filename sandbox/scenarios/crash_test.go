@@ -13,15 +13,15 @@ import (
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-// stage is one operation on cluster a. It begins in the state in which the previous stage ended. The first stage begins
-// in the final state of the last.
+// stage is an operation on cluster a. It begins in the state in which the previous stage ended. The first stage begins
+// in the final state of the last stage.
 type stage struct {
 	name string
 	// spec is the declared spec.
 	spec []string
 	// damage, if not nil, damages the cluster before quorate runs.
 	damage func(*world)
-	// members and volumes are the final numbers.
+	// members and volumes are the final numbers of members and volumes.
 	members, volumes int
 }
 
@@ -49,10 +49,10 @@ var (
 	}
 )
 
-// TestCrashAtEveryWrite kills quorate right after each write of each operation, including calls that change etcd:
-// the next run continues from there and is killed after its first write. The cluster must end in the same state as
-// an undisturbed one. The clusters have no TLS, so that the proxy can see calls to etcd. The simulated paths end
-// each operation with a single crash at each write (converge crash=after-each).
+// TestCrashAtEveryWrite kills quorate right after each write of each operation, including calls that change etcd: the
+// next run continues from there and is killed after its first write. The cluster must end in the same state as an
+// undisturbed cluster. The clusters do not use TLS, so that the proxy can see calls to etcd. The simulated paths
+// (converge crash=after-each) repeat the end of each operation once for every write, with one crash at that write.
 func TestCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	for name, stages := range map[string][]stage{"Resize": resizing, "Roll": rolling, "Replace": replacing, "Stop": stopping, "Delete": deleting} {
@@ -67,8 +67,8 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	}
 }
 
-// TestEtcdCallsFail cuts the connection to etcd at each call that changes it, before and after the call takes
-// effect. The same run must continue to the end state of an undisturbed run.
+// TestEtcdCallsFail cuts the connection to etcd at each call that changes etcd, either before or after the call takes
+// effect. The same run must continue and reach the final state of an undisturbed run.
 func TestEtcdCallsFail(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func() faultproxy.Fault{
@@ -86,20 +86,21 @@ func TestEtcdCallsFail(t *testing.T) {
 	}
 }
 
-// changesCluster reports whether a write changes the cluster or its declared or reported state, unlike leases and
-// events, on which no later run depends.
+// changesCluster reports whether a write changes the cluster or its declared or reported state. This excludes leases
+// and events: later runs do not depend on them.
 func changesCluster(what string) bool {
 	return !strings.Contains(what, " leases ") && !strings.Contains(what, " events")
 }
 
-// changesEtcd reports whether every run makes this call that changes etcd: only a leader transfers leadership.
+// changesEtcd reports whether the write is a call that changes etcd and that every run makes. Not every run transfers
+// leadership, because only a leader does.
 func changesEtcd(w write) bool { return strings.HasPrefix(w.what, "call etcd") && sure(w) }
 
-// sure reports whether every run makes this write that changes the cluster.
+// sure reports whether the write changes the cluster and every run makes it.
 func sure(w write) bool { return w.sure() && changesCluster(w.what) }
 
-// testBroken takes a cluster through the stages, first undisturbed, and then with writes being broken. run returns
-// which writes were broken: all those of the undisturbed run that are required must be among them.
+// testBroken takes a cluster through the stages, first undisturbed and then with broken writes. run returns the writes
+// that it broke. They must include all required writes of the undisturbed run.
 func testBroken(t *testing.T, stages []stage, required func(write) bool, run func(*world, *faultproxy.Proxy, []write) []string) {
 	w, want, points := undisturbed(t, stages)
 	for i, s := range stages {
@@ -120,8 +121,8 @@ func testBroken(t *testing.T, stages []stage, required func(write) bool, run fun
 	}
 }
 
-// killAfterEach runs quorate and kills it after the first of these writes that it makes, each as often as it is listed,
-// until a run converges. It returns the writes.
+// killAfterEach runs quorate repeatedly until a run converges. It kills each run after its first write that is in
+// undisturbed, and removes this write from the list. It returns the writes after which it killed a run.
 func (w *world) killAfterEach(proxy *faultproxy.Proxy, undisturbed []write) []string {
 	w.t.Helper()
 	var lock sync.Mutex
@@ -160,8 +161,8 @@ func (w *world) killAfterEach(proxy *faultproxy.Proxy, undisturbed []write) []st
 	return nil
 }
 
-// breakEach runs quorate until it converges, while each different call that changes etcd is broken once. It returns
-// those calls.
+// breakEach runs quorate until it converges, and breaks each distinct call that changes etcd once. It returns the
+// broken calls.
 func (w *world) breakEach(proxy *faultproxy.Proxy, fault func() faultproxy.Fault) []string {
 	w.t.Helper()
 	var lock sync.Mutex
@@ -187,7 +188,7 @@ func (w *world) breakEach(proxy *faultproxy.Proxy, fault func() faultproxy.Fault
 	return calls
 }
 
-// undisturbed takes a new cluster through the stages, and returns the final state and the writes of each.
+// undisturbed takes a new cluster through the stages, and returns the final state and the writes of each stage.
 func undisturbed(t *testing.T, stages []stage) (w *world, want []map[string]string, points [][]write) {
 	t.Helper()
 	w = newWorld(t)
@@ -204,7 +205,7 @@ func undisturbed(t *testing.T, stages []stage) (w *world, want []map[string]stri
 	return w, want, points
 }
 
-// clusterBefore bootstraps a cluster in the final state of the last stage.
+// clusterBefore bootstraps a cluster with the spec of the last stage.
 func (w *world) clusterBefore(stages []stage) {
 	w.t.Helper()
 	w.declare(modern, stages[len(stages)-1].spec...)
@@ -219,7 +220,7 @@ func (s stage) begin(w *world) {
 	w.declare(modern, s.spec...)
 }
 
-// requireEnd fails unless the stage has reached its end state.
+// requireEnd fails the test unless the stage has reached its final state.
 func (s stage) requireEnd(w *world) {
 	w.t.Helper()
 	if s.members > 0 {
@@ -241,7 +242,7 @@ func (w *world) newEtcdProxy() *faultproxy.Proxy {
 	return proxy
 }
 
-// loseVolume deletes the volume of a pod, and the pod, which otherwise blocks the deletion.
+// loseVolume deletes a pod's volume, and also the pod, which would otherwise block the deletion.
 func (w *world) loseVolume(pod string) {
 	w.t.Helper()
 	if err := w.kube.CoreV1().PersistentVolumeClaims(w.namespace).Delete(w.ctx(), "data-"+pod, metav1.DeleteOptions{}); err != nil {
@@ -250,8 +251,8 @@ func (w *world) loseVolume(pod string) {
 	w.deletePod(pod)
 }
 
-// emptyVolumes deletes the volumes of pods and waits until Kubernetes has created new pods on new volumes. From
-// then on, quorate's repair does not depend on timing.
+// emptyVolumes deletes the volumes of pods and waits until Kubernetes has created new pods with new volumes. From then
+// on, quorate's repair does not depend on timing.
 func (w *world) emptyVolumes(pods ...string) {
 	w.t.Helper()
 	volumesBefore, podsBefore := w.volumeUIDs("a"), w.podUIDs("a")

@@ -18,9 +18,9 @@ const (
 	deployedImage   = "quorate.dev/quorate:scenario"
 )
 
-// TestDeploy applies deploy/base as described in docs/how-to/cronjob.md, with quorate's own image. The
-// CronJob's Job must bootstrap a cluster declared on a git server in the cluster's network, with the rights of
-// its service account, and with access to etcd over the pod network.
+// TestDeploy applies deploy/base as described in docs/how-to/cronjob.md, with quorate's own image. The CronJob's Job
+// must bootstrap a cluster that is declared on a git server in the cluster's network. It has only the rights of its
+// service account, and reaches etcd over the pod network.
 func TestDeploy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -56,8 +56,8 @@ func (w *world) installed(args ...string) string {
 	return string(out)
 }
 
-// deploy applies an overlay of deploy/base. The CronJob is suspended, so that only manually created Jobs run.
-// It processes only the test's namespace, because other tests have clusters at the same time.
+// deploy applies an overlay of deploy/base. The CronJob is suspended, so that only manually created Jobs run. Its
+// passes are limited to the test's namespace, because other tests have clusters at the same time.
 func (w *world) deploy(source string) {
 	w.t.Helper()
 	if err := w.command("load", deployedImage+"="+binary("quorate")); err != nil {
@@ -67,7 +67,7 @@ func (w *world) deploy(source string) {
 	w.t.Cleanup(func() { w.kubectl("delete", "namespace", systemNamespace) })
 }
 
-// applyOverlay applies the overlay, with a component of deploy if it is not empty.
+// applyOverlay applies the overlay. If component is not empty, the overlay includes this component of deploy.
 func (w *world) applyOverlay(source, component string) {
 	w.t.Helper()
 	dir := w.t.TempDir()
@@ -97,7 +97,7 @@ patches:
 	w.kubectl("apply", "--kustomize", dir)
 }
 
-// runJob creates a Job from the CronJob, waits for its success and returns its log.
+// runJob creates a Job from the CronJob, waits for the Job to succeed and returns its log.
 func (w *world) runJob(name string) string {
 	w.t.Helper()
 	w.kubectl("--namespace", systemNamespace, "create", "job", name, "--from=cronjob/quorate")
@@ -151,7 +151,7 @@ func (w *world) serveInside() string {
 	w.t.Helper()
 	server := exec.Command(binary("sandbox"), "exec", "--name", w.name, "--", binary("sandbox"), "serve-git", filepath.Dir(w.repository.bare))
 	server.Stderr = os.Stderr
-	stop, err := server.StdinPipe() // the server ends when this closes, even if the test is killed
+	stop, err := server.StdinPipe() // when stop is closed, the server ends, even if the test is killed
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -173,8 +173,7 @@ func (w *world) serveInside() string {
 	return strings.TrimSpace(url) + "/" + filepath.Base(w.repository.bare)
 }
 
-// inside returns the address at which pods reach servers in the sandbox's network, which is the API server's
-// address.
+// inside returns the address at which pods reach servers in the sandbox's network. It is the API server's address.
 func (w *world) inside() string {
 	w.t.Helper()
 	address := w.kubectl("--namespace", "default", "get", "endpointslices", "--selector", "kubernetes.io/service-name=kubernetes",

@@ -17,8 +17,8 @@ type disturbance struct {
 	name   string
 	kind   schema.GroupVersionResource
 	object string
-	// patch is a strategic merge patch, in which FILE stands for the configuration file of a-0. If patch is
-	// empty, the object is deleted.
+	// patch is a strategic merge patch in which FILE is replaced with the name of a-0's configuration file. If patch
+	// is empty, the object is deleted.
 	patch string
 }
 
@@ -96,8 +96,8 @@ func (w *world) disturb(d disturbance) {
 	}
 }
 
-// fileOf returns the configuration file of a member, which is its key in the ConfigMap. Its name also
-// identifies the spec that the pod was created from.
+// fileOf returns the name of a member's configuration file, which is its key in the ConfigMap. The name also
+// identifies the spec from which the pod was created.
 func (w *world) fileOf(pod string) string {
 	w.t.Helper()
 	record, err := w.object(configMaps, "a-members")
@@ -113,8 +113,8 @@ func (w *world) fileOf(pod string) string {
 	return ""
 }
 
-// testLostRecord deletes the members' record manually. It is rebuilt from the evidence of volumes and etcd, and a
-// member still starts from it.
+// testLostRecord deletes the members' record manually. The record must be rebuilt from the volumes and etcd, and a
+// member must start with the rebuilt record.
 func testLostRecord(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	pods := w.podUIDs("a")
@@ -138,7 +138,7 @@ func testLostRecord(t *testing.T, w *world) {
 	w.converge()
 }
 
-// testCALost checks that nothing that would make members reject each other is recreated if the CA is missing.
+// testCALost checks that, if the CA is missing, it is not replaced, because members would then reject each other.
 func testCALost(t *testing.T, w *world) {
 	ca, err := w.object(secrets, "a-ca")
 	if err != nil {
@@ -159,7 +159,7 @@ func testCALost(t *testing.T, w *world) {
 	w.requireCondition("a", "Stalled", "False", "")
 }
 
-// recreate creates a deleted object again, unchanged.
+// recreate creates a deleted object again without changes.
 func (w *world) recreate(kind schema.GroupVersionResource, object *unstructured.Unstructured) {
 	w.t.Helper()
 	object = object.DeepCopy()

@@ -22,7 +22,7 @@ const (
 	peerPort   = 2380
 )
 
-// member is a client for the etcd in one pod, on its own client port.
+// member is a client for the etcd member in one pod, connected to the client port of this pod.
 type member struct {
 	*clientv3.Client
 	t        testing.TB
@@ -33,13 +33,13 @@ type member struct {
 	close   func()
 }
 
-// member connects to etcd in the pod with this ordinal, as an application with the client Secret would.
+// member connects to etcd in the pod with this ordinal, using the client Secret as an application would.
 func (w *world) member(cluster string, ordinal int) *member {
 	w.t.Helper()
 	return w.memberAs(cluster+"-client-tls", cluster, ordinal)
 }
 
-// memberAs connects with the certificate in a Secret.
+// memberAs connects to a member with the certificate in a Secret.
 func (w *world) memberAs(secret, cluster string, ordinal int) *member {
 	w.t.Helper()
 	m, err := w.connectAs(secret, cluster, ordinal)
@@ -51,7 +51,7 @@ func (w *world) memberAs(secret, cluster string, ordinal int) *member {
 	return m
 }
 
-// connectTo connects to a member, for callers that retry if there is no quick response.
+// connectTo connects to a member, for callers that retry if the member does not respond quickly.
 func (w *world) connectTo(cluster string, ordinal int) (*member, error) {
 	return w.connectAs(cluster+"-client-tls", cluster, ordinal)
 }
@@ -109,7 +109,7 @@ func (m *member) ctx() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(m.t.Context()), m.timeout)
 }
 
-// put writes a key, and get reads a key linearizably.
+// put writes a key. get reads a key with a linearizable read.
 func (m *member) put(key, value string) {
 	m.t.Helper()
 	ctx, cancel := m.ctx()
@@ -133,7 +133,8 @@ func (m *member) get(key string) string {
 	return string(answer.Kvs[0].Value)
 }
 
-// list describes etcd's member list in order, with the name, ID, started and learner of each member.
+// list returns etcd's member list in order. It describes each member by its name, its ID, whether it has started and
+// whether it is a learner.
 func (m *member) list() ([]string, error) {
 	ctx, cancel := m.ctx()
 	defer cancel()
@@ -149,9 +150,9 @@ func (m *member) list() ([]string, error) {
 	return list, nil
 }
 
-// requireOneCluster queries every member separately and fails unless they are one healthy cluster of this size,
-// with the same cluster ID and leader, the same list of started voters, and the same data. It returns the
-// cluster ID in hexadecimal.
+// requireOneCluster queries every member separately. It fails the test unless the members form one healthy cluster of
+// this size: all report the same cluster ID, leader, list of started voters, and data. It returns the cluster ID in
+// hexadecimal.
 func (w *world) requireOneCluster(cluster string, size int) string {
 	w.t.Helper()
 	var first view
@@ -223,7 +224,7 @@ func (m *member) view(revision int64) (view, error) {
 	if status.Leader == 0 {
 		return view{}, errors.New("knows no leader")
 	}
-	if _, err := m.Get(ctx, "revision"); err != nil { // ensures that it has caught up with the leader
+	if _, err := m.Get(ctx, "revision"); err != nil { // ensures that the member has caught up with the leader
 		return view{}, err
 	}
 	hash, err := m.HashKV(ctx, m.endpoint, revision)

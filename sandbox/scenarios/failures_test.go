@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// failures reads the output of package testing and keeps the first error of each failed test, so that all
-// errors appear together at the end of a long log.
+// failures reads the output of package testing and records the first error of each failed test, so that all errors can
+// be shown together at the end of a long log.
 type failures struct {
-	// source returns a line of a test file, which distinguishes errors from mere log messages.
+	// source returns a line of a test file. The line shows whether a message is an error or only a log message.
 	source func(file string, line int) string
-	// at is the test that the log is about, by the indentation of its heading.
+	// at maps the indentation of a heading to the test that the following messages belong to.
 	at     map[int]string
 	first  map[string]string
 	failed []string
@@ -28,8 +28,8 @@ var (
 	message = regexp.MustCompile(`^( +)(\w+_test\.go):(\d+): (.*)`)
 )
 
-// line processes a line of the log. With -v, a message follows "=== NAME". Otherwise it follows "--- FAIL",
-// which is indented four columns less.
+// line processes a line of the log. With -v, a message follows "=== NAME". Otherwise, it follows "--- FAIL", which is
+// indented by four columns less.
 func (f *failures) line(text string) {
 	if found := heading.FindStringSubmatch(text); found != nil {
 		f.at[len(found[1])] = found[2]
@@ -49,7 +49,7 @@ func (f *failures) line(text string) {
 	}
 }
 
-// lines describes the failed tests, one per line. It omits a test that failed only because of a subtest.
+// lines returns one line for each failed test. It omits tests that failed only because of a subtest.
 func (f *failures) lines() []string {
 	var lines []string
 	for _, test := range f.failed {
@@ -68,8 +68,8 @@ func newFailures(source func(string, int) string) *failures {
 	return &failures{source: source, at: map[int]string{}, first: map[string]string{}}
 }
 
-// watchFailures reads everything printed from now on and passes it through. The returned function prints the
-// failures after the rest of the output.
+// watchFailures reads everything that is printed to standard output from now on, and passes it through. The returned
+// function prints the failures after the rest of the output.
 func watchFailures() (report func(), err error) {
 	out := os.Stdout
 	read, write, err := os.Pipe()

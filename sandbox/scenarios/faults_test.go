@@ -12,10 +12,10 @@ import (
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-// passLimit is the maximum duration of a pass, whatever the API server does, on a busy machine.
+// passLimit is the maximum duration of a pass on a busy machine, regardless of the API server's behavior.
 const passLimit = 150 * time.Second
 
-// faults are the faults of an API server by name, and how many are tested in parallel. TestFirstAttemptsFail has the
+// faults lists API server faults, each with the number of tests that run in parallel. TestFirstAttemptsFail covers the
 // other status codes.
 var faults = []struct {
 	name   string
@@ -23,17 +23,16 @@ var faults = []struct {
 	atOnce int
 }{
 	{"500", faultproxy.Answer(http.StatusInternalServerError), 3},
-	{"hang", faultproxy.Hang(), 8}, // most of it is waiting
+	{"hang", faultproxy.Hang(), 8}, // most of the time is spent waiting
 	{"answer lost", faultproxy.DropAnswer(nil), 3},
 }
 
-// unschedulable prevents the cluster's pods from being scheduled. A pass's requests to Kubernetes can be tested
-// without pods.
+// unschedulable prevents the cluster's pods from being scheduled. Tests of a pass's requests to Kubernetes do not need
+// pods.
 const unschedulable = "pod: {nodeSelector: {nowhere: here}}"
 
-// TestAPIServerFaults breaks each request of a bootstrap pass in turn, in each way. The pass must end in
-// bounded time, with success or an error that explains the failure. The next pass must create everything that
-// is missing.
+// TestAPIServerFaults breaks each request of a bootstrap pass in turn, with each fault. The pass must end in bounded
+// time, with success or an error that explains the failure. The next pass must create all missing objects.
 func TestAPIServerFaults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -52,7 +51,7 @@ func TestAPIServerFaults(t *testing.T) {
 	}
 }
 
-// ofFirstPass returns the number of requests of the first pass. A run that continues after it watches for
+// ofFirstPass returns the number of requests in the first pass. A run that continues after the first pass watches for
 // changes.
 func ofFirstPass(proxy *faultproxy.Proxy) int {
 	requests := proxy.Requests()
@@ -82,7 +81,7 @@ func testFaultOfFounding(t *testing.T, name string, index int, fault faultproxy.
 	}
 }
 
-// untilNothingToAdd runs passes until the cluster is waiting only for its pods.
+// untilNothingToAdd runs passes until the cluster is only waiting for its pods.
 func (w *world) untilNothingToAdd() (r result) {
 	_ = poll(w.ctx(), patience, func() error {
 		r = w.runUntilWaiting(outside, "--lease-duration", "1s")
@@ -94,8 +93,8 @@ func (w *world) untilNothingToAdd() (r result) {
 	return r
 }
 
-// requireGoodEnd requires success, or an error that explains the failure, in bounded time and without a stack
-// trace.
+// requireGoodEnd fails the test unless the run ended in bounded time, without a stack trace, and with success or an
+// error that explains the failure.
 func requireGoodEnd(t *testing.T, what string, r result) {
 	t.Helper()
 	said := r.report.Error != "" || r.cluster("a").Error != "" || strings.Contains(r.stderr, "rror")
@@ -111,7 +110,8 @@ func requireGoodEnd(t *testing.T, what string, r result) {
 	}
 }
 
-// testFaultsOfQuietPass does the same to a pass that finds nothing to do. Faults must not cause it to write.
+// testFaultsOfQuietPass breaks each request of a pass that finds nothing to do. The faults must not cause the pass to
+// write.
 func testFaultsOfQuietPass(t *testing.T, w *world) {
 	proxy := w.newProxy()
 	w.runFrom(through(proxy), "run").requireCode(t, exitDone)
@@ -141,7 +141,7 @@ func (w *world) breakQuietPass(t *testing.T, name string, index int, fault fault
 	requireOnlyTold(t, proxy)
 }
 
-// TestFirstAttemptsFail bootstraps a whole cluster while the first attempt at every request fails.
+// TestFirstAttemptsFail bootstraps a cluster while the first attempt of every request fails.
 func TestFirstAttemptsFail(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{http.StatusConflict, http.StatusTooManyRequests, http.StatusInternalServerError} {
@@ -164,7 +164,7 @@ func TestFirstAttemptsFail(t *testing.T) {
 	}
 }
 
-// forEach calls do for 0 to n-1, at most atOnce in parallel.
+// forEach calls do with 0 to n-1, with at most atOnce calls in parallel.
 func forEach(n, atOnce int, do func(int)) {
 	var group sync.WaitGroup
 	slots := make(chan struct{}, atOnce)

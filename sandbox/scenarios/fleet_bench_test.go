@@ -19,15 +19,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The fleet consists of fleetClusters clusters of three, in fleetNamespaces namespaces.
+// The fleet consists of fleetClusters clusters with fleetMembers members each, in fleetNamespaces namespaces.
 const (
 	fleetClusters   = 1000
 	fleetNamespaces = 20
 	fleetMembers    = 3
 )
 
-// BenchmarkFleet bootstraps very many clusters in one push, and runs passes that find nothing to do.
-// QUORATE_FLEET sets the number of clusters instead of 1,000.
+// BenchmarkFleet bootstraps thousands of fake members with one push, and runs passes that find nothing to do.
+// QUORATE_FLEET sets the number of clusters (default: 1,000).
 func BenchmarkFleet(b *testing.B) {
 	f := newFleet(b)
 	founded := f.quorate("run", "--until-converged", "--timeout=1h")
@@ -130,7 +130,7 @@ type cost struct {
 	peak      int64 // peak resident set size, in bytes
 }
 
-// quorate runs a command inside the sandbox's network. It must leave nothing to do.
+// quorate runs a quorate command inside the sandbox's network. The command must leave nothing to do.
 func (f *fleet) quorate(args ...string) cost {
 	f.b.Helper()
 	c, err := f.run(args...)
@@ -140,8 +140,8 @@ func (f *fleet) quorate(args ...string) cost {
 	return c
 }
 
-// shards runs a command in count shards in parallel. The cost is the time of the slowest shard and the memory
-// of the largest.
+// shards runs a command in count shards in parallel. It returns the time of the slowest shard and the memory of the
+// shard that uses the most.
 func (f *fleet) shards(count int, args ...string) (all cost) {
 	f.b.Helper()
 	costs := make([]cost, count)

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/transport/spdy"
 )
 
-// forward opens a loopback port that forwards to a port of a pod. It returns host:port and a function that
-// closes it.
+// forward opens a loopback port that forwards to a port of a pod. It returns host:port and a function that closes the
+// port.
 func (w *world) forward(pod string, port int32) (string, func(), error) {
 	transport, upgrader, err := spdy.RoundTripperFor(w.config)
 	if err != nil {
@@ -44,7 +44,7 @@ func (w *world) forward(pod string, port int32) (string, func(), error) {
 	return fmt.Sprintf("127.0.0.1:%d", ports[0].Local), sync.OnceFunc(func() { close(stop); <-failed }), nil
 }
 
-// mustForward is like forward, but must succeed. It is closed at the end of the test.
+// mustForward is like forward, but fails the test on errors. The port is closed at the end of the test.
 func (w *world) mustForward(t testing.TB, pod string, port int32) string {
 	t.Helper()
 	address, stop, err := w.forward(pod, port)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// versions are the tested versions of etcd. modern is for scenarios that do not depend on the version.
+// versions lists the tested etcd versions. modern is the version for scenarios that do not depend on the version.
 var versions = []string{"3.5.35", "3.6.16", "3.7.3"}
 
 const modern = "3.6.16"
@@ -16,7 +16,7 @@ const (
 	three = "replicas: 3"
 )
 
-// TestFounding pushes a declaration of each kind of cluster and requires it to run.
+// TestFounding pushes a declaration of each kind of cluster and checks that the cluster runs.
 func TestFounding(t *testing.T) {
 	for _, version := range versions {
 		for _, size := range []int{1, 3} {

@@ -12,9 +12,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// TestFullDatabase fills a database up to its quota. A member that is lost under NOSPACE is replaced. Of the
-// declared rollouts, only the one that raises the quota proceeds. The alarm is a warning until it is disarmed
-// manually.
+// TestFullDatabase fills a database up to its quota. A member that is lost during the NOSPACE alarm is replaced. Only
+// a rollout that raises the quota proceeds. The alarm is reported as a warning until it is disarmed manually.
 func TestFullDatabase(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -54,8 +53,9 @@ func TestFullDatabase(t *testing.T) {
 	m.put("writable", "again")
 }
 
-// besideAlarm waits for the alarm and returns a member to lose, and the others. One of the others has raised the alarm:
-// quorate disarms the alarm of a removed member, and no other would be raised until the next write.
+// besideAlarm waits for the alarm, and returns a member to lose and the remaining members. A remaining member must
+// have raised the alarm: quorate disarms the alarm of a removed member, and another alarm would not be raised until
+// the next write.
 func (w *world) besideAlarm() (string, []string) {
 	w.t.Helper()
 	var alarmed string
@@ -83,7 +83,7 @@ func (w *world) besideAlarm() (string, []string) {
 	return "a-1", []string{"a-0", "a-2"}
 }
 
-// fill writes until etcd refuses.
+// fill writes data until etcd rejects writes with NOSPACE.
 func (w *world) fill() {
 	w.t.Helper()
 	m := w.member("a", 0)
@@ -104,7 +104,8 @@ func (w *world) fill() {
 	})
 }
 
-// runAlarmed runs passes until only the alarm is left to end, and fails unless the report has it as a warning.
+// runAlarmed runs passes until only the alarm remains, and fails the test unless the report contains the alarm as a
+// warning.
 func (w *world) runAlarmed() result {
 	w.t.Helper()
 	r := w.run("--until-converged", "--timeout", patience.String()).requireCode(w.t, exitBlocked).requireRule(w.t, "a", "AlarmRaised")

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// historians is the number of concurrent clients. They access historyKeys keys, and pause between requests.
+	// historians is the number of concurrent clients. They access historyKeys keys, and pause for pauseOfOne between
+	// requests.
 	historians  = 3
 	historyKeys = 3
 	pauseOfOne  = 40 * time.Millisecond
@@ -25,7 +26,7 @@ const (
 	answerTimeout = 2 * time.Second
 )
 
-// history records the requests of applications to a cluster during a scenario, and the responses.
+// history records the requests of applications to a cluster during a scenario, with the responses.
 type history struct {
 	t     testing.TB
 	stop  context.CancelFunc
@@ -37,12 +38,12 @@ type history struct {
 
 	mutex      sync.Mutex
 	operations []operation
-	// failures counts the errors of failed writes.
+	// failures counts failed writes by error.
 	failures map[string]int
 }
 
-// watchWrites lets applications write to and read from cluster a during the scenario. They know the addresses
-// of this number of members, including members that do not exist yet, and no others.
+// watchWrites starts applications that write to and read from cluster a during the scenario. They know only the
+// addresses of this number of members, which may include members that do not exist yet.
 func (w *world) watchWrites(members int) *history {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(w.ctx())
@@ -62,7 +63,7 @@ func (w *world) watchWrites(members int) *history {
 	return h
 }
 
-// application connects to etcd as an application in a pod does: to all members, by their names.
+// application connects to etcd as an application in a pod does: to all members, by their DNS names.
 func (w *world) application(members int) (*clientv3.Client, error) {
 	security, err := w.clientTLS("a")
 	if err != nil {
@@ -88,7 +89,7 @@ func (w *world) application(members int) (*clientv3.Client, error) {
 	})
 }
 
-// dialMember connects to the pod that a member's name resolves to.
+// dialMember connects to the pod of the member with this DNS name.
 func (w *world) dialMember(ctx context.Context, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -98,7 +99,7 @@ func (w *world) dialMember(ctx context.Context, address string) (net.Conn, error
 	return w.dialPod(ctx, w.namespace, pod, port)
 }
 
-// ask sends one request after the other until ctx ends.
+// ask sends one request after another until ctx is done.
 func (h *history) ask(ctx context.Context, client *clientv3.Client, id int) {
 	seen := map[string]string{}
 	for n := 0; ctx.Err() == nil; n++ {

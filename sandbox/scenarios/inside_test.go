@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// openNetwork opens the network that pods see, which is the control plane's.
+// openNetwork opens the pods' network, which is the control plane's network.
 func (s *sandbox) openNetwork() error {
 	out, err := exec.Command(binary("sandbox"), "status", "--name", s.name, "--output", "json").Output()
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *sandbox) dialInside(ctx context.Context, address string) (conn net.Conn
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // never unlocked: the thread, which is now in the other network, ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		if err = unix.Setns(int(s.network.Fd()), unix.CLONE_NEWNET); err == nil {
 			conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		}
@@ -69,8 +69,8 @@ func (s *sandbox) dialInside(ctx context.Context, address string) (conn net.Conn
 	return conn, nil
 }
 
-// dataDir returns the path of the data of a member of cluster a on this machine. The nodes' volumes are directories
-// here.
+// dataDir returns the path, on this machine, of the data of a member of cluster a. The nodes' volumes are directories
+// on this machine.
 func (w *world) dataDir(ordinal int) (string, error) {
 	claim, err := w.kube.CoreV1().PersistentVolumeClaims(w.namespace).Get(w.ctx(), fmt.Sprintf("data-a-%d", ordinal), metav1.GetOptions{})
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 )
 
 // TestKillAfterEveryWrite kills quorate right after each write of a bootstrap has taken effect, including leases and
-// events. Each time, the next run must continue, and at the end there is one healthy cluster like an undisturbed one.
+// events. Each time, the next run must continue. The result must be one healthy cluster that is like an undisturbed
+// cluster.
 func TestKillAfterEveryWrite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -38,7 +39,7 @@ func TestKillAfterEveryWrite(t *testing.T) {
 	}
 }
 
-// write is the nth successful write of an object, or change of etcd.
+// write is the nth successful write of an object, or the nth successful call that changes etcd.
 type write struct {
 	what string
 	nth  int
@@ -50,8 +51,8 @@ func whatIsWritten(r faultproxy.Request) string {
 	return strings.TrimSpace(r.Verb + " " + r.Resource + " " + r.Name)
 }
 
-// written lists the writes through the proxy, in order. Of purely informative writes, which are repeated, it
-// lists only the first of each.
+// written returns the writes through the proxy, in order. If a purely informative write is repeated, only the first
+// one is included.
 func written(proxy *faultproxy.Proxy) []write {
 	var list []write
 	count := map[string]int{}
@@ -68,16 +69,17 @@ func written(proxy *faultproxy.Proxy) []write {
 	return list
 }
 
-// isRepeated reports whether a write is purely informative: runs repeat it as often as they observe something new.
+// isRepeated reports whether a write is purely informative. Runs repeat such a write whenever they observe something
+// new.
 func isRepeated(what string) bool {
 	return slices.ContainsFunc([]string{" events", " leases", " etcdclusters/status"}, func(resource string) bool {
 		return strings.Contains(what, resource)
 	})
 }
 
-// sure reports whether every run makes this write. The number of repeated writes depends on what a run observes
-// on the way, only a leader transfers leadership, and a claim is annotated again only if an earlier run ended before
-// etcd reported its storage version.
+// sure reports whether every run makes this write. How often a run repeats a write depends on the states that it
+// observes. Only a leader transfers leadership. A claim is annotated again only if an earlier run ended before etcd
+// reported its storage version.
 func (w write) sure() bool {
 	return w.nth == 1 && w.what != "call etcd MoveLeader" && !strings.HasPrefix(w.what, "patch persistentvolumeclaims ")
 }

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// testLeaderlessScaleIn declares fewer members while there is no quorum. Nothing is removed until quorum is back.
+// testLeaderlessScaleIn declares fewer members while the cluster has no quorum. Nothing is removed until quorum is
+// restored.
 func testLeaderlessScaleIn(t *testing.T, w *world) {
 	volumes, members := w.volumeUIDs("a"), w.memberIDs("a")
 	for _, pod := range []string{"a-1", "a-2"} {
@@ -42,7 +43,7 @@ func testLeaderlessScaleIn(t *testing.T, w *world) {
 	w.resize(3)
 }
 
-// memberIDs returns the IDs of the members by name, from the status.
+// memberIDs returns the members' IDs by name, from the status.
 func (w *world) memberIDs(cluster string) map[string]string {
 	w.t.Helper()
 	ids := map[string]string{}

@@ -20,22 +20,22 @@ const (
 	swap kind = "compare-and-swap"
 )
 
-// operation is an operation on a key. Every value is written at most once.
+// operation is a request for a key and its result. Every value is written at most once.
 type operation struct {
 	client int
 	key    string
 	kind   kind
 	// value is the value written or read. It is empty for a missing key.
 	value string
-	// expected is the value that a compare-and-swap requires, and found is the value that it found instead.
+	// expected is the value that a compare-and-swap requires. found is the value that it found instead.
 	expected, found string
 	swapped         bool
-	// unknown marks a write without a response: it took effect at some time after the call, or never.
+	// unknown marks a write without a response: it may have taken effect at any time after the call, or never.
 	unknown      bool
 	call, answer time.Duration
 }
 
-// saw returns the value that the operation proves to have existed, and whether it proves any value.
+// saw returns the value that the operation has seen, and whether it has seen a value.
 func (o operation) saw() (value string, found bool) {
 	switch {
 	case o.kind == get:
@@ -48,7 +48,7 @@ func (o operation) saw() (value string, found bool) {
 	return o.found, true
 }
 
-// register is a key: it holds the value that was written last.
+// register is the model of a key, which holds the value that was last written.
 var register = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		byKey := map[string][]porcupine.Operation{}
@@ -79,8 +79,9 @@ var register = porcupine.Model{
 	},
 }
 
-// linearizable returns an error if no order of the operations, each at one moment between its call and its
-// response, explains all responses, or if the check does not finish in time.
+// linearizable returns an error if the operations are not linearizable, or if the check does not finish in time.
+// Operations are linearizable if each can take effect at one moment between its call and its response so that all
+// responses are correct.
 func linearizable(operations []operation, timeout time.Duration) error {
 	var history []porcupine.Operation
 	for _, o := range settled(operations) {
@@ -96,9 +97,9 @@ func linearizable(operations []operation, timeout time.Duration) error {
 	return fmt.Errorf("was not judged within %s", timeout)
 }
 
-// settled resolves writes without a response, using the other operations. If the value of a write was seen, the
-// write took effect before the first response that contained the value, because no other operation writes that
-// value. A write with a value that was never seen affects no response and is left out.
+// settled resolves writes without a response by using the other operations. If the value of such a write was seen, the
+// write took effect before the first response that contained the value, because other operations do not write this
+// value. A write whose value was never seen does not affect any response and is left out.
 func settled(operations []operation) []operation {
 	first := map[[2]string]time.Duration{}
 	for _, o := range operations {
@@ -124,11 +125,11 @@ func settled(operations []operation) []operation {
 // interruption summarizes the failed writes of a history.
 type interruption struct {
 	written int
-	// failed counts writes with an error or without a response in time.
+	// failed is the number of writes that returned an error or timed out.
 	failed int
 	// longest is the longest time without an acknowledged write.
 	longest time.Duration
-	// why counts the errors of failed writes.
+	// why counts failed writes by error.
 	why map[string]int
 }
 
@@ -163,7 +164,7 @@ func (i interruption) String() string {
 		i.written, i.longest.Round(time.Millisecond), i.failed, strings.Join(why, "; ")), ": ")
 }
 
-// TestHistoryCatches shows that the check works: a correct register cannot produce any of these histories.
+// TestHistoryCatches checks that linearizable rejects histories that a correct register cannot produce.
 func TestHistoryCatches(t *testing.T) {
 	ms := func(call, answer int) operation {
 		return operation{key: "k", call: time.Duration(call) * time.Millisecond, answer: time.Duration(answer) * time.Millisecond}

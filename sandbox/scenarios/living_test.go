@@ -13,8 +13,8 @@ import (
 )
 
 // testSamePodHostsTheNext deletes a volume and its pod, and starts a run immediately. When the member is removed, the
-// replacement pod already exists and is waiting for its volume, so the same pod hosts the next member. A process that
-// has been running throughout must decide the same as a new one.
+// replacement pod already exists and is waiting for its volume, so the same pod runs the next member. A process that
+// has been running the whole time must make the same decisions as a new process.
 func testSamePodHostsTheNext(t *testing.T, w *world) {
 	before := w.podUIDs("a")["a-1"]
 	w.loseVolume("a-1")
@@ -30,8 +30,8 @@ func testSamePodHostsTheNext(t *testing.T, w *world) {
 	w.requireOneCluster("a", 3)
 }
 
-// steady is the maximum time for which two processes may differ: one sees a change before the other, and both
-// observe again within a second.
+// steady is the maximum time for which the decisions of two processes may differ. One process may see a change first,
+// but both observe the cluster again within a second.
 const steady = 3 * time.Second
 
 // moment is the rule that a process applied to cluster a at some time.
@@ -40,8 +40,9 @@ type moment struct {
 	rule string
 }
 
-// besidePlans waits for a run, and has new processes plan in the meantime. If the run keeps applying one rule
-// and the plans another, the run depends on remembered state that the plans do not see.
+// besidePlans waits for a run to end, and starts new processes that plan in the meantime. If the run keeps applying
+// one rule while the plans keep applying a different one, the run depends on remembered state that new processes do
+// not have.
 func (w *world) besidePlans(p *process) result {
 	w.t.Helper()
 	ended := make(chan result, 1)
@@ -73,7 +74,7 @@ func (w *world) requireSameRules(r result, plans []moment) {
 	}
 }
 
-// decided reads the decisions of a run from its log, which contains only changes.
+// decided reads a run's decisions from its log, which contains a decision only if it differs from the previous one.
 func decided(r result) []moment {
 	var said []moment
 	for line := range strings.Lines(r.stderr) {
@@ -88,7 +89,7 @@ func decided(r result) []moment {
 	return said
 }
 
-// during returns the rule that a run applied during a period, and whether it was the only one.
+// during returns the rule that a run applied throughout a period. whole is false if it applied several rules.
 func during(said []moment, from, to time.Time) (rule string, whole bool) {
 	for _, m := range said {
 		switch {
@@ -101,8 +102,8 @@ func during(said []moment, from, to time.Time) (rule string, whole bool) {
 	return rule, rule != ""
 }
 
-// testRelabelledVolume checks that a volume is not considered lost if a policy engine changes the label that identifies
-// it, and its pod stops responding. Nothing is changed until the label is restored.
+// testRelabelledVolume checks that a volume is not considered lost if a policy engine changes the label that
+// identifies it and its pod stops responding. Nothing is changed until the label is restored.
 func testRelabelledVolume(t *testing.T, w *world) {
 	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
 	label := func(value string) {
@@ -113,7 +114,7 @@ func testRelabelledVolume(t *testing.T, w *world) {
 		}
 	}
 	label("policy-engine")
-	w.signal("a-1", syscall.SIGSTOP) // so that it does not respond either
+	w.signal("a-1", syscall.SIGSTOP) // so that the member does not respond either
 	r := w.run().requireCode(t, exitBlocked).requireRule(t, "a", "LabelsLost")
 	if !r.says("PersistentVolumeClaim data-a-1 has lost app.kubernetes.io/managed-by=quorate") {
 		t.Errorf("it does not report which label to restore:\n%s", r)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestLoop checks that a loop bootstraps pushed clusters and repairs a lost volume by itself. When stopped, it exits
-// with 0 and does not hold a lease.
+// TestLoop checks that a loop bootstraps pushed clusters and replaces a lost volume without further commands. When the
+// loop is stopped, it exits with 0 and releases its lease.
 func TestLoop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -41,10 +41,10 @@ func TestLoop(t *testing.T) {
 	if strings.Contains(r.stderr, "level=ERROR") {
 		t.Errorf("got\n%s", r.stderr)
 	}
-	w.run().requireCode(t, exitDone) // the lease is free
+	w.run().requireCode(t, exitDone) // fails if the lease is still held
 }
 
-// untilConverged waits until custom resource a reports that all of its members are healthy.
+// untilConverged waits until custom resource a reports that all members of the cluster are healthy.
 func (w *world) untilConverged(what string, size int) {
 	w.t.Helper()
 	eventually(w.t, what, func() error {

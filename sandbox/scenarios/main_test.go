@@ -10,7 +10,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// parallelTests suits two cores: bootstrapping a cluster is mostly waiting for etcd and the kubelets.
+// parallelTests is the default for -test.parallel. It suits two cores, because bootstrapping a cluster mostly consists
+// of waiting for etcd and the kubelets.
 const parallelTests = "3"
 
 func TestMain(m *testing.M) {

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// watchPeak watches a process and its descendants until it ends, and returns a function for the peak so far, in bytes:
-// the largest resident set size of a single process. The kernel's figure for an ended process would include the memory
-// before exec, which is that of the parent.
+// watchPeak watches a process and its descendants until the process ends. It returns a function that returns the peak
+// so far: the largest resident set size of a single process, in bytes. The kernel's figure for an ended process is not
+// used, because it includes the parent's memory from before exec.
 func watchPeak(pid int) (peak func() int64) {
 	var highest atomic.Int64
 	go func() {
@@ -40,7 +40,7 @@ func anonymous(pid int) (bytes int64) {
 	return bytes
 }
 
-// memoryOf returns a figure from the status of a process, in bytes, or 0 if it has ended.
+// memoryOf returns a figure from a process's status, in bytes, or 0 if the process has ended.
 func memoryOf(pid int, figure string) int64 {
 	status, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -56,7 +56,7 @@ func memoryOf(pid int, figure string) int64 {
 	return 0
 }
 
-// processTree returns a process and its descendants that have not ended.
+// processTree returns the PIDs of a process and of its running descendants.
 func processTree(pid int) []int {
 	all := []int{pid}
 	children, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// modes are the modes of quorate install, and the kinds of changes tested in each. If QUORATE_EVERY_CHANGE is
-// set, all changes are tested in each mode, which takes five minutes more. etcd is upgraded, downgraded, and
-// upgraded again.
+// modes lists the modes of quorate install, with the kinds of changes that are tested in each. If QUORATE_EVERY_CHANGE
+// is set, all changes are tested in each mode, which takes five minutes longer. From mode to mode, etcd is upgraded,
+// downgraded, and upgraded again.
 var modes = []struct {
 	name, version string
 	kinds         []string
@@ -20,8 +20,8 @@ var modes = []struct {
 	{"indexed-job", "3.7.3", []string{"found", "resize"}},
 }
 
-// changeModes installs each mode in place of the previous one and makes changes, from the image and with the
-// rights of its service account. The cluster persists whichever mode runs Quorate.
+// changeModes replaces the installed mode with each mode in turn, and makes changes in each. Quorate runs from its
+// image, with the rights of its service account. The cluster must be the same across all modes.
 func (w *world) changeModes(url string) {
 	w.t.Helper()
 	id := w.requireOneCluster("a", 3)
@@ -61,12 +61,12 @@ func (w *world) changeModes(url string) {
 	}
 }
 
-// walked is a mode under test: cluster a has three members before and after each kind of change.
+// walked is a mode under test. Cluster a has three members before and after each kind of change.
 type walked struct {
 	*world
 	mode    string
-	files   map[string]string // all declarations
-	version string            // of cluster a
+	files   map[string]string // all declarations by path
+	version string            // etcd version of cluster a
 	jobs    int
 }
 
@@ -78,7 +78,7 @@ func (m *walked) foundOne() {
 	m.requireOneCluster(m.mode, 1)
 }
 
-// shrinkAndGrow removes two members and adds two.
+// shrinkAndGrow removes two members and then adds two members.
 func (m *walked) shrinkAndGrow() {
 	m.t.Helper()
 	m.push("a cluster shrinks", "Converged", one)
@@ -86,7 +86,7 @@ func (m *walked) shrinkAndGrow() {
 	m.push("a cluster grows", "Converged", three)
 }
 
-// upgrade changes the version, possibly to a lower one. This restarts each pod.
+// upgrade changes the version, possibly to a lower version. This restarts each pod.
 func (m *walked) upgrade(version string) {
 	m.t.Helper()
 	m.version = version
@@ -119,7 +119,7 @@ func (m *walked) stopAndStart() {
 	m.push("a cluster is started", "Converged", three)
 }
 
-// push declares cluster a with this spec, and waits until it is reported with the given rule.
+// push declares cluster a with this spec, and waits until the cluster is reported with the given rule.
 func (m *walked) push(what, rule string, spec ...string) {
 	m.t.Helper()
 	m.files["clusters/a.yaml"] = declaration("a", m.version, spec...)
@@ -138,7 +138,7 @@ func (m *walked) push(what, rule string, spec ...string) {
 	})
 }
 
-// until triggers a run if necessary and waits for its effect.
+// until triggers a run if necessary, and waits until holds returns nil.
 func (m *walked) until(what string, holds func() error) {
 	m.t.Helper()
 	if m.mode != "loop" { // a loop needs no trigger

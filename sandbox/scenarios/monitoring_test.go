@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// monitoring is deploy/monitoring as rendered by kubectl.
+// monitoring is the content of deploy/monitoring as rendered by kubectl.
 type monitoring struct {
 	pods       []podMonitor
-	rules      map[string]any // a Prometheus rules file
+	rules      map[string]any // content of a Prometheus rules file
 	dashboards map[string]string
 }
 
-// podMonitor has the fields that deploy/monitoring uses. The test does not know how to translate others.
+// podMonitor contains the PodMonitor fields that deploy/monitoring uses. The test cannot translate other fields.
 type podMonitor struct {
 	APIVersion, Kind string
 	Metadata         struct {
@@ -79,8 +79,8 @@ func (w *world) monitoring() monitoring {
 
 var notInLabel = regexp.MustCompile(`[^a-zA-Z0-9_]`)
 
-// scrapes translates the PodMonitors as the Prometheus operator does. A PodMonitor for any namespace is limited
-// to one namespace, because other tests have clusters at the same time.
+// scrapes translates the PodMonitors to scrape configurations, as the Prometheus operator does. A PodMonitor that
+// selects any namespace is limited to one namespace, because other tests have clusters at the same time.
 func (m monitoring) scrapes(kubeconfig, namespace string) []map[string]any {
 	var jobs []map[string]any
 	for _, pods := range m.pods {
@@ -150,13 +150,13 @@ func (m monitoring) rulesWithin(soon string) map[string]any {
 	return m.rules
 }
 
-// absentWhenWell are selectors without results while everything is healthy, with the reason why that is correct.
+// absentWhenWell maps selectors that have no results while everything is healthy to the reason why this is correct.
 var absentWhenWell = map[string]string{
 	`quorate_cluster_decision{verdict="Block"}`:                  "there is one only while a cluster needs a person",
 	`quorate_cluster_decision{kubernetes=~".*",verdict="Block"}`: "the same, in a dashboard",
 }
 
-// requireRules waits until each rule has been evaluated without an error, and each series that it reads exists.
+// requireRules waits until each rule has been evaluated without an error and each series that it reads exists.
 func (p *prometheus) requireRules(m monitoring) {
 	p.w.t.Helper()
 	want := map[string]bool{}
@@ -210,7 +210,7 @@ func (p *prometheus) requireSelectors(what, expr string) {
 	}
 }
 
-// found returns nil if an expression currently has a series.
+// found returns nil if an expression currently returns a series.
 func (p *prometheus) found(expr string) error {
 	n, err := p.query(expr)
 	if err == nil && n == 0 {
@@ -219,7 +219,7 @@ func (p *prometheus) found(expr string) error {
 	return err
 }
 
-// dashboard has the fields of a dashboard that the test reads.
+// dashboard contains the dashboard fields that the test reads.
 type dashboard struct {
 	Templating struct {
 		List []struct {
@@ -235,8 +235,8 @@ type dashboard struct {
 
 var labelValues = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
 
-// requireDashboards requires that each query of each panel returns a series, and so does each selector in it,
-// with these values of variables. The variables must offer these values.
+// requireDashboards fails the test unless each panel query and each selector in it returns a series with these
+// variable values. The dashboards' variables must offer these values.
 func (p *prometheus) requireDashboards(texts, chosen map[string]string) {
 	p.w.t.Helper()
 	queries := 0
@@ -262,7 +262,7 @@ func (p *prometheus) requireDashboards(texts, chosen map[string]string) {
 	}
 }
 
-// fill returns a function that inserts variable values into a dashboard's query, as Grafana would.
+// fill returns a function that inserts variable values into a dashboard query, as Grafana would.
 func (p *prometheus) fill(name string, d dashboard, chosen map[string]string) func(string) string {
 	p.w.t.Helper()
 	replace := func(expr string) string { return expr }

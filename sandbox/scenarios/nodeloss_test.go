@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestNodeLoss stops a machine under a running cluster and starts it again. It disturbs everything on the node,
-// so it does not run in parallel with other tests.
+// TestNodeLoss stops a node of a running cluster and starts it again. It disturbs everything on the node, so it does
+// not run in parallel with other tests.
 func TestNodeLoss(t *testing.T) {
 	w := newWorld(t)
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
@@ -57,7 +57,7 @@ func TestNodeLoss(t *testing.T) {
 	}
 }
 
-// nodeOf returns the node of a pod. The members of cluster a must be spread over all nodes.
+// nodeOf returns a pod's node. It fails the test unless the members of cluster a are spread over all nodes.
 func (w *world) nodeOf(pod string) string {
 	w.t.Helper()
 	where := map[string]string{}
@@ -70,8 +70,8 @@ func (w *world) nodeOf(pod string) string {
 	return w.pod(pod).Spec.NodeName
 }
 
-// TestNodeLossForGood checks that the member is replaced on another node if a node is permanently lost, and with it the
-// volume of a member.
+// TestNodeLossForGood checks that a member is replaced on a different node if its node, and with it the member's
+// volume, is permanently lost.
 func TestNodeLossForGood(t *testing.T) {
 	w := newWorld(t)
 	w.declare(modern, three, "replaceAfter: 20s")
@@ -108,9 +108,9 @@ func TestNodeLossForGood(t *testing.T) {
 	w.requireOneCluster("a", 3)
 }
 
-// TestDrain drains nodes as for an upgrade. The budget allows one member to be evicted and protects the others. Members
-// are not replaced. The pods have their own label, because the nodes may also host other tests' clusters, whose budgets
-// are irrelevant here.
+// TestDrain drains nodes as for an upgrade. The disruption budget allows one member to be evicted and protects the
+// others. Members are not replaced. Only the pods of this test are drained, which have their own label, because the
+// nodes may also run pods of other tests.
 func TestDrain(t *testing.T) {
 	w := newWorld(t)
 	w.declare(modern, three, "pod: {labels: {to: drain}}")

@@ -25,11 +25,10 @@ var (
 	budgets      = schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
 )
 
-// kinds are the kinds of objects that quorate creates. Pods and claims are created by the StatefulSet.
+// kinds lists the kinds of objects that quorate creates. Pods and claims are created by the StatefulSet controller.
 var kinds = []schema.GroupVersionResource{services, configMaps, secrets, statefulSets, budgets, policies, cronJobs, etcdclusters}
 
-// list returns the objects of one kind in the namespace, except those that Kubernetes creates in every
-// namespace.
+// list returns the objects of a kind in the namespace, except objects that Kubernetes creates in every namespace.
 func (w *world) list(kind schema.GroupVersionResource) []unstructured.Unstructured {
 	w.t.Helper()
 	list, err := w.objects.Resource(kind).Namespace(w.namespace).List(w.ctx(), metav1.ListOptions{})
@@ -43,7 +42,7 @@ func (w *world) object(kind schema.GroupVersionResource, name string) (*unstruct
 	return w.objects.Resource(kind).Namespace(w.namespace).Get(w.ctx(), name, metav1.GetOptions{})
 }
 
-// ownObjects names every object in the namespace that belongs to the cluster and is deleted with it.
+// ownObjects returns the names of all objects in the namespace that belong to the cluster and are deleted with it.
 func (w *world) ownObjects(cluster string) []string {
 	w.t.Helper()
 	var names []string
@@ -67,7 +66,8 @@ func (w *world) pods(cluster string) []corev1.Pod {
 	return pods.Items
 }
 
-// podUIDs and volumeUIDs return the UIDs of the cluster's pods and of the claims of its volumes, by pod name.
+// podUIDs returns the UIDs of the cluster's pods by pod name. volumeUIDs returns the UIDs of the cluster's volume
+// claims by pod name.
 func (w *world) podUIDs(cluster string) map[string]string {
 	w.t.Helper()
 	uids := map[string]string{}
@@ -100,8 +100,8 @@ func (w *world) restarts(cluster string) int32 {
 	return n
 }
 
-// snapshot describes the essence of every object in the namespace. Two clusters bootstrapped from the same
-// declaration have the same snapshot, whatever happened on the way.
+// snapshot describes the essence of every object in the namespace. Two clusters bootstrapped from the same declaration
+// have the same snapshot, regardless of what happened in between.
 func (w *world) snapshot() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
@@ -117,7 +117,7 @@ func (w *world) snapshot() map[string]string {
 	return all
 }
 
-// essence removes what Kubernetes adds, and secrets.
+// essence returns an object's content without secret data and without fields that Kubernetes adds.
 func essence(o unstructured.Unstructured) map[string]any {
 	var owners []string
 	for _, owner := range o.GetOwnerReferences() {
@@ -138,7 +138,7 @@ func essence(o unstructured.Unstructured) map[string]any {
 	return content
 }
 
-// past matches the history of the members in a record, which outlasts them.
+// past matches the history of removed members in a record.
 var past = regexp.MustCompile(`(?m)^replaced:\n(?:[- ].*\n)*|^joinedTogether: true\n`)
 
 func withoutHistory(data any) any {
@@ -154,14 +154,14 @@ func withoutHistory(data any) any {
 
 var (
 	uid  = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
-	hex  = regexp.MustCompile(`"[0-9a-f]{8,64}"|\b[0-9a-f]{8,64}\b`) // YAML quotes tokens that look like numbers
+	hex  = regexp.MustCompile(`"[0-9a-f]{8,64}"|\b[0-9a-f]{8,64}\b`) // in YAML, tokens that look like numbers are quoted
 	when = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`)
 	// fingerprint matches the fingerprint of the recorded CA.
 	fingerprint = regexp.MustCompile(`\b[0-9A-F]{2}(:[0-9A-F]{2}){31}\b`)
 	host        = regexp.MustCompile(`\bnode[-a-z0-9]*\b`)
 )
 
-// impersonal replaces the namespace and all generated values in a text with placeholders.
+// impersonal replaces the namespace and all generated values in text with placeholders.
 func (w *world) impersonal(text string) string {
 	text = strings.ReplaceAll(text, w.namespace, "NAMESPACE")
 	text = uid.ReplaceAllString(text, "UID")
@@ -171,7 +171,7 @@ func (w *world) impersonal(text string) string {
 	return host.ReplaceAllString(text, "NODE")
 }
 
-// difference describes the differences between two snapshots. It is empty if they are equal.
+// difference describes the differences between two snapshots. It returns "" if they are equal.
 func difference(want, got map[string]string) string {
 	var text strings.Builder
 	for name, w := range want {
@@ -189,7 +189,7 @@ func difference(want, got map[string]string) string {
 	return text.String()
 }
 
-// TestImpersonal checks a token that happens to look like a number.
+// TestImpersonal checks that tokens that happen to look like numbers are also replaced.
 func TestImpersonal(t *testing.T) {
 	t.Parallel()
 	w := &world{namespace: "here"}

@@ -1,5 +1,5 @@
-// Command kube combines all programs of a Kubernetes node and control plane in one file, so that they are built and
-// linked once. It acts as the program under whose name it is called.
+// Command kube combines all programs of a Kubernetes node and control plane in one binary, so that they are linked
+// only once. It runs the program whose name it is called by.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Command probe is the program of the sandbox's own pods. As pause, it holds a pod's namespaces. As serve, it
-// is the server of a Service. As client, it reports over HTTP whether its pod reaches that Service by name.
+// Command probe is the program that runs in the sandbox's own pods. "probe pause" holds a pod's namespaces. "probe
+// serve" is the server behind a Service. "probe client" reports over HTTP whether its pod can reach that Service by
+// name.
 package main
 
 import (
@@ -40,7 +41,7 @@ func run(role string) error {
 	}
 }
 
-// pause reaps orphans of the pod until it is signaled to end.
+// pause reaps the pod's orphaned processes until it receives SIGINT or SIGTERM.
 func pause() {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGINT, syscall.SIGTERM)
@@ -68,7 +69,7 @@ func serve(address string, handler http.HandlerFunc) error {
 	return nil
 }
 
-// check responds with 200 if a new request to url returns the server's answer.
+// check returns a handler that responds with status 200 if a new request to url returns answer.
 func check(url string) http.HandlerFunc {
 	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	return func(w http.ResponseWriter, _ *http.Request) {

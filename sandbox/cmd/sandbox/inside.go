@@ -18,7 +18,7 @@ import (
 	"quorate.dev/quorate/sandbox/provisioner"
 )
 
-// inside returns the commands that the sandbox's own machines run.
+// inside returns the hidden commands that the sandbox's machines and tests run.
 func inside() []*cobra.Command {
 	all := []*cobra.Command{runMachine(), applyObjects(), importImages(), provision(), runFleet(), serveGit()}
 	for _, cmd := range all {
@@ -67,8 +67,8 @@ func importImages() *cobra.Command {
 	return cmd
 }
 
-// serveGit prints the URL under which pods reach the repositories in a directory, and serves them until the
-// process that started it ends.
+// serveGit returns the command that serves the repositories in a directory until the process that started it ends. It
+// prints the URL that pods use to reach the repositories.
 func serveGit() *cobra.Command {
 	return &cobra.Command{
 		Use:  "serve-git DIR",

@@ -1,7 +1,7 @@
 //go:build !linux
 
-// Command sandbox runs real Kubernetes clusters on this machine, without
-// Docker, from programs that it builds from source.
+// Command sandbox runs real Kubernetes clusters on this machine, without Docker, using programs that it builds from
+// source.
 package main
 
 import (

@@ -22,22 +22,22 @@ import (
 // Dial connects to a port of a pod.
 type Dial func(ctx context.Context, namespace, pod, port string) (net.Conn, error)
 
-// etcdChanges are the calls that change an etcd cluster. Other calls only read, or write keys.
+// etcdChanges lists the calls that change an etcd cluster. Other calls only read data or write keys.
 var etcdChanges = []string{"MemberAdd", "MemberRemove", "MemberUpdate", "MemberPromote", "MoveLeader", "Defragment"}
 
-// etcdActions are the calls that change something only if they name an action.
+// etcdActions lists the calls that change something only if they specify an action.
 var etcdActions = []string{"Alarm", "Downgrade"}
 
-// WatchEtcd makes the proxy terminate connections into pods itself, so that it sees each call to etcd. Calls
-// are recorded and broken like requests to the API server, with status 200, or 500 if etcd rejects the call.
-// This requires clusters without TLS: only cleartext HTTP/2 gets a response.
+// WatchEtcd makes the proxy terminate connections into pods itself, so that it sees each call to etcd. Calls are
+// recorded and broken like requests to the API server. Their status is 200, or 500 if etcd rejects the call. The
+// clusters must not use TLS, because the proxy accepts only cleartext HTTP/2.
 func (p *Proxy) WatchEtcd(dial Dial) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.dial = dial
 }
 
-// forwardPort handles a port-forward instead of the API server.
+// forwardPort handles a port-forward request without the API server.
 func (p *Proxy) forwardPort(w http.ResponseWriter, r *http.Request, request *Request) {
 	// Clients fall back to SPDY, which Kubernetes' own packages can decode.
 	if r.Method != http.MethodPost {
@@ -71,7 +71,7 @@ func (p *Proxy) forwardPort(w http.ResponseWriter, r *http.Request, request *Req
 	}
 }
 
-// connectPod serves one stream into a pod until either side ends it.
+// connectPod serves a stream into a pod until either side ends the stream.
 func (p *Proxy) connectPod(ctx context.Context, stream, complaints httpstream.Stream, request *Request) {
 	defer func() { _ = stream.Reset() }()
 	port := stream.Headers().Get(corev1.PortHeader)
@@ -88,7 +88,7 @@ func (p *Proxy) connectPod(ctx context.Context, stream, complaints httpstream.St
 	_, _ = io.Copy(stream, far)
 }
 
-// serveCalls accepts the calls on one connection and forwards them to etcd on another.
+// serveCalls accepts calls on the client connection and forwards them to etcd on the pod connection.
 func (p *Proxy) serveCalls(client, pod net.Conn) {
 	clear := &http.Protocols{}
 	clear.SetUnencryptedHTTP2(true)
@@ -110,7 +110,7 @@ func (p *Proxy) serveCalls(client, pod net.Conn) {
 	server := &http.Server{Protocols: clear, ErrorLog: silent,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			defer func() {
-				if recover() != nil { // a broken call also ends its connection
+				if recover() != nil { // breaking a call also ends its connection
 					client.Close()
 				}
 			}()
@@ -147,8 +147,8 @@ func (p *Proxy) serveCall(w http.ResponseWriter, r *http.Request, forward http.H
 	fault(w, r, serve)
 }
 
-// succeeded reports whether a request took effect, from the status code and header of the response. gRPC
-// returns its own code in the header.
+// succeeded reports whether a request took effect. code and header are those of the response. gRPC returns its own
+// code in the header.
 func succeeded(code int, header http.Header) bool {
 	for _, key := range []string{"Grpc-Status", http.TrailerPrefix + "Grpc-Status"} {
 		if status := header.Get(key); status != "" && status != "0" {
@@ -158,16 +158,16 @@ func succeeded(code int, header http.Header) bool {
 	return code < http.StatusBadRequest
 }
 
-// namesAction reports whether the message in the body has its first field. For these calls, it is the action.
-// It is absent if it is zero, as in calls that only read.
+// namesAction reports whether the message in the body contains its first field, which is the action in calls of
+// etcdActions. The field is absent if it is zero, as in calls that only read.
 func namesAction(r *http.Request) bool {
-	const prefix = 5 // of every gRPC message
+	const prefix = 5 // length of the prefix of every gRPC message
 	body, err := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
 	return err == nil && len(body) > prefix && body[prefix] == 0x08
 }
 
-// single is a listener with one connection.
+// single is a listener that accepts one existing connection.
 type single struct {
 	conn  net.Conn
 	ended <-chan struct{}

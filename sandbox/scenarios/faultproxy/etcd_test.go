@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/transport/spdy"
 )
 
-// plainHTTP2 is cleartext HTTP/2, which etcd uses without TLS.
+// plainHTTP2 returns the protocols that etcd uses without TLS: cleartext HTTP/2.
 func plainHTTP2() *http.Protocols {
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true)
@@ -82,7 +82,7 @@ func forward(t *testing.T, proxy *Proxy, pod string) (data net.Conn, complaints 
 	return near, complaint, nil
 }
 
-// call sends a message to a method and returns gRPC's status.
+// call sends a message to a method and returns the gRPC status.
 func call(client *http.Client, method string, message ...byte) (string, error) {
 	body := append([]byte{0, 0, 0, 0, byte(len(message))}, message...)
 	request, err := http.NewRequest(http.MethodPost, "http://a-0/etcdserverpb.Cluster/"+method, bytes.NewReader(body))

@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fault handles a request instead of the API server. serve forwards it to the API server.
+// Fault handles a request instead of the API server. To forward the request to the API server, it calls serve.
 type Fault func(w http.ResponseWriter, r *http.Request, serve http.Handler)
 
-// Then runs broken after the fault has cut a connection, and before the client notices.
+// Then returns a fault that calls broken after f has cut a connection, and before the client notices.
 func (f Fault) Then(broken func()) Fault {
 	return func(w http.ResponseWriter, r *http.Request, serve http.Handler) {
 		defer func() {
@@ -32,7 +32,7 @@ func (f Fault) Then(broken func()) Fault {
 // Script returns the fault for a request, or nil to forward it.
 type Script func(Request) Fault
 
-// Answer rejects the request with this HTTP status code, as the API server does, before it takes effect.
+// Answer rejects the request with this HTTP status code, as the API server does. The request does not take effect.
 func Answer(code int) Fault {
 	return func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 		drain(r)
@@ -51,7 +51,7 @@ func Answer(code int) Fault {
 	}
 }
 
-// Hang never responds. It ends when the client disconnects or the proxy is closed.
+// Hang returns a fault that never responds. It ends when the client disconnects or the proxy is closed.
 func Hang() Fault {
 	return func(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
 		drain(r)
@@ -60,7 +60,7 @@ func Hang() Fault {
 	}
 }
 
-// Pause holds the request until the channel is closed, and then forwards it.
+// Pause holds the request until the channel is closed, and then forwards the request.
 func Pause(until <-chan struct{}) Fault {
 	return func(w http.ResponseWriter, r *http.Request, serve http.Handler) {
 		<-until
@@ -73,7 +73,8 @@ func Refuse() Fault {
 	return func(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) }
 }
 
-// DropAnswer forwards the request, lets it take effect, runs then (which may be nil), and cuts the connection.
+// DropAnswer forwards the request so that it takes effect, calls then (which may be nil), and cuts the connection
+// without a response.
 func DropAnswer(then func()) Fault {
 	return func(_ http.ResponseWriter, r *http.Request, serve http.Handler) {
 		serve.ServeHTTP(httptest.NewRecorder(), r)
@@ -84,7 +85,7 @@ func DropAnswer(then func()) Fault {
 	}
 }
 
-// DropSuccess is DropAnswer for the n-th request that succeeds. Other requests are forwarded unchanged.
+// DropSuccess is like DropAnswer for the nth request that succeeds. Other requests are forwarded unchanged.
 func DropSuccess(n int, then func()) Fault {
 	var seen atomic.Int32
 	return func(w http.ResponseWriter, r *http.Request, serve http.Handler) {
@@ -115,7 +116,7 @@ func replay(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
 	maps.Copy(w.Header(), after)
 }
 
-// Once breaks the first request that it gets, and forwards all others.
+// Once breaks the first request with the fault, and forwards all other requests.
 func Once(fault Fault) Fault {
 	var done atomic.Bool
 	return func(w http.ResponseWriter, r *http.Request, serve http.Handler) {
@@ -132,7 +133,7 @@ func At(index int, fault Fault) Script {
 	return when(fault, func(r Request) bool { return r.Index == index })
 }
 
-// AtWrite breaks the n-th request that writes.
+// AtWrite breaks the nth request that writes.
 func AtWrite(n int, fault Fault) Script {
 	return when(fault, func(r Request) bool { return r.Write == n })
 }

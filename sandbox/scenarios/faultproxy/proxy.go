@@ -1,6 +1,5 @@
-// Package faultproxy is a reverse proxy in front of a Kubernetes API server. It records every request, and
-// breaks selected requests: with an error, by not responding, or by dropping the response to a request that
-// took effect.
+// Package faultproxy is a reverse proxy in front of a Kubernetes API server. It records every request and breaks
+// selected requests: it returns an error, does not respond, or drops the response to a request that took effect.
 package faultproxy
 
 import (
@@ -17,8 +16,8 @@ import (
 	"sync"
 )
 
-// Proxy listens on a loopback port over plain HTTP, so that a kubeconfig with its URL needs no credentials: the
-// proxy adds the credentials of its transport.
+// Proxy listens on a loopback port over plain HTTP. A kubeconfig with the proxy's URL does not need credentials,
+// because the proxy's transport adds them.
 type Proxy struct {
 	// URL is the URL of the proxy.
 	URL string
@@ -34,8 +33,8 @@ type Proxy struct {
 	writes   int
 }
 
-// Start starts a proxy to the API server at target. The transport must speak HTTP/1.1, because connections into
-// pods are upgrades.
+// Start starts a proxy to the API server at target. The transport must use HTTP/1.1, because connections into pods are
+// protocol upgrades.
 func Start(target *url.URL, transport http.RoundTripper) (*Proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -63,7 +62,7 @@ func (p *Proxy) Close() {
 	_ = p.server.Close()
 }
 
-// Break sets the script, or none if nil, and restarts counting and recording.
+// Break sets the script, or removes it if script is nil. It also restarts counting and recording.
 func (p *Proxy) Break(script Script) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -81,12 +80,12 @@ func (p *Proxy) Requests() []Request {
 	return list
 }
 
-// Writes returns the recorded requests that write.
+// Writes returns the recorded requests that write something.
 func (p *Proxy) Writes() []Request {
 	return slices.DeleteFunc(p.Requests(), func(r Request) bool { return r.Write == 0 })
 }
 
-// ServeHTTP forwards the request or breaks it, as the script decides.
+// ServeHTTP forwards the request, or breaks it if the script returns a fault.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	request := parse(r)
 	fault := p.record(&request)
@@ -105,9 +104,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fault(w, r, serve)
 }
 
-// hold reads the whole body of a request before it is forwarded. An API server may respond before the transport
-// has seen the end of the body. The proxy's HTTP server closes the body when the response begins, and the
-// transport would then cut off the response.
+// hold reads the whole body of a request before the request is forwarded. An API server may respond before the
+// transport has reached the end of the body. When the response begins, the proxy's HTTP server closes the body, and
+// the transport would then cut off the response.
 func hold(r *http.Request) error {
 	if r.ContentLength <= 0 {
 		return nil

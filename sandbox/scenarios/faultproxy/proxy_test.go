@@ -50,8 +50,8 @@ func send(t *testing.T, method, url string) (int, string, error) {
 	return response.StatusCode, string(body), err
 }
 
-// readsLate is a transport that reads the request body only when the channel is closed, which is after the
-// response has begun. If it cannot read the body, it cuts off the response.
+// readsLate is a transport that does not read the request body before the channel is closed, when the response has
+// already begun. If it cannot read the body, it cuts off the response.
 type readsLate chan struct{}
 
 func (late readsLate) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// Request is a request as it arrived at the proxy, and its result.
+// Request is a request as received by the proxy, and its result.
 type Request struct {
-	// Index counts all requests in order of arrival, from 1.
+	// Index is the number of the request in order of arrival, from 1.
 	Index int
-	// Write counts the requests that write, in order of arrival, from 1. It is zero for requests that only
-	// read.
+	// Write is the number of the request among those that write, in order of arrival, from 1. It is zero for a request
+	// that only reads.
 	Write int
 	// Verb is the Kubernetes verb: get, list, watch, create, update, patch, delete or deletecollection.
 	Verb string
-	// Resource is the plural name, with a subresource as in "pods/portforward". It is empty for paths such as
+	// Resource is the plural name, including any subresource, as in "pods/portforward". It is empty for paths such as
 	// /version.
 	Resource  string
 	Namespace string
 	Name      string
-	// Path is the path with the query, as sent.
+	// Path is the path with the query, as sent by the client.
 	Path string
-	// Status is the API server's status code, or zero if the request never reached it.
+	// Status is the API server's status code, or zero if the API server has not responded.
 	Status int
 }
 
@@ -36,7 +36,7 @@ func (r Request) String() string {
 	return fmt.Sprintf("%3d%s %s %s -> %d", r.Index, write, r.Verb, r.Path, r.Status)
 }
 
-// parse interprets the path of r by the conventions of the Kubernetes API.
+// parse interprets the path of r according to the conventions of the Kubernetes API.
 func parse(r *http.Request) Request {
 	request := Request{Path: r.URL.RequestURI()}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
