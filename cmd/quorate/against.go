@@ -12,6 +12,7 @@ import (
 	"quorate.dev/quorate/gitsource"
 	"quorate.dev/quorate/gitsource/refs"
 	"quorate.dev/quorate/gitsource/remote"
+	"quorate.dev/quorate/gitsource/sources"
 	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/internal/revision"
 	"quorate.dev/quorate/reconcile"
@@ -58,24 +59,30 @@ func (f *runFlags) checkAgainst(flags *pflag.FlagSet) error {
 }
 
 // offline returns the live side for --against.
-func (f *runFlags) offline(source *sourceFlags) *offline.Live {
-	older := olderSource{f.against, *source}
-	older.readers, older.slots, older.confirmed = nil, nil, nil
-	selector := selectorOf(f.against)
-	older.instead = &selector
-	return offline.New(older.read, f.live.maxDeletions)
+func (f *runFlags) offline(source *sourceFlags) (*offline.Live, error) {
+	own := *source
+	own.slots, own.confirmed = nil, nil
+	set, err := own.set()
+	if err != nil {
+		return nil, err
+	}
+	for i := range set.Sources {
+		set.Sources[i].Selector = selectorOf(f.against)
+	}
+	older := olderSource{f.against, set}
+	return offline.New(older.read, f.live.maxDeletions), nil
 }
 
 // olderSource reads the declarations in the revision that --against names.
 type olderSource struct {
 	against string
-	sourceFlags
+	set     *sources.Set
 }
 
 // read reads the declarations in the older revision. If that revision does not contain the path, read returns a note
 // and no declarations. If the newer revision does not contain the path, reading the newer revision fails.
 func (a *olderSource) read(ctx context.Context) (older reconcile.Desired, note []string, err error) {
-	older = a.within(a.declared(ctx, func(reconcile.Desired) {}))
+	older = a.set.Fetch(ctx, func(reconcile.Desired) {})
 	err = older.Failure()
 	var missing gitsource.MissingPathError
 	if errors.As(err, &missing) && missing.Revision.Commit != "" {
@@ -88,7 +95,7 @@ func (a *olderSource) read(ctx context.Context) (older reconcile.Desired, note [
 	}
 	if older.Revision == revision.Directory {
 		return older, nil, fmt.Errorf("%s %s: %s is not a repository, so it cannot be compared", offline.Flag,
-			a.against, a.values[0])
+			a.against, a.set.Sources[0].Location)
 	}
 	return older.ResolveOwners(func(string) reconcile.Previous { return reconcile.Previous{} }), nil, nil
 }
@@ -98,8 +105,7 @@ func (a *olderSource) advice(why error) string {
 	if errors.As(why, new(gitsource.MissingPathError)) {
 		return "" // the revision exists
 	}
-	sources, err := a.sources(func(source) error { return nil })
-	if err != nil || !errors.Is(why, gitsource.ErrSource) || remote.IsAddress(sources[0].location) {
+	if !errors.Is(why, gitsource.ErrSource) || remote.IsAddress(a.set.Sources[0].Location) {
 		return ""
 	}
 	server, branch, ok := strings.Cut(a.against, "/")

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,7 +12,6 @@ import (
 
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/gitsource/gittest"
-	"quorate.dev/quorate/reconcile"
 )
 
 // TestNonFastForwardIsRefused checks that a source is not reset to an earlier revision, regardless of what that
@@ -106,31 +103,6 @@ func TestUnknownAncestryIsRefusedIfSignaturesRequired(t *testing.T) {
 	got = w.run(w.sources("a")...)
 	if got.code != exitOK || !strings.Contains(got.out, "warning cannot tell whether main@sha1:"+next+" of "+w.repository("a")+" descends from main@sha1:"+before) {
 		t.Errorf("without keys: %d\n%s", got.code, got.out)
-	}
-}
-
-// TestRememberedRevisionsAreBounded checks that the number of remembered revisions is limited, regardless of how many
-// revisions statuses name, and that no history is read beyond the limit.
-func TestRememberedRevisionsAreBounded(t *testing.T) {
-	d := &ancestry{asked: map[string]*question{}, loops: true}
-	for n := range mostAsked {
-		d.asked[fmt.Sprint(n)] = &question{done: make(chan struct{})}
-	}
-	if _, err := d.descendsFrom(t.Context(), "main@sha1:abc"); !errors.Is(err, reconcile.ErrReading) || len(d.asked) != mostAsked {
-		t.Errorf("beyond the bound: %v, %d are remembered", err, len(d.asked))
-	}
-	for _, q := range d.asked {
-		close(q.done)
-	}
-	d.ask(t.Context(), "new")
-	d.mu.Lock()
-	q := d.asked["new"]
-	if q == nil || len(d.asked) != 1 {
-		t.Errorf("%d are remembered, and that which was asked: %t", len(d.asked), q != nil)
-	}
-	d.mu.Unlock()
-	if q != nil {
-		<-q.done
 	}
 }
 

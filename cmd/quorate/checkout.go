@@ -11,15 +11,15 @@ import (
 // see findings.Options. If the only source is a repository on a server, that repository is assumed to be the checkout
 // itself. Pipelines usually read the repository that they have checked out. A local directory is used directly.
 func (f *sourceFlags) rootsIn(checkout string) func(name string) (path string, known bool) {
-	sources, _ := f.sources(func(source) error { return nil }) // the flags were checked before
+	list, _ := f.sources(func(source) error { return nil }) // the flags were checked before
 	return func(name string) (string, bool) {
-		for i, s := range sources {
+		for i, s := range list {
 			switch {
-			case len(sources) > 1 && f.values[i] != name:
-			case remote.IsAddress(s.location):
-				return "", len(sources) == 1
+			case len(list) > 1 && f.values[i] != name:
+			case remote.IsAddress(s.Location):
+				return "", len(list) == 1
 			default:
-				return pathIn(checkout, s.location)
+				return pathIn(checkout, s.Location)
 			}
 		}
 		return "", false

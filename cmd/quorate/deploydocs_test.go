@@ -152,9 +152,9 @@ func TestDocumentedGitCredentialsAreMountedFromSecrets(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			secret := mounted[s.credentials]
+			secret := mounted[s.Credentials]
 			if secret == "" || slices.Contains(secrets, secret) || !strings.Contains(page, "create secret generic "+secret+" ") {
-				t.Errorf("%s has its credentials in %q, of the Secret %q", s.location, s.credentials, secret)
+				t.Errorf("%s has its credentials in %q, of the Secret %q", s.Location, s.Credentials, secret)
 			}
 			secrets = append(secrets, secret)
 		}

@@ -149,9 +149,9 @@ func (f *installFlags) checkSource() error {
 		return usageError{errors.New("--private: the credentials would cross the network unencrypted, " +
 			"which the pods refuse; use https")}
 	}
-	if !remote.IsAddress(s.location) {
+	if !remote.IsAddress(s.Location) {
 		return usageError{fmt.Errorf("--source %q: expected the URL of a git repository, or %q: "+
-			"pods cannot read directories of this machine", s.location, ofCluster)}
+			"pods cannot read directories of this machine", s.Location, ofCluster)}
 	}
 	return s.checkPasswords()
 }
@@ -159,12 +159,12 @@ func (f *installFlags) checkSource() error {
 // checkPasswords rejects URLs that contain credentials. The pods would also reject such URLs, but by then everyone who
 // may read the pods could read the credentials.
 func (s source) checkPasswords() error {
-	if remote.IsAddress(s.location) {
-		if _, err := remote.ParseAddress(s.location); err != nil {
+	if remote.IsAddress(s.Location) {
+		if _, err := remote.ParseAddress(s.Location); err != nil {
 			return usageError{fmt.Errorf("--source: %w", err)}
 		}
 	}
-	if proxy, err := url.Parse(s.proxy); err != nil || proxy.User != nil {
+	if proxy, err := url.Parse(s.Proxy); err != nil || proxy.User != nil {
 		return usageError{errors.New("--git-proxy: the URL contains credentials or is invalid; set proxyUsername and " +
 			"proxyPassword in the credentials of the source instead")}
 	}

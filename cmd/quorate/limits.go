@@ -21,39 +21,42 @@ type limits struct {
 
 var defaultLimits = limits{remote.DefaultLimits, manifests.DefaultLimits}
 
-func (l *limits) add(f *pflag.FlagSet) {
-	addBytes(f, &l.transfer.RefsBytes, "max-refs-bytes",
+func (l *limits) add(f *pflag.FlagSet) { addLimits(f, &l.transfer, &l.files) }
+
+// addLimits adds the flags for the limits of a source.
+func addLimits(f *pflag.FlagSet, transfer *remote.Limits, files *manifests.Limits) {
+	addBytes(f, &transfer.RefsBytes, "max-refs-bytes",
 		"maximum bytes of a server's list of branches and tags")
-	addBytes(f, &l.transfer.PackBytes, "max-pack-bytes",
+	addBytes(f, &transfer.PackBytes, "max-pack-bytes",
 		"maximum compressed bytes that a server may send for one revision; they are kept in a temporary file")
-	addCount(f, &l.transfer.Pack.Objects, "max-pack-objects", "maximum git objects a server may send for one revision")
-	addBytes(f, &l.transfer.Pack.InflatedBytes, "max-inflated-bytes",
+	addCount(f, &transfer.Pack.Objects, "max-pack-objects", "maximum git objects a server may send for one revision")
+	addBytes(f, &transfer.Pack.InflatedBytes, "max-inflated-bytes",
 		"maximum uncompressed bytes of all objects that a server sends for one revision")
-	addBytes(f, &l.transfer.Pack.ObjectBytes, "max-object-bytes", "maximum bytes of one object held in memory")
-	addBytes(f, &l.files.FileBytes, "max-file-bytes", "maximum bytes of one file")
-	addBytes(f, &l.files.TotalBytes, "max-total-bytes",
+	addBytes(f, &transfer.Pack.ObjectBytes, "max-object-bytes", "maximum bytes of one object held in memory")
+	addBytes(f, &files.FileBytes, "max-file-bytes", "maximum bytes of one file")
+	addBytes(f, &files.TotalBytes, "max-total-bytes",
 		"maximum bytes of all files; a file counts each time it is read")
-	addCount(f, &l.files.Files, "max-files", "maximum files; a file counts each time it is read")
-	addCount(f, &l.files.Depth, "max-depth", "maximum depth of directories below the path")
-	addCount(f, &l.files.Kustomizations, "max-kustomizations",
+	addCount(f, &files.Files, "max-files", "maximum files; a file counts each time it is read")
+	addCount(f, &files.Depth, "max-depth", "maximum depth of directories below the path")
+	addCount(f, &files.Kustomizations, "max-kustomizations",
 		"maximum kustomizations; one counts each time it is a base of another")
-	addCount(f, &l.files.DocumentNodes, "max-document-nodes",
+	addCount(f, &files.DocumentNodes, "max-document-nodes",
 		"maximum values in one YAML document, with aliases expanded")
-	addCount(f, &l.files.TotalNodes, "max-total-nodes", "maximum values in all YAML documents")
-	addCount(f, &l.files.Nesting, "max-nesting", "maximum depth of values in one YAML document")
-	addCount(f, &l.files.Keys, "max-keys", "maximum keys of one mapping in a YAML document")
-	addCount(f, &l.files.Documents, "max-documents", "maximum YAML documents in all files")
-	addCount(f, &l.files.Objects, "max-objects", "maximum objects that may be declared")
-	addBytes(f, &l.files.RenderMemory, "max-render-memory",
+	addCount(f, &files.TotalNodes, "max-total-nodes", "maximum values in all YAML documents")
+	addCount(f, &files.Nesting, "max-nesting", "maximum depth of values in one YAML document")
+	addCount(f, &files.Keys, "max-keys", "maximum keys of one mapping in a YAML document")
+	addCount(f, &files.Documents, "max-documents", "maximum YAML documents in all files")
+	addCount(f, &files.Objects, "max-objects", "maximum objects that may be declared")
+	addBytes(f, &files.RenderMemory, "max-render-memory",
 		"maximum memory, in bytes, of the process that parses the files of a source")
-	f.Var((*span)(&l.files.RenderCPU), "max-render-cpu",
+	f.Var((*span)(&files.RenderCPU), "max-render-cpu",
 		"maximum processor time of the process that parses the files of a source")
-	l.tellDefaults(f)
+	showDefaults(f, limits{*transfer, *files})
 }
 
-// tellDefaults makes the help show the same defaults on every machine.
-func (l *limits) tellDefaults(f *pflag.FlagSet) {
-	if *l == defaultLimits {
+// showDefaults makes the help show the same defaults on every machine.
+func showDefaults(f *pflag.FlagSet, current limits) {
+	if current == defaultLimits {
 		return
 	}
 	all, defaults := pflag.NewFlagSet("", pflag.ContinueOnError), defaultLimits

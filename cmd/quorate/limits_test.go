@@ -11,7 +11,7 @@ import (
 
 func TestLimitsAreSetByFlagsAndSourceSettings(t *testing.T) {
 	s := newSource(defaultLimits)
-	o, err := s.options()
+	o, err := s.Options()
 	if err != nil || o.Transfer != remote.DefaultLimits || o.Limits != manifests.DefaultLimits {
 		t.Errorf("%+v, %v, want the defaults", o, err)
 	}
@@ -19,7 +19,7 @@ func TestLimitsAreSetByFlagsAndSourceSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err = own.options()
+	o, err = own.Options()
 	if err != nil || o.Transfer.PackBytes != 1<<30 || o.Limits.FileBytes != 500_000 || o.Limits.Objects != 7 || o.CacheDir != "/var/cache" || o.Timeout.String() != "5s" {
 		t.Errorf("%+v", o)
 	}

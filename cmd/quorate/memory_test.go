@@ -68,11 +68,11 @@ func TestSourcesAtOnceDivideMemory(t *testing.T) {
 		if err := f.check(); err != nil {
 			t.Fatal(err)
 		}
-		sources, err := f.sources(source.check)
+		list, err := f.sources(source.check)
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := sources[0].limits
+		l := limits{list[0].Transfer, list[0].Files}
 		if l.files.RenderMemory != test.render || l.files.TotalBytes != test.total {
 			t.Errorf("%q: %d MiB to render, %d MiB in all, want %d and %d", test.args, l.files.RenderMemory>>20, l.files.TotalBytes>>20, test.render>>20, test.total>>20)
 		}

@@ -12,10 +12,12 @@ import (
 type namespaces []string
 
 // flag returns a flag that replaces n when it is first set, and appends to n after that.
-func (n *namespaces) flag() *namespacesFlag { return &namespacesFlag{list: n} }
+func (n *namespaces) flag() *namespacesFlag { return namespacesFlagOf((*[]string)(n)) }
+
+func namespacesFlagOf(list *[]string) *namespacesFlag { return &namespacesFlag{list: list} }
 
 type namespacesFlag struct {
-	list  *namespaces
+	list  *[]string
 	given bool
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quorate.dev/quorate/gitsource/remote"
+	"quorate.dev/quorate/gitsource/sources"
 	"quorate.dev/quorate/reconcile/notify"
 	"quorate.dev/quorate/reconcile/notify/deliver"
 )
@@ -179,17 +180,17 @@ func (f *notifyFlags) checkStatus(s *sourceFlags) error {
 	if err != nil {
 		return refuse(err)
 	}
-	sources, err := s.sources(func(source) error { return nil })
+	list, err := s.sources(func(source) error { return nil })
 	if err != nil {
 		return err // the sources were checked before
 	}
 	if f.repository != "" {
-		if len(sources) > 1 {
+		if len(list) > 1 {
 			return usageError{errors.New("--report-status-repository: applies to one source, but there are several")}
 		}
-		sources[0].location = f.repository
+		list[0].Location = f.repository
 	}
-	f.hosts, err = hostsOf(kind, api, sources)
+	f.hosts, err = hostsOf(kind, api, list)
 	if err != nil {
 		return refuse(err)
 	}
@@ -198,22 +199,22 @@ func (f *notifyFlags) checkStatus(s *sourceFlags) error {
 
 // hostsOf returns the git hosts of the sources. It rejects sources on different hosts, because a token is for one
 // host.
-func hostsOf(kind, api string, sources []source) ([]commitHost, error) {
+func hostsOf(kind, api string, list []source) ([]commitHost, error) {
 	labels := []string{""}
-	if len(sources) > 1 {
-		labels = labelsOf(sources)
+	if len(list) > 1 {
+		labels = sources.Labels(plain(list))
 	}
 	var hosts []commitHost
 	names := map[string]bool{}
-	for i, s := range sources {
-		if !remote.IsAddress(s.location) {
+	for i, s := range list {
+		if !remote.IsAddress(s.Location) {
 			continue
 		}
-		repository, err := remote.ParseAddress(s.location)
+		repository, err := remote.ParseAddress(s.Location)
 		if err != nil {
 			return nil, err
 		}
-		if api != "" && len(sources) > 1 && !serves(api, deliver.Name(repository)) {
+		if api != "" && len(list) > 1 && !serves(api, deliver.Name(repository)) {
 			continue
 		}
 		host, err := deliver.NewHost(kind, api, repository)

@@ -156,7 +156,7 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 		return err
 	}
 	// A plan shows any revision, even if it is not a fast-forward.
-	f.source.settings.allowNonFastForward = f.source.settings.allowNonFastForward || f.plan
+	f.source.settings.AllowNonFastForward = f.source.settings.AllowNonFastForward || f.plan
 	log, err := f.log.logger(std)
 	if err != nil {
 		return err

@@ -53,15 +53,15 @@ func (f *runFlags) targets(
 	case several && f.loop.on:
 		return nil, errLoopOfSeveral
 	case several:
-		f.source.reads, f.source.slots = &sources.Shared{}, sources.NewSlots(f.source.atOnce)
+		f.source.shared, f.source.slots = &sources.Shared{}, sources.NewSlots(f.source.atOnce)
 	}
-	var sources []*sourceFlags
+	var flags []*sourceFlags
 	for _, p := range kubeTargets {
 		source, err := f.source.at(p)
 		if err != nil {
 			return nil, err
 		}
-		sources = append(sources, source)
+		flags = append(flags, source)
 	}
 	if _, err := f.live.check(); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (f *runFlags) targets(
 			if err := f.awaitTurn(ctx, reg, i); err != nil {
 				return err
 			}
-			return f.open(ctx, s, reg.flags[i], sources[i], log, tell)
+			return f.open(ctx, s, reg.flags[i], flags[i], log, tell)
 		})
 		targets = append(targets, s)
 	}
@@ -107,13 +107,13 @@ func (f *sourceFlags) at(p kubeTarget) (*sourceFlags, error) {
 	if f.live() {
 		return refuse("--source " + ofCluster + " does not read a git repository")
 	}
-	own.settings.path = p.Path
-	sources, err := own.checkEach(source.check)
+	own.settings.Path = p.Path
+	list, err := own.checkEach(source.check)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--fleet: path of %s: %w", p.Name, err)}
 	}
-	for _, s := range sources {
-		if s.path != p.Path {
+	for _, s := range list {
+		if s.Path != p.Path {
 			return refuse(fmt.Sprintf("--source %s has its own", s))
 		}
 	}
@@ -129,7 +129,11 @@ func (f *runFlags) open(
 	if err != nil {
 		return err
 	}
-	live.requested, source.steps = s.watched.Request, s.watched
+	live.requested = s.watched.Request
+	from, err := source.source(s.watched)
+	if err != nil {
+		return err
+	}
 	if s.live, err = f.side(live, source, scope); err != nil && f.plan {
 		return without(err, "compare with another revision by "+offline.Flag+", which does not contact Kubernetes")
 	} else if err != nil {
@@ -139,8 +143,8 @@ func (f *runFlags) open(
 		log = log.With("kubernetes", s.name)
 	}
 	s.r = &reconcile.Reconciler{
-		Source: source, Live: s.live, Log: log, Plan: f.plan, Progress: s.named(tell), ClusterTimeout: f.clusterTimeout,
-		Steps: source.steps,
+		Source: from, Live: s.live, Log: log, Plan: f.plan, Progress: s.named(tell), ClusterTimeout: f.clusterTimeout,
+		Steps: s.watched,
 	}
 	s.told = f.notify.begin(ctx, s.r, s.name, !f.loop.on)
 	if f.approve.neverRestart {
@@ -152,7 +156,7 @@ func (f *runFlags) open(
 // side returns the real live side or, with --against, the simulated live side.
 func (f *runFlags) side(live *liveFlags, source *sourceFlags, s scope) (reconcile.Live, error) {
 	if f.against != "" {
-		return f.offline(source), nil
+		return f.offline(source)
 	}
 	return live.live(s)
 }

@@ -386,26 +386,6 @@ func TestHangingCredentialPluginIsNotAwaited(t *testing.T) {
 	}
 }
 
-// TestSourceKeyDistinguishesPathAndBranch checks that sources of two Kubernetes clusters are the same only if they read
-// the same data.
-func TestSourceKeyDistinguishesPathAndBranch(t *testing.T) {
-	read := map[string]string{}
-	for _, path := range []string{"a", "a,branch=dev"} {
-		f := &sourceFlags{values: []string{"repository", "repository,branch=dev"}, settings: source{path: path}}
-		all, err := f.unread()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range all {
-			what, key := fmt.Sprintf("%s of %s", s.source.path, s.source.selector.Branch), s.whatIsRead()
-			if before, same := read[key]; same {
-				t.Errorf("%q is treated as %q", what, before)
-			}
-			read[key] = what
-		}
-	}
-}
-
 // TestContextSwitchDoesNotChangeIdentifiedCluster checks that a run acts on the Kubernetes cluster that it has
 // identified, even if the kubeconfig changes afterwards, as after kubectl config use-context.
 func TestContextSwitchDoesNotChangeIdentifiedCluster(t *testing.T) {

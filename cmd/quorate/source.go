@@ -1,147 +1,87 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path"
-	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
-	"quorate.dev/quorate/clusters/policy"
 	"quorate.dev/quorate/gitsource"
-	"quorate.dev/quorate/gitsource/credentials"
-	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/refs"
 	"quorate.dev/quorate/gitsource/remote"
-	"quorate.dev/quorate/gitsource/signature"
 	"quorate.dev/quorate/gitsource/sources"
 )
 
-// source specifies where declarations are read from, and how. Each setting is a flag of the command, and can also be
-// set for a single source: --source LOCATION,path=apps,branch=main.
+// source is a source with its settings. Each setting is a flag of the command, and can also be set for a single source:
+// --source LOCATION,path=apps,branch=main.
 type source struct {
-	location    string
-	selector    refs.Selector
-	path        string
-	credentials string
-	// caOnly trusts only the CAs in the credentials.
-	caOnly bool
-	proxy  string
-	// verify specifies what must be signed, and verifyKeys is the path of the public keys of the allowed signers.
-	verify     string
-	verifyKeys keysPath
-	// namespace is the namespace of declarations that do not set a namespace.
-	namespace string
-	// allowNamespaces limits the namespaces of the source's clusters; empty means all.
-	allowNamespaces namespaces
-	// policy limits what the source's clusters may request.
-	policy           policy.Policy
-	ignoreOtherKinds bool
-	cacheDir         string
+	sources.Source
 	// as is the user to impersonate for the source's clusters; if empty, the run acts as its own user. See tenants.go.
 	as tenant
-	// allowNonFastForward accepts a revision that does not descend from the last applied revision.
-	allowNonFastForward bool
-	timeout             time.Duration
-	limits              limits
-	// fetchBytes is the memory limit of the process that fetches the source; 0 means unlimited.
-	fetchBytes int64
-	// slots contains the fetch slots that all sources of the run share.
-	slots *sources.Slots
 }
 
-func newSource(l limits) source { return source{timeout: gitsource.FetchTimeout, limits: l} }
+func newSource(l limits) source {
+	return source{Source: sources.Source{Timeout: gitsource.FetchTimeout, Transfer: l.transfer, Files: l.files}}
+}
+
+// plain returns the sources without settings that only concern the command.
+func plain(list []source) []sources.Source {
+	var all []sources.Source
+	for _, s := range list {
+		all = append(all, s.Source)
+	}
+	return all
+}
 
 // add adds the settings as flags, with the current values as defaults.
 func (s *source) add(f *pflag.FlagSet) {
 	s.addReading(f)
-	addPolicy(f, &s.policy)
+	addPolicy(f, &s.Policy)
 }
 
 // addReading adds the flags for reading git, and for the namespaces in which the source may declare clusters.
 func (s *source) addReading(f *pflag.FlagSet) {
-	f.StringVar(&s.selector.Branch, "branch", s.selector.Branch, "branch to read (default: the branch that HEAD names)")
-	f.StringVar(&s.selector.Tag, "tag", s.selector.Tag, "tag to read, instead of a branch")
-	f.StringVar(&s.selector.SemVer, "semver", s.selector.SemVer,
+	f.StringVar(&s.Selector.Branch, "branch", s.Selector.Branch, "branch to read (default: the branch that HEAD names)")
+	f.StringVar(&s.Selector.Tag, "tag", s.Selector.Tag, "tag to read, instead of a branch")
+	f.StringVar(&s.Selector.SemVer, "semver", s.Selector.SemVer,
 		`range of versions, such as ">=1.2 <2": the highest tag in it is read, instead of a branch`)
-	f.StringVar(&s.selector.Name, "ref", s.selector.Name,
+	f.StringVar(&s.Selector.Name, "ref", s.Selector.Name,
 		"full reference to read, such as refs/pull/420/head, instead of a branch")
-	f.StringVar(&s.selector.Commit, "commit", s.selector.Commit,
+	f.StringVar(&s.Selector.Commit, "commit", s.Selector.Commit,
 		"commit to read, 40 hexadecimal digits, instead of a branch")
-	f.StringVar(&s.credentials, "git-credentials", s.credentials,
+	f.StringVar(&s.Credentials, "git-credentials", s.Credentials,
 		"directory (a mounted Secret) with files such as password, bearerToken, ca.crt, identity and known_hosts")
-	f.BoolVar(&s.caOnly, "ca-only", s.caOnly,
+	f.BoolVar(&s.CAOnly, "ca-only", s.CAOnly,
 		"trust only the CAs in ca.crt of the credentials, not the system's CAs")
-	f.StringVar(&s.proxy, "git-proxy", s.proxy,
+	f.StringVar(&s.Proxy, "git-proxy", s.Proxy,
 		"URL of the proxy for the repository (default, for https: "+
 			"$HTTPS_PROXY, unless $NO_PROXY names the host)")
-	f.StringVar(&s.namespace, "default-namespace", s.namespace,
+	f.StringVar(&s.Namespace, "default-namespace", s.Namespace,
 		"namespace of declarations that do not set one (default: --namespace, or \"default\")")
-	f.Var(&s.verifyKeys, "verify-keys",
+	f.Var((*keysPath)(&s.VerifyKeys), "verify-keys",
 		"directory (a mounted Secret) or file with the public keys of allowed signers: "+
 			"*.asc (PGP), *.sshpub or *.pub (SSH), allowed_signers or *.allowed_signers")
-	f.StringVar(&s.verify, "verify", s.verify,
+	f.StringVar(&s.Verify, "verify", s.Verify,
 		"what must be signed with one of --verify-keys: commit, tag or tag-and-commit (default: "+
 			"commit, if there are keys)")
-	f.StringVar(&s.path, "path", s.path, "directory in the repository (default: its root)")
-	f.Var(s.allowNamespaces.flag(), "allow-namespace",
+	f.StringVar(&s.Path, "path", s.Path, "directory in the repository (default: its root)")
+	f.Var(namespacesFlagOf(&s.AllowNamespaces), "allow-namespace",
 		"namespace that clusters may be declared in; repeatable, or several separated by ; (default: all)")
-	f.BoolVar(&s.ignoreOtherKinds, "ignore-other-kinds", s.ignoreOtherKinds,
+	f.BoolVar(&s.IgnoreOtherKinds, "ignore-other-kinds", s.IgnoreOtherKinds,
 		"ignore objects other than EtcdClusters instead of rejecting them")
-	f.StringVar(&s.cacheDir, "cache-dir", s.cacheDir,
+	f.StringVar(&s.CacheDir, "cache-dir", s.CacheDir,
 		"directory for caching the last read, so that an unchanged repository is not fetched again (default: none)")
-	f.BoolVar(&s.allowNonFastForward, "allow-non-fast-forward", s.allowNonFastForward,
+	f.BoolVar(&s.AllowNonFastForward, "allow-non-fast-forward", s.AllowNonFastForward,
 		"accept a revision that does not descend from the last applied revision")
-	f.DurationVar(&s.timeout, "fetch-timeout", s.timeout, "maximum time for reading the source")
-	s.limits.add(f)
+	f.DurationVar(&s.Timeout, "fetch-timeout", s.Timeout, "maximum time for reading the source")
+	addLimits(f, &s.Transfer, &s.Files)
 }
-
-// String returns the display name of the source.
-func (s source) String() string {
-	if s.path == "" {
-		return s.location
-	}
-	return s.location + ",path=" + s.path
-}
-
-// identity returns the name of the source in the status of its clusters. The name does not depend on the working
-// directory.
-func (s source) identity() string {
-	if !remote.IsAddress(s.location) {
-		if path, err := filepath.Abs(s.location); err == nil {
-			s.location = path
-		}
-	}
-	if s.path = path.Clean(s.path); s.path == "." {
-		s.path = ""
-	}
-	return s.String()
-}
-
-// selected returns the setting that selects the revision, or "" if HEAD is read.
-func (s source) selected() string {
-	for i, value := range []string{s.selector.Branch, s.selector.Tag, s.selector.SemVer, s.selector.Name,
-		s.selector.Commit} {
-		if value != "" {
-			return "," + selecting[i] + "=" + value
-		}
-	}
-	return ""
-}
-
-// selecting lists the mutually exclusive settings that select a revision; a source's own setting replaces the global
-// setting.
-var selecting = []string{"branch", "tag", "semver", "ref", "commit"}
 
 // with returns the source for a value of --source: a location, followed by its own settings after commas.
 func (s source) with(value string) (source, error) {
 	parts := strings.Split(value, ",")
-	s.location = parts[0]
+	s.Location = parts[0]
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	s.add(flags)
 	s.as.add(flags)
@@ -150,17 +90,17 @@ func (s source) with(value string) (source, error) {
 		name, setting, ok := strings.Cut(part, "=")
 		if !ok {
 			return s, usageError{fmt.Errorf("--source %s: %q after the location: "+
-				"expected SETTING=VALUE, such as path=apps%s", s.location, part, asOneOfMany(flags, parts[i], part))}
+				"expected SETTING=VALUE, such as path=apps%s", s.Location, part, asOneOfMany(flags, parts[i], part))}
 		}
 		if flags.Lookup(name) == nil {
 			return s, usageError{fmt.Errorf("--source %s: unknown source setting %q; --help lists the settings%s",
-				s.location, name, asOneOfMany(flags, parts[i], part))}
+				s.Location, name, asOneOfMany(flags, parts[i], part))}
 		}
 		own[name] = append(own[name], setting)
 	}
-	for _, name := range selecting {
+	for _, name := range sources.Selecting {
 		if _, given := own[name]; given {
-			s.selector = refs.Selector{}
+			s.Selector = refs.Selector{}
 		}
 	}
 	for name, settings := range own {
@@ -170,7 +110,7 @@ func (s source) with(value string) (source, error) {
 				if errors.As(err, &invalid) {
 					err = invalid.Unwrap()
 				}
-				return s, usageError{fmt.Errorf("--source %s: %s: %w", s.location, name, err)}
+				return s, usageError{fmt.Errorf("--source %s: %s: %w", s.Location, name, err)}
 			}
 		}
 	}
@@ -179,10 +119,10 @@ func (s source) with(value string) (source, error) {
 
 // hide replaces an error that would repeat a location, if the location may contain a password.
 func (s source) hide(err error) error {
-	if err == nil || !remote.IsAddress(s.location) || !strings.Contains(err.Error(), s.location) {
+	if err == nil || !remote.IsAddress(s.Location) || !strings.Contains(err.Error(), s.Location) {
 		return err
 	}
-	if _, wrong := remote.ParseAddress(s.location); wrong != nil {
+	if _, wrong := remote.ParseAddress(s.Location); wrong != nil {
 		return usageError{fmt.Errorf("--source: %w", wrong)}
 	}
 	return err
@@ -196,46 +136,4 @@ func asOneOfMany(flags *pflag.FlagSet, before, part string) string {
 		return ""
 	}
 	return fmt.Sprintf("; separate several values of %s with ;: %q", name, before+";"+part)
-}
-
-// options returns the options for reading the source. It also reads the credentials. A source without a credentials
-// directory uses the credentials in the environment.
-func (s source) options() (gitsource.Options, error) {
-	o := gitsource.Options{
-		Location: s.location,
-		Selector: s.selector,
-		Auth:     credentials.FromEnvironment(os.Getenv),
-		Proxy:    s.proxy,
-		Verify:   gitsource.Verification{Mode: signature.Mode(s.verify)},
-		Transfer: s.limits.transfer,
-		Timeout:  s.timeout,
-		CacheDir: s.cacheDir,
-		Memory:   s.fetchBytes,
-		Options: manifests.Options{
-			Path: s.path, Namespace: s.namespace, AllowNamespaces: s.allowNamespaces, Policy: s.policy,
-			IgnoreOtherKinds: s.ignoreOtherKinds, Limits: s.limits.files,
-		},
-	}
-	var err error
-	if s.credentials != "" {
-		o.Auth, err = credentials.Read(s.credentials)
-	}
-	o.Auth.CAOnly = s.caOnly
-	return o, err
-}
-
-func (s source) fetch(ctx context.Context, reader *gitsource.Reader) (gitsource.Desired, error) {
-	options, err := s.options()
-	if err != nil {
-		return gitsource.Desired{}, err
-	}
-	if options.Verify.Keys, err = s.keys(); err != nil {
-		return gitsource.Desired{}, err
-	}
-	var desired gitsource.Desired
-	err = s.slots.Read(ctx, s.location, func(ctx context.Context) (err error) {
-		desired, err = reader.Fetch(ctx, options)
-		return err
-	})
-	return desired, err
 }

@@ -9,15 +9,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"quorate.dev/quorate/clusters/policy"
 	"quorate.dev/quorate/deploy"
-	"quorate.dev/quorate/gitsource"
 	"quorate.dev/quorate/gitsource/credentials"
-	"quorate.dev/quorate/gitsource/refs"
 	"quorate.dev/quorate/gitsource/remote"
 	"quorate.dev/quorate/gitsource/sources"
 	"quorate.dev/quorate/reconcile"
@@ -28,21 +27,16 @@ import (
 // ofCluster is the value of --source for using the custom resources themselves as declarations.
 const ofCluster = deploy.Cluster
 
-// sourceFlags specify the sources. They implement reconcile.Source.
+// sourceFlags specify the sources.
 type sourceFlags struct {
 	// values contains the values of --source. settings contains the defaults for each source.
 	values   []string
 	settings source
-	// readers contains a reader for each source. A reader caches the declarations, for a run that reads them
-	// repeatedly.
-	readers []gitsource.Reader
 	// atOnce is the maximum number of sources that are read at the same time.
 	atOnce int
 	slots  *sources.Slots
-	// reads, if set, is shared by a run over several Kubernetes clusters, so that each source is read only once.
-	reads *sources.Shared
-	// steps, if set, is called when a source has been fetched.
-	steps steps.Hook
+	// shared, if set, is shared by a run over several Kubernetes clusters, so that each source is read only once.
+	shared *sources.Shared
 	// namespaces limits declarations to these namespaces, if any. It is the value of a different flag.
 	namespaces namespaces
 	// confirmed contains the confirmed revisions; see removals.go.
@@ -55,8 +49,6 @@ type sourceFlags struct {
 	shows string
 	// anyDestination allows all backup destinations unless a setting limits them.
 	anyDestination bool
-	// instead, if set, selects the revision to read, instead of the revision in the settings.
-	instead *refs.Selector
 }
 
 func (f *sourceFlags) add(c *cobra.Command, help string) {
@@ -68,7 +60,7 @@ func (f *sourceFlags) add(c *cobra.Command, help string) {
 		"number of sources to read at the same time; the default is lower if the container has little memory")
 	c.Flags().Lookup("sources-at-once").DefValue = strconv.Itoa(budgetWithin(0).atOnce)
 	f.given = func() []string { return settingsIn(c.Flags()) }
-	f.divide = func() { f.settings.fetchBytes = divideMemory(c.Flags(), f.atOnce) }
+	f.divide = func() { f.settings.FetchBytes = divideMemory(c.Flags(), f.atOnce) }
 }
 
 // addShowing adds the flags of a command that does not apply anything. Such a command shows a revision even if it does
@@ -103,37 +95,34 @@ func (f *sourceFlags) live() bool { return slices.Contains(f.values, ofCluster) 
 // sources returns the given sources with their settings. The error contains all syntax errors and all errors that
 // check returns.
 func (f *sourceFlags) sources(check func(source) error) ([]source, error) {
-	var sources []source
+	var list []source
 	var problems error
 	for _, value := range f.values {
 		settings := f.settings
 		if len(f.namespaces) == 1 {
-			settings.namespace = cmp.Or(settings.namespace, f.namespaces[0])
+			settings.Namespace = cmp.Or(settings.Namespace, f.namespaces[0])
 		}
 		s, err := settings.with(value)
-		if f.instead != nil {
-			s.selector = *f.instead
-		}
-		if to := &s.policy.BackupDestinations; f.anyDestination && !to.Limited {
+		if to := &s.Policy.BackupDestinations; f.anyDestination && !to.Limited {
 			*to = policy.Allowed{Limited: true, Patterns: []string{policy.Everything}}
 		}
 		if err == nil {
 			err = check(s)
 		}
-		sources, problems = append(sources, s), errors.Join(problems, s.hide(err))
+		list, problems = append(list, s), errors.Join(problems, s.hide(err))
 	}
-	return sources, problems
+	return list, problems
 }
 
 // checkEnvironment rejects credentials in the environment that would be sent to several hosts.
-func checkEnvironment(sources []source) error {
+func checkEnvironment(list []source) error {
 	if !credentials.FromEnvironment(os.Getenv).Given() {
 		return nil
 	}
 	var hosts []string
-	for _, s := range sources {
-		address, err := remote.ParseAddress(s.location)
-		if s.credentials == "" && remote.IsAddress(s.location) && err == nil && !slices.Contains(hosts, address.Host) {
+	for _, s := range list {
+		address, err := remote.ParseAddress(s.Location)
+		if s.Credentials == "" && remote.IsAddress(s.Location) && err == nil && !slices.Contains(hosts, address.Host) {
 			hosts = append(hosts, address.Host)
 		}
 	}
@@ -149,20 +138,13 @@ func (s source) check() error {
 	if err := s.as.check(s); err != nil {
 		return err
 	}
-	options, err := s.options()
-	if err != nil {
-		return err
-	}
-	if err := s.checkVerify(); err != nil {
-		return err
-	}
-	return options.Check()
+	return s.Check()
 }
 
 // checkOne checks one source with its own settings.
 func (f *sourceFlags) checkOne(s source) error {
-	if f.shows != "" && s.allowNonFastForward {
-		return usageError{fmt.Errorf("--source %s: allow-non-fast-forward: %s", s.location, f.whyNoRewind())}
+	if f.shows != "" && s.AllowNonFastForward {
+		return usageError{fmt.Errorf("--source %s: allow-non-fast-forward: %s", s.Location, f.whyNoRewind())}
 	}
 	return s.check()
 }
@@ -177,17 +159,17 @@ func (f *sourceFlags) check() error {
 		return err
 	}
 	f.divide()
-	sources, err := f.checkEach(f.checkOne)
-	return errors.Join(err, checkEnvironment(sources))
+	list, err := f.checkEach(f.checkOne)
+	return errors.Join(err, checkEnvironment(list))
 }
 
 // checkEach calls check for each source. If all succeed, it checks the sources against each other.
 func (f *sourceFlags) checkEach(check func(source) error) ([]source, error) {
-	sources, problems := f.sources(check)
+	list, problems := f.sources(check)
 	if problems == nil {
-		problems = errors.Join(checkTwice(sources), checkTenants(sources))
+		problems = errors.Join(sources.CheckDistinct(plain(list)), checkTenants(list))
 	}
-	return sources, problems
+	return list, problems
 }
 
 // checkTogether rejects flags that do not apply to the sources.
@@ -209,7 +191,7 @@ func (f *sourceFlags) checkTogether() error {
 				"(--namespace and --as limit what the run may read and do)", ofCluster, strings.Join(f.given(), ", "))}
 	case f.live():
 		return nil
-	case f.shows != "" && f.settings.allowNonFastForward:
+	case f.shows != "" && f.settings.AllowNonFastForward:
 		return usageError{fmt.Errorf("--allow-non-fast-forward: %s", f.whyNoRewind())}
 	}
 	for _, value := range f.values {
@@ -222,48 +204,42 @@ func (f *sourceFlags) checkTogether() error {
 	return nil
 }
 
-// Fetch implements reconcile.Source.
-func (f *sourceFlags) Fetch(ctx context.Context, early func(reconcile.Desired)) reconcile.Desired {
-	if f.live() {
-		return f.declaredLive()
-	}
-	return f.within(f.declared(ctx, func(d reconcile.Desired) {
-		if d = f.within(d); len(d.Ready()) > 0 {
-			early(d)
-		}
-	}))
-}
-
-// declaredLive returns the desired state if the custom resources themselves are the source.
-func (f *sourceFlags) declaredLive() reconcile.Desired {
-	return reconcile.Desired{Live: true, Revision: "cluster", Refuses: f.settings.policy.Problems}
-}
-
-// within returns the declarations in the namespaces of the run.
-func (f *sourceFlags) within(d reconcile.Desired) reconcile.Desired {
-	d.Clusters = slices.DeleteFunc(d.Clusters, func(c reconcile.Declaration) bool {
-		return !reconcile.Namespaces(f.namespaces).Allow(c.Cluster.Namespace)
-	})
-	return d
-}
-
-// declared returns the declarations of the sources in all namespaces.
-func (f *sourceFlags) declared(ctx context.Context, early func(reconcile.Desired)) reconcile.Desired {
-	all, err := f.fetch(ctx, func(soFar []sourceResult) { early(f.together(soFar)) })
+// set returns the sources for reading. It does not repeat earlier checks.
+func (f *sourceFlags) set() (*sources.Set, error) {
+	list, err := f.sources(func(source) error { return nil })
 	if err != nil {
-		return reconcile.Desired{Unread: err}
+		return nil, err
 	}
-	return f.together(all)
+	slots := f.slots
+	if slots == nil {
+		slots = sources.NewSlots(f.atOnce)
+	}
+	return &sources.Set{Sources: plain(list), Slots: slots, Shared: f.shared,
+		Namespaces: reconcile.Namespaces(f.namespaces), Confirmed: f.confirmed}, nil
 }
 
-// together returns the declarations of the sources that have been read.
-func (f *sourceFlags) together(all []sourceResult) reconcile.Desired {
-	desired, sources := join(all), []source(nil)
-	desired.Summarize()
-	desired.Confirmed = f.confirmed
-	for _, s := range all {
-		sources = append(sources, s.source)
+// source returns what passes read: the sources, or the custom resources.
+func (f *sourceFlags) source(hook steps.Hook) (reconcile.Source, error) {
+	if f.live() {
+		return customResources{f.settings.Policy}, nil
 	}
-	desired.Namespaces = reconcile.Namespaces(namespacesOf(sources))
-	return desired
+	set, err := f.set()
+	if err != nil {
+		return nil, err
+	}
+	set.Steps = hook
+	return set, nil
+}
+
+// customResources are the declarations themselves, within a policy.
+type customResources struct{ policy policy.Policy }
+
+// Fetch implements reconcile.Source.
+func (c customResources) Fetch(context.Context, func(reconcile.Desired)) reconcile.Desired {
+	return reconcile.Desired{Live: true, Revision: "cluster", Refuses: c.policy.Problems}
+}
+
+// Follow implements reconcile.Source.
+func (c customResources) Follow(ctx context.Context, _ time.Duration, known func(reconcile.Desired)) {
+	known(c.Fetch(ctx, nil))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/gitsource/sources"
 )
 
 // tenant is the user to impersonate for all clusters of a source: --source
@@ -36,53 +37,53 @@ func (t *tenant) check(s source) error {
 	case strings.TrimSpace(t.User) == "":
 		return usageError{fmt.Errorf(
 			"--source %s: as=%q: expected a user name; without it, the run would act with its own rights",
-			s.location, t.User)}
+			s.Location, t.User)}
 	case slices.ContainsFunc(t.Groups, func(group string) bool { return strings.TrimSpace(group) == "" }):
-		return usageError{fmt.Errorf("--source %s: as-group: expected a group name", s.location)}
-	case len(s.allowNamespaces) == 0:
+		return usageError{fmt.Errorf("--source %s: as-group: expected a group name", s.Location)}
+	case len(s.AllowNamespaces) == 0:
 		return usageError{fmt.Errorf(
 			"--source %s: as=%s: allow-namespace is required: "+
-				"it determines which clusters are processed as that user", s.location, t.User)}
+				"it determines which clusters are processed as that user", s.Location, t.User)}
 	}
 	return nil
 }
 
 // checkAccounts rejects impersonating a service account in a namespace where sources may declare clusters: anyone who
 // can create pods there can run as that account.
-func checkAccounts(sources []source) (problems []error) {
-	bound := namespacesOf(sources)
-	for _, s := range sources {
+func checkAccounts(list []source) (problems []error) {
+	bound := sources.Namespaces(plain(list))
+	for _, s := range list {
 		account, is := strings.CutPrefix(s.as.User, "system:serviceaccount:")
 		namespace, _, _ := strings.Cut(account, ":")
 		if is && slices.Contains(bound, namespace) {
 			problems = append(problems, usageError{fmt.Errorf(
 				"--source %s: as=%s: anyone who can create pods in the namespace %s can run as this account; use "+
 					"a user that no pod has, such as quorate:tenant:%s (docs/how-to/tenants.md)",
-				s.location, s.as.User, namespace, namespace)})
+				s.Location, s.as.User, namespace, namespace)})
 		}
 	}
 	return problems
 }
 
 // checkTenants rejects sources for which the user to impersonate in a namespace is ambiguous.
-func checkTenants(sources []source) error {
-	if !slices.ContainsFunc(sources, func(s source) bool { return s.as.User != "" }) {
+func checkTenants(list []source) error {
+	if !slices.ContainsFunc(list, func(s source) bool { return s.as.User != "" }) {
 		return nil
 	}
-	problems := checkAccounts(sources)
+	problems := checkAccounts(list)
 	whose := map[string]source{}
-	for _, s := range sources {
-		if len(s.allowNamespaces) == 0 {
+	for _, s := range list {
+		if len(s.AllowNamespaces) == 0 {
 			problems = append(problems,
 				usageError{fmt.Errorf("--source %s: allow-namespace is required, because another source has as=: "+
-					"otherwise clusters in that source's namespaces are not processed as its user", s.location)})
+					"otherwise clusters in that source's namespaces are not processed as its user", s.Location)})
 		}
-		for _, namespace := range s.allowNamespaces {
+		for _, namespace := range s.AllowNamespaces {
 			other, taken := whose[namespace]
 			if taken && !other.as.same(s.as) {
 				problems = append(problems, usageError{fmt.Errorf(
 					"--source: %s and %s may both declare clusters in the namespace %s, but as different users: "+
-						"give each its own namespaces, or the same as=", other.location, s.location, namespace)})
+						"give each its own namespaces, or the same as=", other.Location, s.Location, namespace)})
 			}
 			whose[namespace] = s
 		}
@@ -92,19 +93,6 @@ func checkTenants(sources []source) error {
 
 func (t *tenant) same(other tenant) bool {
 	return t.User == other.User && slices.Equal(t.Groups, other.Groups)
-}
-
-// namespacesOf lists the namespaces in which the sources may declare clusters, or returns nil if a source may use all
-// namespaces.
-func namespacesOf(sources []source) []string {
-	var list []string
-	for _, s := range sources {
-		if len(s.allowNamespaces) == 0 {
-			return nil
-		}
-		list = append(list, s.allowNamespaces...)
-	}
-	return list
 }
 
 // scope is the scope of a run: its namespaces (all if empty) and the users to impersonate in them, if any.
@@ -120,11 +108,11 @@ func (f *sourceFlags) scope() (scope, error) {
 	if f.live() {
 		return s, nil
 	}
-	sources, err := f.sources(func(source) error { return nil })
+	list, err := f.sources(func(source) error { return nil })
 	if err != nil {
 		return scope{}, err
 	}
-	bound := namespacesOf(sources)
+	bound := sources.Namespaces(plain(list))
 	switch {
 	case len(bound) == 0:
 	case len(s.namespaces) == 0:
@@ -137,8 +125,8 @@ func (f *sourceFlags) scope() (scope, error) {
 				"--allow-namespace names %s", strings.Join(f.namespaces, ";"), strings.Join(bound, ";"))}
 		}
 	}
-	for _, source := range sources {
-		for _, namespace := range source.allowNamespaces {
+	for _, source := range list {
+		for _, namespace := range source.AllowNamespaces {
 			if source.as.User != "" {
 				s.as[namespace] = source.as.Impersonation
 			}

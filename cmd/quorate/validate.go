@@ -48,7 +48,11 @@ func validate(ctx context.Context, std streams, source sourceFlags, output *outp
 			"--source %s: the API server has checked its custom resources already; specify a repository or a directory",
 			ofCluster)}
 	}
-	desired := source.declared(ctx, func(reconcile.Desired) {})
+	set, err := source.set()
+	if err != nil {
+		return err
+	}
+	desired := set.Declared(ctx, func(reconcile.Desired) {})
 	failure := desired.Failure()
 	if failure != nil && !desired.AnyRead() {
 		return failure

@@ -9,7 +9,23 @@ import (
 
 	"quorate.dev/quorate/gitsource"
 	"quorate.dev/quorate/gitsource/manifests"
+	"quorate.dev/quorate/gitsource/refs"
 )
+
+// TestSourceKeyDistinguishesPathAndBranch checks that two sources share a read only if they read the same data.
+func TestSourceKeyDistinguishesPathAndBranch(t *testing.T) {
+	read := map[string]string{}
+	for _, path := range []string{"a", "b"} {
+		for _, branch := range []string{"", "dev", "main"} {
+			s := Source{Location: "repository", Path: path, Selector: refs.Selector{Branch: branch}}
+			what, key := fmt.Sprintf("%s of %s", path, branch), result{source: s}.whatIsRead()
+			if before, same := read[key]; same {
+				t.Errorf("%q is treated as %q", what, before)
+			}
+			read[key] = what
+		}
+	}
+}
 
 // TestSharedSourceIsReadOnce checks that a source is read once even if it is requested several times, and that an error
 // is returned after a read has panicked.

@@ -1,4 +1,4 @@
-package main
+package sources
 
 import (
 	"context"
@@ -27,7 +27,8 @@ const mostAsked = 4096
 // ancestry determines which revisions are ancestors of the revision that was read. It checks each revision once, one
 // after the other. The fetch timeout applies to all checks together or, in a loop, to each check.
 type ancestry struct {
-	source source
+	source Source
+	slots  *Slots
 	read   refs.Revision
 	// loops is set if the source is read repeatedly, in which case another process may have read a newer revision.
 	loops bool
@@ -53,12 +54,12 @@ type question struct {
 	err     error
 }
 
-// ancestryOf returns the ancestry of a revision, or nil if the ancestry does not matter.
-func (s source) ancestryOf(read refs.Revision) *ancestry {
-	if s.allowNonFastForward || read.Commit == "" {
+// newAncestry returns the ancestry of the revision that a source was read at, or nil if the ancestry does not matter.
+func newAncestry(s Source, slots *Slots, read refs.Revision) *ancestry {
+	if s.AllowNonFastForward || read.Commit == "" {
 		return nil
 	}
-	return &ancestry{source: s, read: read, asked: map[string]*question{}}
+	return &ancestry{source: s, slots: slots, read: read, asked: map[string]*question{}}
 }
 
 // failed reports whether any question has failed and should be asked again.
@@ -95,13 +96,13 @@ func (d *ancestry) descendsFrom(ctx context.Context, text string) (bool, error) 
 		select {
 		case <-q.done:
 		default:
-			return false, fmt.Errorf("check in the history of %s whether it descends from %s: %w", d.source.location,
+			return false, fmt.Errorf("check in the history of %s whether it descends from %s: %w", d.source.Location,
 				text, reconcile.ErrReading)
 		}
 	}
 	if d.loops && !q.follows && !d.isConfirmedSince(q.asked) {
 		return false, fmt.Errorf("reread %s, which another process may have read at %s: %w",
-			d.source.location, text, reconcile.ErrReading)
+			d.source.Location, text, reconcile.ErrReading)
 	}
 	return q.follows, q.err
 }
@@ -150,7 +151,7 @@ func (d *ancestry) ask(ctx context.Context, before string) (q *question, patienc
 		q = &question{asked: time.Now(), done: make(chan struct{})}
 		if d.forgetAnswered(); len(d.asked) >= mostAsked {
 			q.err = fmt.Errorf("the history of %s is being searched for %d other revisions: %w",
-				d.source.location, len(d.asked), reconcile.ErrReading)
+				d.source.Location, len(d.asked), reconcile.ErrReading)
 			close(q.done)
 			return q, patience
 		}
@@ -184,17 +185,17 @@ func (d *ancestry) answer(ctx context.Context, before string, q *question) {
 	if d.loops {
 		since = time.Now() // the revision may have been the newest for hours
 	}
-	ctx, cancel := context.WithDeadlineCause(ctx, since.Add(d.source.timeout),
-		fmt.Errorf("searching the history took longer than %s; increase --fetch-timeout", d.source.timeout))
+	ctx, cancel := context.WithDeadlineCause(ctx, since.Add(d.source.Timeout),
+		fmt.Errorf("searching the history took longer than %s; increase --fetch-timeout", d.source.Timeout))
 	defer cancel()
 	d.asking.Lock()
 	defer d.asking.Unlock()
 	q.err = panics.Catch(func() error {
-		options, err := d.source.options()
+		options, err := d.source.Options()
 		if err != nil {
 			return err
 		}
-		return d.source.slots.Read(ctx, d.source.location, func(ctx context.Context) (err error) {
+		return d.slots.Read(ctx, d.source.Location, func(ctx context.Context) (err error) {
 			q.follows, err = gitsource.Descends(ctx, options, d.read, before)
 			return err
 		})

@@ -1,4 +1,4 @@
-package main
+package sources
 
 import (
 	"context"
@@ -19,7 +19,6 @@ import (
 // while another source hangs. The start and the end of an error are each reported once. An unchanged source is not
 // reported.
 func TestFollow(t *testing.T) {
-	quorateAs(t)
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
 	}
@@ -30,15 +29,14 @@ func TestFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer hangs.Close()
-	f := &sourceFlags{
-		values:   []string{repository.Dir, "http://" + hangs.Addr().String() + "/x.git,fetch-timeout=1h"},
-		settings: newSource(defaultLimits), atOnce: 2,
-	}
+	hanging := at("http://" + hangs.Addr().String() + "/x.git")
+	hanging.Timeout = time.Hour
+	set := &Set{Sources: []Source{at(repository.Dir), hanging}, Slots: NewSlots(2)}
 	ctx, stop := context.WithCancel(t.Context())
 	known, ended := make(chan reconcile.Desired, 100), make(chan struct{})
 	go func() {
 		defer close(ended)
-		f.Follow(ctx, 100*time.Millisecond, func(d reconcile.Desired) { known <- d })
+		set.Follow(ctx, 100*time.Millisecond, func(d reconcile.Desired) { known <- d })
 	}()
 	next := func(what string, is func(reconcile.Desired) bool) {
 		t.Helper()
@@ -78,7 +76,7 @@ func TestFollow(t *testing.T) {
 // TestUnchangedSourceIsNotReported checks that an unchanged source is not reported, unless reading its history failed
 // before.
 func TestUnchangedSourceIsNotReported(t *testing.T) {
-	read := sourceResult{at: momentOf(time.Now())}
+	read := result{at: momentOf(time.Now())}
 	read.desired.Revision.Commit = "1"
 	s := read
 	if s.take(read) {
@@ -89,7 +87,7 @@ func TestUnchangedSourceIsNotReported(t *testing.T) {
 	if !s.take(other) || s.take(other) {
 		t.Error("a different revision is not reported, or is reported twice")
 	}
-	failed := sourceResult{err: fmt.Errorf("no route"), at: momentOf(time.Now())}
+	failed := result{err: fmt.Errorf("no route"), at: momentOf(time.Now())}
 	if !s.take(failed) || s.take(failed) || !s.take(other) {
 		t.Error("an error is not reported, or is reported twice, or its end is not reported")
 	}
@@ -118,7 +116,7 @@ func TestUnchangedSourceIsNotReported(t *testing.T) {
 func TestUnchangedSourceUpdatesReadTime(t *testing.T) {
 	first, again := time.Unix(1793534400, 0), time.Unix(1793534410, 0)
 	for what, err := range map[string]error{"a revision": nil, "an error": errors.New("no route")} {
-		s, later := sourceResult{err: err, at: momentOf(first)}, sourceResult{err: err, at: momentOf(again)}
+		s, later := result{err: err, at: momentOf(first)}, result{err: err, at: momentOf(again)}
 		s.desired.Revision.Commit, later.desired.Revision.Commit = "1", "1"
 		told := s.place()
 		if s.take(later) || !told.At().Equal(again) {
@@ -130,16 +128,11 @@ func TestUnchangedSourceUpdatesReadTime(t *testing.T) {
 // TestLateHistoryReadGetsFullTimeout checks that a history read gets the full timeout even if the loop first needs it
 // hours after it read the revision.
 func TestLateHistoryReadGetsFullTimeout(t *testing.T) {
-	quorateAs(t)
 	repository := gittest.NewRepository(t)
 	before := repository.Declare("a")
 	repository.Declare("b")
-	f := &sourceFlags{values: []string{repository.Dir}, settings: newSource(defaultLimits), atOnce: 1}
-	all, err := f.unread()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := all[0].read(t.Context(), &f.readers[0]).ancestry
+	set := &Set{Sources: []Source{at(repository.Dir)}, Slots: NewSlots(1)}
+	d := set.unread()[0].read(t.Context(), &set.readers[0]).ancestry
 	d.loops, d.since = true, time.Now().Add(-time.Hour)
 	q, _ := d.ask(t.Context(), before)
 	if <-q.done; q.err != nil || !q.follows {
@@ -153,7 +146,7 @@ func TestLateHistoryReadGetsFullTimeout(t *testing.T) {
 func TestFailedHistoryReadWaitsForNextFetch(t *testing.T) {
 	q := &question{asked: time.Now(), done: make(chan struct{}), err: fmt.Errorf("no route")}
 	close(q.done)
-	s := sourceResult{at: momentOf(time.Now()), ancestry: &ancestry{loops: true, asked: map[string]*question{"0": q}}}
+	s := result{at: momentOf(time.Now()), ancestry: &ancestry{loops: true, asked: map[string]*question{"0": q}}}
 	s.desired.Revision.Commit = "1"
 	if _, err := s.ancestry.descendsFrom(t.Context(), "main@sha1:0"); !errors.Is(err, reconcile.ErrReading) {
 		t.Errorf("before it is read again: %v", err)

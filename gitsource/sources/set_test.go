@@ -1,41 +1,57 @@
-package main
+package sources
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"quorate.dev/quorate/gitsource"
-	"quorate.dev/quorate/gitsource/sources"
+	"quorate.dev/quorate/gitsource/manifests"
+	"quorate.dev/quorate/gitsource/remote"
 	"quorate.dev/quorate/reconcile"
 )
+
+// at returns a source with the default settings.
+func at(location string) Source {
+	return Source{Location: location, Timeout: time.Minute, Transfer: remote.DefaultLimits, Files: manifests.DefaultLimits}
+}
+
+// declares returns a directory that declares the cluster a.
+func declares(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	text := "apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: a}\nspec: {version: 3.6.5}\n"
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
 
 // TestWaitingForTurnDoesNotUseFetchTimeout checks that waiting for a turn does not use up a source's own timeout. The
 // fake clock does not advance while any goroutine runs.
 func TestWaitingForTurnDoesNotUseFetchTimeout(t *testing.T) {
-	dir := filesIn(t, "a.yaml", hostileCluster)
+	dir := declares(t)
 	synctest.Test(t, func(t *testing.T) {
-		f := &sourceFlags{values: []string{dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 1), slots: sources.NewSlots(1)}
-		end, err := f.slots.Take(t.Context(), "another")
+		set := &Set{Sources: []Source{at(dir)}, Slots: NewSlots(1)}
+		end, err := set.Slots.Take(t.Context(), "another")
 		if err != nil {
 			t.Fatal(err)
 		}
-		results := make(chan []sourceResult)
-		go func() {
-			all, _ := f.fetch(t.Context(), func([]sourceResult) {})
-			results <- all
-		}()
+		results := make(chan []result)
+		go func() { results <- set.fetch(t.Context(), func([]result) {}) }()
 		time.Sleep(time.Hour)
 		end()
 		if all := <-results; len(all) != 1 || all[0].err != nil || len(all[0].desired.Clusters) != 1 {
 			t.Errorf("after an hour of waiting: %+v", all)
 		}
-		if _, err := f.slots.Take(t.Context(), "yet another"); err != nil { // the turn has ended
+		if _, err := set.Slots.Take(t.Context(), "yet another"); err != nil { // the turn has ended
 			t.Error(err)
 		}
 	})
@@ -44,16 +60,16 @@ func TestWaitingForTurnDoesNotUseFetchTimeout(t *testing.T) {
 // TestReadingLeavesTimeForClusters checks that half of the run's time is left for the clusters, including clusters
 // whose sources could not be read, regardless of how a git server behaves.
 func TestReadingLeavesTimeForClusters(t *testing.T) {
-	dir := filesIn(t, "a.yaml", hostileCluster)
+	dir := declares(t)
 	synctest.Test(t, func(t *testing.T) {
-		f := &sourceFlags{values: []string{dir, dir + ",fetch-timeout=1m"}, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, 2), slots: sources.NewSlots(1)}
-		if _, err := f.slots.Take(t.Context(), "one that never answers"); err != nil {
+		set := &Set{Sources: []Source{at(dir), at(dir)}, Slots: NewSlots(1)}
+		if _, err := set.Slots.Take(t.Context(), "one that never answers"); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		before := time.Now()
-		all, _ := f.fetch(ctx, func([]sourceResult) {})
+		all := set.fetch(ctx, func([]result) {})
 		want := "reading the sources has taken 2m30s, half of the remaining --timeout; the rest is for the clusters"
 		if took := time.Since(before); took != 150*time.Second || !errors.Is(all[0].err, gitsource.ErrSource) || !strings.Contains(all[0].err.Error(), want) {
 			t.Errorf("after %s: error %v", took, all[0].err)
@@ -69,16 +85,17 @@ func TestSlowSourceDoesNotDelayOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	quick := filesIn(t, "a.yaml", "apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: a}\nspec: {version: 3.6.5}\n")
+	quick := at(declares(t))
+	quick.Namespace, quick.AllowNamespaces = "shop", []string{"shop"}
 	for namespace, want := range map[string]string{"bank": "shop/a", "shop": "", "": ""} {
-		f := &sourceFlags{values: []string{quick + ",default-namespace=shop,allow-namespace=shop", "http://" + silent.Addr().String() + "/x.git"},
-			settings: newSource(defaultLimits), atOnce: 2}
+		slow := at("http://" + silent.Addr().String() + "/x.git")
 		if namespace != "" {
-			f.values[1] += ",allow-namespace=" + namespace
+			slow.AllowNamespaces = []string{namespace}
 		}
+		set := &Set{Sources: []Source{quick, slow}, Slots: NewSlots(2)}
 		ctx, cancel := context.WithCancel(t.Context())
 		var known []string
-		all := f.declared(ctx, func(d reconcile.Desired) {
+		all := set.Declared(ctx, func(d reconcile.Desired) {
 			known = d.Ready()
 			cancel()
 		})
@@ -99,14 +116,13 @@ func TestHangingSourcesDoNotDelayResponsiveOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	values := []string{filesIn(t, "a.yaml", "apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: a}\nspec: {version: 3.6.5}\n")}
+	set := &Set{Sources: []Source{at(declares(t))}, Slots: NewSlots(2)}
 	for n := range 5 {
-		values = append(values, fmt.Sprintf("http://%s/%d.git", silent.Addr(), n))
+		set.Sources = append(set.Sources, at(fmt.Sprintf("http://%s/%d.git", silent.Addr(), n)))
 	}
-	f := &sourceFlags{values: values, settings: newSource(defaultLimits), readers: make([]gitsource.Reader, len(values)), slots: sources.NewSlots(2)}
-	f.slots.First = 100 * time.Millisecond
+	set.Slots.First = 100 * time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
-	all, _ := f.fetch(ctx, func([]sourceResult) { cancel() })
+	all := set.fetch(ctx, func([]result) { cancel() })
 	for i, s := range all {
 		if read := s.err == nil; read != (i == 0) {
 			t.Errorf("%s: error %v", s.label, s.err)

@@ -1,0 +1,173 @@
+package sources
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"time"
+
+	"quorate.dev/quorate/clusters/policy"
+	"quorate.dev/quorate/gitsource"
+	"quorate.dev/quorate/gitsource/credentials"
+	"quorate.dev/quorate/gitsource/manifests"
+	"quorate.dev/quorate/gitsource/refs"
+	"quorate.dev/quorate/gitsource/remote"
+	"quorate.dev/quorate/gitsource/signature"
+)
+
+// Source is where declarations are read from, and how.
+type Source struct {
+	// Location is the URL of a git repository, the path of a local one, or a directory.
+	Location string
+	Selector refs.Selector
+	// Path is a directory in the repository; empty means its root.
+	Path string
+	// Credentials is the directory with the credentials. If empty, those in the environment are used.
+	Credentials string
+	// CAOnly trusts only the CAs in the credentials.
+	CAOnly bool
+	// Proxy is the URL of the proxy for the repository; empty means the proxy in the environment.
+	Proxy string
+	// Verify specifies what must be signed, and VerifyKeys is the path of the public keys of the allowed signers.
+	Verify     string
+	VerifyKeys string
+	// Namespace is the namespace of declarations that do not set a namespace.
+	Namespace string
+	// AllowNamespaces limits the namespaces of the declared clusters; empty means all.
+	AllowNamespaces []string
+	// Policy limits what the declared clusters may request.
+	Policy           policy.Policy
+	IgnoreOtherKinds bool
+	// CacheDir is the directory for caching the last read; empty means none.
+	CacheDir string
+	// AllowNonFastForward accepts a revision that does not descend from the last applied revision.
+	AllowNonFastForward bool
+	// Timeout is the maximum time for reading the source.
+	Timeout  time.Duration
+	Transfer remote.Limits
+	Files    manifests.Limits
+	// FetchBytes is the memory limit of the process that fetches the source; 0 means unlimited.
+	FetchBytes int64
+}
+
+// String returns the name of the source in reports.
+func (s Source) String() string {
+	if s.Path == "" {
+		return s.Location
+	}
+	return s.Location + ",path=" + s.Path
+}
+
+// identity returns the name of the source in the status of its clusters. The name does not depend on the working
+// directory.
+func (s Source) identity() string {
+	if !remote.IsAddress(s.Location) {
+		if path, err := filepath.Abs(s.Location); err == nil {
+			s.Location = path
+		}
+	}
+	if s.Path = path.Clean(s.Path); s.Path == "." {
+		s.Path = ""
+	}
+	return s.String()
+}
+
+// Selecting lists the mutually exclusive settings that select a revision.
+var Selecting = []string{"branch", "tag", "semver", "ref", "commit"}
+
+// selected returns the setting that selects the revision, or "" if HEAD is read.
+func (s Source) selected() string {
+	for i, value := range []string{s.Selector.Branch, s.Selector.Tag, s.Selector.SemVer, s.Selector.Name,
+		s.Selector.Commit} {
+		if value != "" {
+			return "," + Selecting[i] + "=" + value
+		}
+	}
+	return ""
+}
+
+// Options returns the options for reading the source, with its credentials but without the keys of the allowed signers.
+func (s Source) Options() (gitsource.Options, error) {
+	o := gitsource.Options{
+		Location: s.Location,
+		Selector: s.Selector,
+		Auth:     credentials.FromEnvironment(os.Getenv),
+		Proxy:    s.Proxy,
+		Verify:   gitsource.Verification{Mode: signature.Mode(s.Verify)},
+		Transfer: s.Transfer,
+		Timeout:  s.Timeout,
+		CacheDir: s.CacheDir,
+		Memory:   s.FetchBytes,
+		Options: manifests.Options{
+			Path: s.Path, Namespace: s.Namespace, AllowNamespaces: s.AllowNamespaces, Policy: s.Policy,
+			IgnoreOtherKinds: s.IgnoreOtherKinds, Limits: s.Files,
+		},
+	}
+	var err error
+	if s.Credentials != "" {
+		o.Auth, err = credentials.Read(s.Credentials)
+	}
+	o.Auth.CAOnly = s.CAOnly
+	return o, err
+}
+
+// Check checks the settings as far as possible without reading the source or the keys of the allowed signers. Errors
+// about settings match gitsource.ErrOptions; others report why the credentials cannot be read.
+func (s Source) Check() error {
+	options, err := s.Options()
+	if err != nil {
+		return err
+	}
+	if err := s.checkVerify(); err != nil {
+		return err
+	}
+	return options.Check()
+}
+
+func (s Source) checkVerify() error {
+	if s.Verify != "" && s.VerifyKeys == "" {
+		return settingError{fmt.Errorf("--verify %s: --verify-keys is required: the public keys of allowed signers",
+			s.Verify)}
+	}
+	return nil
+}
+
+// keys reads the keys of the allowed signers. It reads them every time, so that removed keys are no longer trusted.
+func (s Source) keys() (signature.Keys, error) {
+	if s.VerifyKeys == "" {
+		return signature.Keys{}, s.checkVerify()
+	}
+	keys, err := signature.ReadKeys(s.VerifyKeys)
+	if err != nil {
+		return signature.Keys{}, settingError{fmt.Errorf("--verify-keys %s: %w", s.VerifyKeys, err)}
+	}
+	return keys, nil
+}
+
+// fetch reads the source when it is its turn.
+func (s Source) fetch(ctx context.Context, slots *Slots, reader *gitsource.Reader) (gitsource.Desired, error) {
+	options, err := s.Options()
+	if err != nil {
+		return gitsource.Desired{}, err
+	}
+	if options.Verify.Keys, err = s.keys(); err != nil {
+		return gitsource.Desired{}, err
+	}
+	var desired gitsource.Desired
+	err = slots.Read(ctx, s.Location, func(ctx context.Context) (err error) {
+		desired, err = reader.Fetch(ctx, options)
+		return err
+	})
+	return desired, err
+}
+
+// settingError is an error about a setting. It matches gitsource.ErrOptions.
+type settingError struct{ error }
+
+// Is reports whether target is gitsource.ErrOptions.
+func (settingError) Is(target error) bool { return target == gitsource.ErrOptions }
+
+// Unwrap returns the error itself.
+func (e settingError) Unwrap() error { return e.error }
