@@ -203,7 +203,7 @@ func TestObserveWithoutPods(t *testing.T) {
 	}
 }
 
-// hangUp matches the errors when etcd closes a connection. Which one occurs depends on timing. TLS 1.3 verifies
+// hangUp matches the errors that occur when etcd closes a connection. Which one occurs depends on timing. TLS 1.3 verifies
 // the client last.
 const hangUp = "broken pipe|connection reset by peer|it closed the connection"
 

@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// labelNamespace is the label that Kubernetes sets to the name of each namespace.
+// labelNamespace is the label that Kubernetes sets on each namespace; its value is the namespace's name.
 const labelNamespace = "kubernetes.io/metadata.name"
 
 // checkPeer checks the pattern of a network peer: an address range, or a namespace label.

@@ -48,7 +48,7 @@ type Manifest struct {
 	Read []string `json:"read"`
 }
 
-// Snapshot describes the member's snapshot and the evidence that it is right.
+// Snapshot describes the member's snapshot and the evidence that it is correct.
 type Snapshot struct {
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
