@@ -22,8 +22,8 @@ func repeated(entry report.Cluster) []v1alpha1.RepeatedAction {
 	changed := entry.Outcome != nil && entry.Outcome.Changed
 	var list []v1alpha1.RepeatedAction
 	for _, r := range decide.Repeats(entry.State, entry.Decision, changed) {
-		list = append(list, v1alpha1.RepeatedAction{Rule: r.Rule, What: printable.Line(r.What), Times: int32(min(r.Times, math.MaxInt32)),
-			Last: metav1.NewTime(r.Last)})
+		list = append(list, v1alpha1.RepeatedAction{Rule: r.Rule, What: printable.Line(r.What),
+			Times: int32(min(r.Times, math.MaxInt32)), Last: metav1.NewTime(r.Last)})
 	}
 	return list
 }
