@@ -28,11 +28,11 @@ const (
 	componentBackup = "backup"
 	// ExitDoubtful is the exit code of a step that finds a backup suspect or damaged.
 	ExitDoubtful = 4
-	// AnnotationGeneration, on a Job started by a pass, is the generation of the custom resource for which the Job was
+	// AnnotationGeneration is, on a Job started by a pass, the generation of the custom resource for which the Job was
 	// started.
 	AnnotationGeneration = "etcd.quorate.dev/generation"
 
-	// AnnotationBackupTo, on backup Jobs, is the destination.
+	// AnnotationBackupTo is the destination, on backup Jobs.
 	AnnotationBackupTo = "etcd.quorate.dev/backup-to"
 
 	// backupAttempts is how often Kubernetes retries a pod within the deadline. The delay is 10 s at first, and

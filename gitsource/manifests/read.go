@@ -29,8 +29,8 @@ type Options struct {
 	// AllowNamespaces lists the namespaces in which clusters may be declared. If it is empty, all namespaces are
 	// allowed.
 	AllowNamespaces []string
-	// Policy limits what clusters may request. If AllowNamespaces is set, defaults limit everything that Policy does not
-	// limit.
+	// Policy limits what clusters may request. If AllowNamespaces is set, defaults limit everything that Policy does
+	// not limit.
 	Policy policy.Policy
 	// IgnoreOtherKinds skips objects that are not EtcdClusters. Otherwise, they are reported as problems.
 	IgnoreOtherKinds bool
