@@ -131,7 +131,7 @@ func (g memoryGroup) quorate(t *testing.T, args ...string) (code int, out string
 // flagsOf returns the flags that correspond to a budget.
 func flagsOf(b budget) (args []string) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	b.limits.add(flags)
+	addLimits(flags, &b.limits)
 	flags.VisitAll(func(f *pflag.Flag) { args = append(args, "--"+f.Name+"="+f.Value.String()) })
 	return append(args, fmt.Sprintf("--sources-at-once=%d", b.atOnce))
 }
@@ -149,7 +149,7 @@ func TestContainerMemoryDeterminesLimits(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), bytes.Repeat([]byte("#\n"), 900<<10), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	small := fmt.Sprintf("a.yaml: is larger than %d MiB; to allow more, raise --max-file-bytes", budgetWithin(128<<20).limits.files.FileBytes>>20)
+	small := fmt.Sprintf("a.yaml: is larger than %d MiB; to allow more, raise --max-file-bytes", budgetWithin(128<<20).limits.Files.FileBytes>>20)
 	if code, out := g.quorate(t, "validate", "--source", dir); code != exitInvalid || !strings.Contains(out, small) {
 		t.Errorf("exit code %d, want %s:\n%s", code, small, out)
 	}

@@ -11,7 +11,7 @@ import (
 // see findings.Options. If the only source is a repository on a server, that repository is assumed to be the checkout
 // itself. Pipelines usually read the repository that they have checked out. A local directory is used directly.
 func (f *sourceFlags) rootsIn(checkout string) func(name string) (path string, known bool) {
-	list, _ := f.sources(func(source) error { return nil }) // the flags were checked before
+	list, _ := f.parsed() // the flags were checked before
 	return func(name string) (string, bool) {
 		for i, s := range list {
 			switch {

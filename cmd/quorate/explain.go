@@ -44,7 +44,7 @@ func explainCluster(
 	if err != nil {
 		return err
 	}
-	rep, unseen := f.look(ctx, std, logging, namespaces{of.Namespace})
+	rep, unseen := f.look(ctx, std, logging, []string{of.Namespace})
 	for _, c := range rep.Clusters {
 		switch {
 		case c.Key() != of.String():

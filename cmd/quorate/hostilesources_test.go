@@ -37,9 +37,9 @@ func hostileSources(t *testing.T) map[string]string {
 		"large kustomization":  filesIn(t, "kustomization.yaml", "resources: ["+strings.Repeat("a,", most/2-10)+"]\n"),
 		"kustomized scalars":   filesIn(t, "kustomization.yaml", "resources: [a.yaml]\n", "a.yaml", "x: y \"\nz: ["+strings.Repeat("a,", most/2-10)+"]\n"),
 		"references":           serveReferences(t, 32<<20-100),
-		"fewer references":     serveReferences(t, int(budgetWithin(256<<20).limits.transfer.RefsBytes)-100),
+		"fewer references":     serveReferences(t, int(budgetWithin(256<<20).limits.Transfer.RefsBytes)-100),
 		"large objects":        serveObjects(t, 31<<20),
-		"deltas":               serveObjects(t, int(budgetWithin(256<<20).limits.transfer.Pack.ObjectBytes)-1000),
+		"deltas":               serveObjects(t, int(budgetWithin(256<<20).limits.Transfer.Pack.ObjectBytes)-1000),
 	}
 }
 

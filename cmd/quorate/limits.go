@@ -8,59 +8,48 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"quorate.dev/quorate/gitsource/manifests"
-	"quorate.dev/quorate/gitsource/remote"
+	"quorate.dev/quorate/gitsource/sources"
 )
 
-// limits contains limits for the resources that a source may use. They are far above the needs of a normal source.
-// Limits that affect memory have lower defaults if the container has little memory.
-type limits struct {
-	transfer remote.Limits
-	files    manifests.Limits
-}
-
-var defaultLimits = limits{remote.DefaultLimits, manifests.DefaultLimits}
-
-func (l *limits) add(f *pflag.FlagSet) { addLimits(f, &l.transfer, &l.files) }
-
-// addLimits adds the flags for the limits of a source.
-func addLimits(f *pflag.FlagSet, transfer *remote.Limits, files *manifests.Limits) {
-	addBytes(f, &transfer.RefsBytes, "max-refs-bytes",
+// addLimits adds the flags for the limits of a source. Limits that affect memory have lower defaults if the container
+// has little memory.
+func addLimits(f *pflag.FlagSet, l *sources.Limits) {
+	addBytes(f, &l.Transfer.RefsBytes, "max-refs-bytes",
 		"maximum bytes of a server's list of branches and tags")
-	addBytes(f, &transfer.PackBytes, "max-pack-bytes",
+	addBytes(f, &l.Transfer.PackBytes, "max-pack-bytes",
 		"maximum compressed bytes that a server may send for one revision; they are kept in a temporary file")
-	addCount(f, &transfer.Pack.Objects, "max-pack-objects", "maximum git objects a server may send for one revision")
-	addBytes(f, &transfer.Pack.InflatedBytes, "max-inflated-bytes",
+	addCount(f, &l.Transfer.Pack.Objects, "max-pack-objects", "maximum git objects a server may send for one revision")
+	addBytes(f, &l.Transfer.Pack.InflatedBytes, "max-inflated-bytes",
 		"maximum uncompressed bytes of all objects that a server sends for one revision")
-	addBytes(f, &transfer.Pack.ObjectBytes, "max-object-bytes", "maximum bytes of one object held in memory")
-	addBytes(f, &files.FileBytes, "max-file-bytes", "maximum bytes of one file")
-	addBytes(f, &files.TotalBytes, "max-total-bytes",
+	addBytes(f, &l.Transfer.Pack.ObjectBytes, "max-object-bytes", "maximum bytes of one object held in memory")
+	addBytes(f, &l.Files.FileBytes, "max-file-bytes", "maximum bytes of one file")
+	addBytes(f, &l.Files.TotalBytes, "max-total-bytes",
 		"maximum bytes of all files; a file counts each time it is read")
-	addCount(f, &files.Files, "max-files", "maximum files; a file counts each time it is read")
-	addCount(f, &files.Depth, "max-depth", "maximum depth of directories below the path")
-	addCount(f, &files.Kustomizations, "max-kustomizations",
+	addCount(f, &l.Files.Files, "max-files", "maximum files; a file counts each time it is read")
+	addCount(f, &l.Files.Depth, "max-depth", "maximum depth of directories below the path")
+	addCount(f, &l.Files.Kustomizations, "max-kustomizations",
 		"maximum kustomizations; one counts each time it is a base of another")
-	addCount(f, &files.DocumentNodes, "max-document-nodes",
+	addCount(f, &l.Files.DocumentNodes, "max-document-nodes",
 		"maximum values in one YAML document, with aliases expanded")
-	addCount(f, &files.TotalNodes, "max-total-nodes", "maximum values in all YAML documents")
-	addCount(f, &files.Nesting, "max-nesting", "maximum depth of values in one YAML document")
-	addCount(f, &files.Keys, "max-keys", "maximum keys of one mapping in a YAML document")
-	addCount(f, &files.Documents, "max-documents", "maximum YAML documents in all files")
-	addCount(f, &files.Objects, "max-objects", "maximum objects that may be declared")
-	addBytes(f, &files.RenderMemory, "max-render-memory",
+	addCount(f, &l.Files.TotalNodes, "max-total-nodes", "maximum values in all YAML documents")
+	addCount(f, &l.Files.Nesting, "max-nesting", "maximum depth of values in one YAML document")
+	addCount(f, &l.Files.Keys, "max-keys", "maximum keys of one mapping in a YAML document")
+	addCount(f, &l.Files.Documents, "max-documents", "maximum YAML documents in all files")
+	addCount(f, &l.Files.Objects, "max-objects", "maximum objects that may be declared")
+	addBytes(f, &l.Files.RenderMemory, "max-render-memory",
 		"maximum memory, in bytes, of the process that parses the files of a source")
-	f.Var((*span)(&files.RenderCPU), "max-render-cpu",
+	f.Var((*span)(&l.Files.RenderCPU), "max-render-cpu",
 		"maximum processor time of the process that parses the files of a source")
-	showDefaults(f, limits{*transfer, *files})
+	showDefaults(f, *l)
 }
 
 // showDefaults makes the help show the same defaults on every machine.
-func showDefaults(f *pflag.FlagSet, current limits) {
-	if current == defaultLimits {
+func showDefaults(f *pflag.FlagSet, current sources.Limits) {
+	if current == sources.DefaultLimits {
 		return
 	}
-	all, defaults := pflag.NewFlagSet("", pflag.ContinueOnError), defaultLimits
-	defaults.add(all)
+	all, defaults := pflag.NewFlagSet("", pflag.ContinueOnError), sources.DefaultLimits
+	addLimits(all, &defaults)
 	all.VisitAll(func(d *pflag.Flag) { f.Lookup(d.Name).DefValue = d.DefValue })
 }
 

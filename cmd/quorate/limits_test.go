@@ -7,10 +7,11 @@ import (
 
 	"quorate.dev/quorate/gitsource/manifests"
 	"quorate.dev/quorate/gitsource/remote"
+	"quorate.dev/quorate/gitsource/sources"
 )
 
 func TestLimitsAreSetByFlagsAndSourceSettings(t *testing.T) {
-	s := newSource(defaultLimits)
+	s := newSource(sources.DefaultLimits)
 	o, err := s.Options()
 	if err != nil || o.Transfer != remote.DefaultLimits || o.Limits != manifests.DefaultLimits {
 		t.Errorf("%+v, %v, want the defaults", o, err)
@@ -24,8 +25,8 @@ func TestLimitsAreSetByFlagsAndSourceSettings(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	l := defaultLimits
-	l.add(flags)
+	l := sources.DefaultLimits
+	addLimits(flags, &l)
 	set := 0
 	flags.VisitAll(func(f *pflag.Flag) {
 		for _, bad := range []string{"", "0", "-1", "x", "1x", "1.5.5", "99999999999999999999999"} {
@@ -34,15 +35,15 @@ func TestLimitsAreSetByFlagsAndSourceSettings(t *testing.T) {
 			}
 		}
 		if f.Name == "max-render-cpu" {
-			if err := flags.Set(f.Name, "3m"); err != nil || l.files.RenderCPU.String() != "3m0s" {
-				t.Errorf("--%s: %v, %s", f.Name, err, l.files.RenderCPU)
+			if err := flags.Set(f.Name, "3m"); err != nil || l.Files.RenderCPU.String() != "3m0s" {
+				t.Errorf("--%s: %v, %s", f.Name, err, l.Files.RenderCPU)
 			}
 		} else if err := flags.Set(f.Name, "12345"); err != nil || f.Value.String() != "12345" {
 			t.Errorf("--%s: %v, %s", f.Name, err, f.Value)
 		}
 		set++
 	})
-	if want := (limits{}); l == want || set != 18 {
+	if want := (sources.Limits{}); l == want || set != 18 {
 		t.Errorf("%d limits are flags", set)
 	}
 }

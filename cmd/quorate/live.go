@@ -29,7 +29,7 @@ type kubeFlags struct {
 	// places, if set, lists the Kubernetes clusters of a command that accepts several.
 	places *targetFlags
 	// namespaces restricts the command to these namespaces; empty means all.
-	namespaces namespaces
+	namespaces []string
 	// as is the user to impersonate. impersonates reports whether the flags for as are set, even to an empty name.
 	as           kube.Impersonation
 	impersonates func() bool
@@ -57,7 +57,7 @@ func (f *kubeFlags) add(c *cobra.Command) {
 }
 
 func (f *kubeFlags) addNamespace(c *cobra.Command) {
-	c.Flags().VarP(f.namespaces.flag(), "namespace", "n",
+	c.Flags().VarP(&namespacesFlag{list: &f.namespaces}, "namespace", "n",
 		"use only this namespace; repeatable, or several separated by ;. "+
 			"A single one is also the namespace of declarations that do not set one")
 }

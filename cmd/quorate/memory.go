@@ -9,6 +9,7 @@ import (
 
 	"quorate.dev/quorate/clusters"
 	"quorate.dev/quorate/gitsource/cgroup"
+	"quorate.dev/quorate/gitsource/sources"
 )
 
 // memoryLimit returns the memory limit of the container in bytes, or 0 if it is unlimited.
@@ -16,7 +17,7 @@ var memoryLimit = sync.OnceValue(func() int64 { return cgroup.MemoryLimit(os.Dir
 
 // budget specifies how the memory is divided.
 type budget struct {
-	limits limits
+	limits sources.Limits
 	// atOnce is the number of sources that are read at the same time.
 	atOnce int
 	// fetch is the memory limit of a process that fetches a source. own is the memory limit of this process, excluding
@@ -54,29 +55,29 @@ func budgetWithin(memory int64) budget {
 // two hundred bytes per object. A declared cluster uses ten kibibytes, and a YAML node half a kibibyte. No limit
 // exceeds its default.
 func budgetFor(memory int64, atOnce int) budget {
-	b := budget{limits: defaultLimits, atOnce: atOnce}
+	b := budget{limits: sources.DefaultLimits, atOnce: atOnce}
 	if memory <= 0 {
 		return b
 	}
 	each := max((memory-programBytes-spareBytes)/int64(b.atOnce), 2*childBytes+8<<20)
 	part := each / 26
 	l := &b.limits
-	l.files.RenderMemory = min(l.files.RenderMemory, rounded((each-2*childBytes)/2, 1<<20))
+	l.Files.RenderMemory = min(l.Files.RenderMemory, rounded((each-2*childBytes)/2, 1<<20))
 	b.fetch = childBytes + min(mostToFetch, rounded((each-2*childBytes)/3, 1<<20))
-	l.transfer.RefsBytes = min(l.transfer.RefsBytes, rounded(2*part, 1<<20))
-	l.transfer.Pack.ObjectBytes = min(l.transfer.Pack.ObjectBytes, rounded(part, 1<<20))
-	l.transfer.Pack.Objects = min(l.transfer.Pack.Objects, int(rounded(part/80, 1000)))
-	l.files.TotalBytes = min(l.files.TotalBytes, rounded(part, 1<<20))
-	l.files.FileBytes = min(l.files.FileBytes, rounded(l.files.RenderMemory/18, 1<<19), l.files.TotalBytes)
-	l.files.DocumentNodes = min(l.files.DocumentNodes, int(rounded(l.files.RenderMemory/1000, 1000)))
-	l.files.Objects = min(l.files.Objects, int(rounded(part/1400, 100)))
+	l.Transfer.RefsBytes = min(l.Transfer.RefsBytes, rounded(2*part, 1<<20))
+	l.Transfer.Pack.ObjectBytes = min(l.Transfer.Pack.ObjectBytes, rounded(part, 1<<20))
+	l.Transfer.Pack.Objects = min(l.Transfer.Pack.Objects, int(rounded(part/80, 1000)))
+	l.Files.TotalBytes = min(l.Files.TotalBytes, rounded(part, 1<<20))
+	l.Files.FileBytes = min(l.Files.FileBytes, rounded(l.Files.RenderMemory/18, 1<<19), l.Files.TotalBytes)
+	l.Files.DocumentNodes = min(l.Files.DocumentNodes, int(rounded(l.Files.RenderMemory/1000, 1000)))
+	l.Files.Objects = min(l.Files.Objects, int(rounded(part/1400, 100)))
 	b.own = max(memory-b.used(), programBytes)
 	return b
 }
 
 // used returns the memory of everything except this process.
 func (b budget) used() int64 {
-	return int64(b.atOnce)*(b.limits.files.RenderMemory+childBytes+b.fetch) + spareBytes
+	return int64(b.atOnce)*(b.limits.Files.RenderMemory+childBytes+b.fetch) + spareBytes
 }
 
 // rounded rounds n down to a multiple of unit, for readability. If n is less than unit, rounded returns n.
@@ -122,7 +123,7 @@ func divideMemory(flags *pflag.FlagSet, atOnce int) int64 {
 	b := budgetFor(memoryLimit(), atOnce)
 	b.bound()
 	divided := pflag.NewFlagSet("", pflag.ContinueOnError)
-	b.limits.add(divided)
+	addLimits(divided, &b.limits)
 	divided.VisitAll(func(f *pflag.Flag) {
 		if !flags.Changed(f.Name) {
 			_ = flags.Lookup(f.Name).Value.Set(f.Value.String()) // the value comes from the same flag

@@ -8,6 +8,8 @@ import (
 	"testing/quick"
 
 	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/gitsource/sources"
 )
 
 // TestBudget checks that, for any amount of memory, limits are above 0 and do not exceed their defaults, and all parts
@@ -17,8 +19,8 @@ func TestBudget(t *testing.T) {
 		memory := 96<<20 + int64(some)<<4 // up to 64 GiB
 		b, larger := budgetWithin(memory), budgetWithin(memory+int64(more)<<4)
 		used := b.own + b.used()
-		return between(reflect.ValueOf(limits{}), reflect.ValueOf(b.limits), reflect.ValueOf(defaultLimits)) &&
-			(b.atOnce != larger.atOnce || between(reflect.ValueOf(b.limits), reflect.ValueOf(larger.limits), reflect.ValueOf(defaultLimits))) &&
+		return between(reflect.ValueOf(sources.Limits{}), reflect.ValueOf(b.limits), reflect.ValueOf(sources.DefaultLimits)) &&
+			(b.atOnce != larger.atOnce || between(reflect.ValueOf(b.limits), reflect.ValueOf(larger.limits), reflect.ValueOf(sources.DefaultLimits))) &&
 			b.atOnce <= larger.atOnce && used <= memory
 	}
 	if err := quick.Check(property, &quick.Config{MaxCount: 10_000}); err != nil {
@@ -30,11 +32,11 @@ func TestBudget(t *testing.T) {
 		}
 	}
 	for _, memory := range []int64{1, 1 << 20, 32 << 20} { // too little memory, but no limit is 0
-		if b := budgetWithin(memory); !between(reflect.ValueOf(limits{}), reflect.ValueOf(b.limits), reflect.ValueOf(defaultLimits)) || b.atOnce < 1 {
+		if b := budgetWithin(memory); !between(reflect.ValueOf(sources.Limits{}), reflect.ValueOf(b.limits), reflect.ValueOf(sources.DefaultLimits)) || b.atOnce < 1 {
 			t.Errorf("%d bytes: %+v", memory, b)
 		}
 	}
-	if b := budgetWithin(0); b.limits != defaultLimits || b.own != 0 {
+	if b := budgetWithin(0); b.limits != sources.DefaultLimits || b.own != 0 {
 		t.Errorf("without a bound: %+v", b)
 	}
 }
@@ -72,9 +74,9 @@ func TestSourcesAtOnceDivideMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := limits{list[0].Transfer, list[0].Files}
-		if l.files.RenderMemory != test.render || l.files.TotalBytes != test.total {
-			t.Errorf("%q: %d MiB to render, %d MiB in all, want %d and %d", test.args, l.files.RenderMemory>>20, l.files.TotalBytes>>20, test.render>>20, test.total>>20)
+		l := list[0].Limits
+		if l.Files.RenderMemory != test.render || l.Files.TotalBytes != test.total {
+			t.Errorf("%q: %d MiB to render, %d MiB in all, want %d and %d", test.args, l.Files.RenderMemory>>20, l.Files.TotalBytes>>20, test.render>>20, test.total>>20)
 		}
 		b := budgetFor(memory, f.atOnce)
 		b.limits = l
@@ -90,10 +92,10 @@ func TestPartLimitsDoNotExceedTotals(t *testing.T) {
 	for memory := int64(0); memory <= 4<<30; memory += 1 << 20 {
 		l := budgetWithin(memory).limits
 		for name, sizes := range map[string][2]int64{
-			"file":      {l.files.FileBytes, l.files.TotalBytes},
-			"document":  {int64(l.files.DocumentNodes), int64(l.files.TotalNodes)},
-			"object":    {l.transfer.Pack.ObjectBytes, l.transfer.Pack.InflatedBytes},
-			"documents": {int64(l.files.Objects), int64(l.files.Documents)},
+			"file":      {l.Files.FileBytes, l.Files.TotalBytes},
+			"document":  {int64(l.Files.DocumentNodes), int64(l.Files.TotalNodes)},
+			"object":    {l.Transfer.Pack.ObjectBytes, l.Transfer.Pack.InflatedBytes},
+			"documents": {int64(l.Files.Objects), int64(l.Files.Documents)},
 		} {
 			if sizes[0] > sizes[1] {
 				t.Fatalf("of %d MiB: %s: one may use %d, and all together %d", memory>>20, name, sizes[0], sizes[1])
@@ -108,9 +110,9 @@ func TestLimitsPageListsBudgets(t *testing.T) {
 	for _, memory := range []byteSize{128 << 20, 256 << 20, 1 << 30, 4 << 30} {
 		b := budgetWithin(int64(memory))
 		l, size := b.limits, func(bytes int64) string { s := byteSize(bytes); return s.String() }
-		row := fmt.Sprintf("| %s | %d | %s | %s | %s | %d | %s | %s | %d | %d | %s | %s |\n", memory.String(), b.atOnce, size(l.files.RenderMemory),
-			size(l.transfer.RefsBytes), size(l.transfer.Pack.ObjectBytes), l.transfer.Pack.Objects, size(l.files.FileBytes), size(l.files.TotalBytes),
-			l.files.DocumentNodes, l.files.Objects, size(b.fetch), size(b.own))
+		row := fmt.Sprintf("| %s | %d | %s | %s | %s | %d | %s | %s | %d | %d | %s | %s |\n", memory.String(), b.atOnce, size(l.Files.RenderMemory),
+			size(l.Transfer.RefsBytes), size(l.Transfer.Pack.ObjectBytes), l.Transfer.Pack.Objects, size(l.Files.FileBytes), size(l.Files.TotalBytes),
+			l.Files.DocumentNodes, l.Files.Objects, size(b.fetch), size(b.own))
 		if !strings.Contains(page, row) {
 			t.Errorf("docs/reference/limits.md lacks\n%s", row)
 		}

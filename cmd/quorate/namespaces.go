@@ -8,14 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// namespaces is a repeatable flag whose values may contain several names, separated by semicolons.
-type namespaces []string
-
-// flag returns a flag that replaces n when it is first set, and appends to n after that.
-func (n *namespaces) flag() *namespacesFlag { return namespacesFlagOf((*[]string)(n)) }
-
-func namespacesFlagOf(list *[]string) *namespacesFlag { return &namespacesFlag{list: list} }
-
+// namespacesFlag is a repeatable flag whose values may contain several names, separated by semicolons. It replaces the
+// list when it is first set, and appends to the list after that.
 type namespacesFlag struct {
 	list  *[]string
 	given bool

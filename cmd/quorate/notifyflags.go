@@ -180,7 +180,7 @@ func (f *notifyFlags) checkStatus(s *sourceFlags) error {
 	if err != nil {
 		return refuse(err)
 	}
-	list, err := s.sources(func(source) error { return nil })
+	list, err := s.parsed()
 	if err != nil {
 		return err // the sources were checked before
 	}

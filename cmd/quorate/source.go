@@ -21,8 +21,8 @@ type source struct {
 	as tenant
 }
 
-func newSource(l limits) source {
-	return source{Source: sources.Source{Timeout: gitsource.FetchTimeout, Transfer: l.transfer, Files: l.files}}
+func newSource(l sources.Limits) source {
+	return source{Source: sources.Source{Timeout: gitsource.FetchTimeout, Limits: l}}
 }
 
 // plain returns the sources without settings that only concern the command.
@@ -66,7 +66,7 @@ func (s *source) addReading(f *pflag.FlagSet) {
 		"what must be signed with one of --verify-keys: commit, tag or tag-and-commit (default: "+
 			"commit, if there are keys)")
 	f.StringVar(&s.Path, "path", s.Path, "directory in the repository (default: its root)")
-	f.Var(namespacesFlagOf(&s.AllowNamespaces), "allow-namespace",
+	f.Var(&namespacesFlag{list: &s.AllowNamespaces}, "allow-namespace",
 		"namespace that clusters may be declared in; repeatable, or several separated by ; (default: all)")
 	f.BoolVar(&s.IgnoreOtherKinds, "ignore-other-kinds", s.IgnoreOtherKinds,
 		"ignore objects other than EtcdClusters instead of rejecting them")
@@ -75,7 +75,7 @@ func (s *source) addReading(f *pflag.FlagSet) {
 	f.BoolVar(&s.AllowNonFastForward, "allow-non-fast-forward", s.AllowNonFastForward,
 		"accept a revision that does not descend from the last applied revision")
 	f.DurationVar(&s.Timeout, "fetch-timeout", s.Timeout, "maximum time for reading the source")
-	addLimits(f, &s.Transfer, &s.Files)
+	addLimits(f, &s.Limits)
 }
 
 // with returns the source for a value of --source: a location, followed by its own settings after commas.

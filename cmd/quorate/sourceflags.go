@@ -38,7 +38,7 @@ type sourceFlags struct {
 	// shared, if set, is shared by a run over several Kubernetes clusters, so that each source is read only once.
 	shared *sources.Shared
 	// namespaces limits declarations to these namespaces, if any. It is the value of a different flag.
-	namespaces namespaces
+	namespaces []string
 	// confirmed contains the confirmed revisions; see removals.go.
 	confirmed revisions
 	// given returns the settings on the command line, such as --branch.
@@ -113,6 +113,9 @@ func (f *sourceFlags) sources(check func(source) error) ([]source, error) {
 	}
 	return list, problems
 }
+
+// parsed returns the given sources with their settings, which were checked before.
+func (f *sourceFlags) parsed() ([]source, error) { return f.sources(func(source) error { return nil }) }
 
 // checkEnvironment rejects credentials in the environment that would be sent to several hosts.
 func checkEnvironment(list []source) error {
@@ -206,7 +209,7 @@ func (f *sourceFlags) checkTogether() error {
 
 // set returns the sources for reading. It does not repeat earlier checks.
 func (f *sourceFlags) set() (*sources.Set, error) {
-	list, err := f.sources(func(source) error { return nil })
+	list, err := f.parsed()
 	if err != nil {
 		return nil, err
 	}

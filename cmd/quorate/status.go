@@ -105,7 +105,7 @@ func status(ctx context.Context, std streams, f statusFlags, argument string) er
 		if of, err = f.named(argument); err != nil {
 			return err
 		}
-		in = namespaces{of.Namespace}
+		in = []string{of.Namespace}
 		if f.output == "text" {
 			f.live.eventsOf = of.String()
 		}
@@ -218,7 +218,7 @@ func (f *statusFlags) one(w io.Writer, rep report.Report, of store.Cluster, unse
 
 // lookEverywhere calls look for all given Kubernetes clusters in parallel.
 func (f *liveFlags) lookEverywhere(
-	ctx context.Context, std streams, logging logFlags, in namespaces,
+	ctx context.Context, std streams, logging logFlags, in []string,
 ) (report.Report, error) {
 	targets, err := f.places.places()
 	if err != nil {
@@ -251,7 +251,7 @@ func (f *liveFlags) lookEverywhere(
 // look observes the clusters in the given namespaces, or in all namespaces if none are given. It does not write
 // anything. The error reports what could not be listed; the report contains everything else.
 func (f *liveFlags) look(
-	ctx context.Context, std streams, logging logFlags, in namespaces,
+	ctx context.Context, std streams, logging logFlags, in []string,
 ) (report.Report, error) {
 	log, err := logging.logger(std)
 	if err != nil {

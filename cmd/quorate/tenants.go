@@ -108,7 +108,7 @@ func (f *sourceFlags) scope() (scope, error) {
 	if f.live() {
 		return s, nil
 	}
-	list, err := f.sources(func(source) error { return nil })
+	list, err := f.parsed()
 	if err != nil {
 		return scope{}, err
 	}

@@ -31,7 +31,7 @@ and line.`,
 	source.addShowing(c, helpSource)
 	source.anyDestination = true // the run determines which destinations are allowed
 	output.add(c, "text", "json", "markdown", "github", "junit", "sarif")
-	c.Flags().VarP(source.namespaces.flag(), "namespace", "n",
+	c.Flags().VarP(&namespacesFlag{list: &source.namespaces}, "namespace", "n",
 		"namespace of declarations that do not set one, if a single namespace is set (default \"default\")")
 	return c
 }

@@ -13,14 +13,12 @@ import (
 	"time"
 
 	"quorate.dev/quorate/gitsource"
-	"quorate.dev/quorate/gitsource/manifests"
-	"quorate.dev/quorate/gitsource/remote"
 	"quorate.dev/quorate/reconcile"
 )
 
 // at returns a source with the default settings.
 func at(location string) Source {
-	return Source{Location: location, Timeout: time.Minute, Transfer: remote.DefaultLimits, Files: manifests.DefaultLimits}
+	return Source{Location: location, Timeout: time.Minute, Limits: DefaultLimits}
 }
 
 // declares returns a directory that declares the cluster a.

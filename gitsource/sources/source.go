@@ -45,12 +45,20 @@ type Source struct {
 	// AllowNonFastForward accepts a revision that does not descend from the last applied revision.
 	AllowNonFastForward bool
 	// Timeout is the maximum time for reading the source.
-	Timeout  time.Duration
-	Transfer remote.Limits
-	Files    manifests.Limits
+	Timeout time.Duration
+	Limits  Limits
 	// FetchBytes is the memory limit of the process that fetches the source; 0 means unlimited.
 	FetchBytes int64
 }
+
+// Limits contains limits for the resources that a source may use. They are far above the needs of a normal source.
+type Limits struct {
+	Transfer remote.Limits
+	Files    manifests.Limits
+}
+
+// DefaultLimits are the limits if there is enough memory.
+var DefaultLimits = Limits{remote.DefaultLimits, manifests.DefaultLimits}
 
 // String returns the name of the source in reports.
 func (s Source) String() string {
@@ -96,13 +104,13 @@ func (s Source) Options() (gitsource.Options, error) {
 		Auth:     credentials.FromEnvironment(os.Getenv),
 		Proxy:    s.Proxy,
 		Verify:   gitsource.Verification{Mode: signature.Mode(s.Verify)},
-		Transfer: s.Transfer,
+		Transfer: s.Limits.Transfer,
 		Timeout:  s.Timeout,
 		CacheDir: s.CacheDir,
 		Memory:   s.FetchBytes,
 		Options: manifests.Options{
 			Path: s.Path, Namespace: s.Namespace, AllowNamespaces: s.AllowNamespaces, Policy: s.Policy,
-			IgnoreOtherKinds: s.IgnoreOtherKinds, Limits: s.Files,
+			IgnoreOtherKinds: s.IgnoreOtherKinds, Limits: s.Limits.Files,
 		},
 	}
 	var err error
