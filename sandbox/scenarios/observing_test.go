@@ -156,7 +156,8 @@ func testStatusCommand(t *testing.T, w *world) {
 	}
 }
 
-// testRestrictedNamespace shows that the namespace in which the cluster runs rejects pods with more privileges.
+// testRestrictedNamespace checks that the cluster's namespace enforces the restricted Pod Security Standard, and that
+// containers cannot write to their root file system.
 func testRestrictedNamespace(t *testing.T, w *world) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "privileged"},
@@ -177,11 +178,12 @@ func testRestrictedNamespace(t *testing.T, w *world) {
 	}
 }
 
-// patientWithEtcd keeps a busy machine from being treated as an unresponsive member in tests with only one
-// pass.
+// patientWithEtcd is a longer timeout for requests to etcd. In tests that run only one pass, it prevents a member on a
+// busy machine from being treated as unresponsive.
 const patientWithEtcd = "--etcd-timeout=8s"
 
-// requireQuiet runs passes until a pass finds nothing to do or report, and returns it.
+// requireQuiet runs passes until a pass has nothing to do or report, and returns the result of that pass. API requests
+// in that pass must not be rejected.
 func (w *world) requireQuiet(cluster string) result {
 	w.t.Helper()
 	r, requests := w.requireQuietBy("Converged", cluster)
@@ -193,9 +195,9 @@ func (w *world) requireQuiet(cluster string) result {
 	return r
 }
 
-// requireQuietBy runs passes until a pass that applies this rule writes nothing, and returns it with its
-// requests. For a while after a cluster has formed, after an upgrade, or after many writes, the database size
-// changes, and with it the status.
+// requireQuietBy runs passes until a pass writes nothing, and returns the result and the requests of that pass. Every
+// pass must apply the given rule. For a while after a bootstrap, an upgrade or many writes, the database size still
+// changes, and each change is written to the status.
 func (w *world) requireQuietBy(rule, cluster string) (r result, requests []faultproxy.Request) {
 	w.t.Helper()
 	proxy := w.newProxy()

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestEtcdOptions declares options and checks etcd's behavior and output for them.
+// TestEtcdOptions declares options, and checks that they affect etcd's behavior and appear in its log.
 func TestEtcdOptions(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions {
@@ -75,7 +75,7 @@ func transaction(ctx context.Context, m *member, operations int) error {
 	return err
 }
 
-// testOptionsInLog checks the line in which etcd logs its configuration at start.
+// testOptionsInLog checks the line in which etcd logs its configuration at startup.
 func testOptionsInLog(t *testing.T, w *world) {
 	log, err := w.kube.CoreV1().Pods(w.namespace).GetLogs("a-0", &corev1.PodLogOptions{}).DoRaw(w.ctx())
 	if err != nil {

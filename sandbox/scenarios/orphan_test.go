@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// testRemovalHeld pushes a commit that no longer declares any cluster, which may be a mistake. It is reported
-// everywhere. The clusters are kept healthy as last declared, and become orphans once that commit is confirmed.
+// testRemovalHeld pushes a commit that no longer declares any cluster, which may be a mistake. The removal is reported
+// everywhere. The clusters are kept healthy as last declared, and become orphans once the commit is confirmed.
 func testRemovalHeld(t *testing.T, w *world) {
 	const deleted = "lifecycle: Deleted\nstorage: {retention: Delete}"
 	a := declaration("a", modern, three)
@@ -38,7 +38,7 @@ func testRemovalHeld(t *testing.T, w *world) {
 	w.run().requireCode(t, exitDone).requireRule(t, "a", "Orphaned")
 	w.requireCondition("a", "RemovalHeld", "", "")
 
-	// A cluster that was declared to be deleted may be removed from git after its deletion.
+	// A cluster whose declared lifecycle is Deleted may be removed from git after its deletion.
 	w.repository.push(map[string]string{"a.yaml": a, "c.yaml": declaration("c", modern, plain, one, deleted)})
 	w.converge().requireRule(t, "a", "Converged")
 	w.declare(modern, three)
@@ -48,8 +48,8 @@ func testRemovalHeld(t *testing.T, w *world) {
 	}
 }
 
-// testOrphan checks that nothing is deleted or stopped if a declaration vanishes. That is reported everywhere, with the
-// commit that removed the declaration.
+// testOrphan checks that nothing is deleted or stopped if a declaration vanishes. The removal is reported everywhere,
+// with the commit that removed the declaration.
 func testOrphan(t *testing.T, w *world) {
 	want, pods := w.snapshot(), w.podUIDs("a")
 	commit := w.repository.push(map[string]string{"README": "no cluster here"})

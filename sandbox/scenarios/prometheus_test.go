@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// prometheusPorts is the first port that Prometheus servers listen on: not an ephemeral port, and not used by
-// Services.
+// prometheusPorts is the first port that Prometheus servers listen on. It is not an ephemeral port, and Services do not
+// use it.
 const prometheusPorts = 21_000
 
 // prometheus is a real Prometheus in the sandbox's network. Every second, it scrapes the targets of the
@@ -61,7 +61,7 @@ func (w *world) startPrometheus(m monitoring) *prometheus {
 	server := exec.Command(binary("sandbox"), "exec", "--name", w.name, "--", "sh", "-c", `"$0" "$@" & cat; kill $!; wait`, binary("prometheus"),
 		"--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+p.address, "--log.level=warn")
 	server.Stderr = os.Stderr
-	stop, err := server.StdinPipe() // it ends when this closes, even if the test is killed
+	stop, err := server.StdinPipe() // Prometheus ends when this closes, even if the test is killed
 	if err == nil {
 		err = server.Start()
 	}
@@ -97,14 +97,14 @@ func (p *prometheus) get(what string, parameters url.Values, into any) error {
 	return json.Unmarshal(envelope.Data, into)
 }
 
-// query returns how many series an expression currently has.
+// query returns the number of series that an expression currently selects.
 func (p *prometheus) query(expr string) (int, error) {
 	var data struct{ Result []json.RawMessage }
 	err := p.get("query", url.Values{"query": {expr}}, &data)
 	return len(data.Result), err
 }
 
-// selectors returns the selectors in an expression, as Prometheus parses it.
+// selectors returns the selectors in an expression, as parsed by Prometheus.
 func (p *prometheus) selectors(expr string) ([]string, error) {
 	var tree any
 	if err := p.get("parse_query", url.Values{"query": {expr}}, &tree); err != nil {
@@ -132,7 +132,7 @@ func (p *prometheus) selectors(expr string) ([]string, error) {
 	return slices.Compact(found), nil
 }
 
-// selector formats a selector of a parse tree, without the range.
+// selector formats the selector at a node of a parse tree, without the range.
 func selector(node map[string]any) string {
 	var matchers []string
 	list, _ := node["matchers"].([]any)
@@ -145,7 +145,7 @@ func selector(node map[string]any) string {
 	return fmt.Sprintf("%s{%s}", node["name"], strings.Join(matchers, ","))
 }
 
-// requireTargets waits until each job has this number of targets, and all of them are up.
+// requireTargets waits until each job has the given number of targets, there are no other jobs, and all targets are up.
 func (p *prometheus) requireTargets(want map[string]int) {
 	p.w.t.Helper()
 	eventually(p.w.t, "Prometheus scrapes", func() error {
@@ -174,8 +174,8 @@ func (p *prometheus) requireTargets(want map[string]int) {
 	})
 }
 
-// alerts returns the pending and firing alerts, each as NAME STATE CLUSTER POD, sorted. It ignores
-// EtcdSlowDisk, because it depends on this machine's disk.
+// alerts returns the pending and firing alerts, each as NAME STATE CLUSTER POD, sorted. It ignores EtcdSlowDisk,
+// because that alert depends on this machine's disk.
 func (p *prometheus) alerts() ([]string, error) {
 	var data struct {
 		Alerts []struct {
@@ -197,7 +197,7 @@ func (p *prometheus) alerts() ([]string, error) {
 	return list, nil
 }
 
-// requireAlerts waits until exactly these alerts are firing and no others are pending or firing.
+// requireAlerts waits until the pending and firing alerts are exactly the given alerts.
 func (p *prometheus) requireAlerts(what string, want ...string) {
 	p.w.t.Helper()
 	start := time.Now()

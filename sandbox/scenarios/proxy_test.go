@@ -17,7 +17,7 @@ func (w *world) newProxy() *faultproxy.Proxy {
 	return w.newProxyAs("")
 }
 
-// newProxyAs starts a proxy that sends every request as this user, or as an administrator if user is empty.
+// newProxyAs starts a proxy that sends every request as the given user, or as an administrator if user is empty.
 func (w *world) newProxyAs(user string) *faultproxy.Proxy {
 	w.t.Helper()
 	config := rest.CopyConfig(w.config)

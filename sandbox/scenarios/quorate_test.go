@@ -72,7 +72,7 @@ type clusterReport struct {
 
 func (r result) String() string {
 	said := r.report.String()
-	if said == "" { // not a report of a run, or one without known content
+	if said == "" { // stdout is not a report, or has no known fields
 		said = end(r.stdout)
 	}
 	return fmt.Sprintf("quorate %s\nexit code %d after %s\nstdout:\n%s\nstderr:\n%s", r.args, r.code, r.took.Round(time.Millisecond), said, end(r.stderr))
@@ -97,7 +97,7 @@ func (r report) String() string {
 	return text.String()
 }
 
-// end returns the last lines of a text.
+// end returns the last lines of text.
 func end(text string) string {
 	const most = 40
 	lines := strings.SplitAfter(text, "\n")
@@ -107,7 +107,7 @@ func end(text string) string {
 	return "…\n" + strings.Join(lines[len(lines)-most:], "")
 }
 
-// cluster returns the report's entry for this cluster, or an empty one.
+// cluster returns the report's entry for the given cluster, or an empty entry.
 func (r result) cluster(name string) clusterReport {
 	for _, c := range r.report.Clusters {
 		if c.Name == name {
@@ -117,7 +117,7 @@ func (r result) cluster(name string) clusterReport {
 	return clusterReport{}
 }
 
-// process is a running quorate.
+// process is a running quorate command.
 type process struct {
 	w       *world
 	command *exec.Cmd
@@ -127,7 +127,7 @@ type process struct {
 	peak    func() int64
 }
 
-// vantage is where quorate runs, and how it reaches the API server.
+// vantage specifies where quorate runs, and how it reaches the API server.
 type vantage struct {
 	inside bool
 	proxy  *faultproxy.Proxy
@@ -138,7 +138,7 @@ var (
 	inside  = vantage{inside: true}
 )
 
-// through is like outside, with a proxy between quorate and the API server.
+// through returns a vantage like outside, but with a proxy between quorate and the API server.
 func through(proxy *faultproxy.Proxy) vantage { return vantage{proxy: proxy} }
 
 // start starts quorate. args begin with the command. The flags for the source and the namespace are added.
@@ -168,7 +168,7 @@ func (w *world) start(v vantage, args ...string) *process {
 		w.t.Fatal(err)
 	}
 	p.peak = watchPeak(p.command.Process.Pid)
-	w.t.Cleanup(p.kill) // no process may outlive a failed test, especially not one that the test has stopped
+	w.t.Cleanup(p.kill) // a process, in particular a paused one, must not outlive a failed test
 	return p
 }
 
@@ -222,7 +222,7 @@ func (w *world) run(args ...string) result {
 	return w.runFrom(outside, args...)
 }
 
-// convergeFrom runs passes until nothing is left to do, and fails if that does not happen.
+// convergeFrom runs passes until nothing is left to do, and fails the test on timeout.
 func (w *world) convergeFrom(v vantage, args ...string) result {
 	w.t.Helper()
 	args = append([]string{"run", "--until-converged", "--timeout", patience.String(), "--lease-duration", "3s"}, args...)
@@ -238,7 +238,7 @@ func (w *world) converge(args ...string) result {
 	return w.convergeFrom(outside, args...)
 }
 
-// requireCode fails unless quorate exited with this code.
+// requireCode fails unless quorate exited with the given code.
 func (r result) requireCode(t testing.TB, code int) result {
 	t.Helper()
 	if r.code != code {
@@ -247,7 +247,7 @@ func (r result) requireCode(t testing.TB, code int) result {
 	return r
 }
 
-// requireRule fails unless this rule decided for the cluster.
+// requireRule fails unless the given rule made the decision for the cluster.
 func (r result) requireRule(t testing.TB, cluster, rule string) result {
 	t.Helper()
 	if got := r.cluster(cluster).Decision.Rule; got != rule {
@@ -256,17 +256,16 @@ func (r result) requireRule(t testing.TB, cluster, rule string) result {
 	return r
 }
 
-// says reports whether the output contains this text, on either stream.
+// says reports whether either output stream contains the text.
 func (r result) says(text string) bool { return strings.Contains(r.stdout+r.stderr, text) }
 
-// offline runs a quorate command without network access.
+// offline runs a quorate command without a kubeconfig, unless args name one.
 func offline(t testing.TB, args ...string) result {
 	t.Helper()
 	return offlineWith(t, nil, args...)
 }
 
-// offlineWith runs a command without a cluster, except one named in args, and with additional environment
-// variables.
+// offlineWith is like offline, but sets additional environment variables.
 func offlineWith(t testing.TB, environment []string, args ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

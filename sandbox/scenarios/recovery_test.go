@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestRecovery takes members away while applications write. Members that lose their pod come back, and members
-// that lose their data are replaced.
+// TestRecovery deletes the pods and the data of members while applications write. Members that lose their pod come
+// back, and members that lose their data are replaced.
 func TestRecovery(t *testing.T) {
 	t.Parallel()
 	walk(t,
@@ -110,7 +110,7 @@ func (w *world) requireReplaced(t *testing.T, pod string, damage func(), args ..
 	w.requireQuiet("a")
 }
 
-// toldOf returns the number of events of the cluster that contain a text.
+// toldOf returns the number of EtcdCluster events whose note contains what.
 func (w *world) toldOf(what string) int {
 	w.t.Helper()
 	events, err := w.kube.EventsV1().Events(w.namespace).List(w.ctx(), metav1.ListOptions{})
@@ -126,8 +126,8 @@ func (w *world) toldOf(what string) int {
 	return n
 }
 
-// testCorruptMember damages the log of a member, so that it stays down. The member is replaced once it has not
-// responded for as long as declared.
+// testCorruptMember damages a member's log, so that the member stays down. The member is replaced once it has been
+// unresponsive for the declared time.
 func testCorruptMember(t *testing.T, w *world) {
 	const patienceInGit = "replaceAfter: 10s"
 	w.declare(modern, three, patienceInGit)
@@ -137,8 +137,8 @@ func testCorruptMember(t *testing.T, w *world) {
 	w.converge()
 }
 
-// TestPVCMemberCrashLoopSelfHeal damages the database of a member, so that it crashes at each start. This is enough for
-// a replacement. A crash because of its options would not be.
+// TestPVCMemberCrashLoopSelfHeal damages a member's database, so that the member crashes at each start. The member is
+// then replaced. A member that crashed because of its options would not be replaced.
 func TestPVCMemberCrashLoopSelfHeal(t *testing.T) {
 	t.Parallel()
 	w := runningCluster(t)
@@ -148,7 +148,8 @@ func TestPVCMemberCrashLoopSelfHeal(t *testing.T) {
 	}, "--timeout", "150s")
 }
 
-// untilCrashed waits until etcd in a pod has crashed this often, and checks that no pass replaces it earlier.
+// untilCrashed waits until etcd in a pod has crashed the given number of times. It checks that passes do not replace
+// the member earlier.
 func (w *world) untilCrashed(pod string, times int32) {
 	w.t.Helper()
 	members := w.memberIDs("a")
@@ -198,8 +199,8 @@ func (w *world) corrupt(ordinal int, pattern string) {
 }
 
 // TestPodThatWaitsForEver checks that a pod is recreated if its claim was deleted and recreated after the pod was
-// scheduled. The pod and the claim can then never use each other. In practice this race takes milliseconds. Here, a pod
-// is created with a node.
+// scheduled. The pod can then never use the new claim. In practice, this is a race within milliseconds. The test
+// instead creates a pod that is already assigned to a node.
 func TestPodThatWaitsForEver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -29,7 +29,7 @@ func newRepository(t testing.TB) *repository {
 	return r
 }
 
-// push replaces the content of the repository with these files, by path, and returns the commit.
+// push replaces the content of the repository with the given files, by path, and returns the commit.
 func (r *repository) push(files map[string]string) string {
 	r.t.Helper()
 	r.git(r.work, "rm", "-r", "--quiet", "--ignore-unmatch", ".")

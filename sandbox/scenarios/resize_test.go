@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestResizing takes a cluster with a writer through common sizes.
+// TestResizing resizes a cluster to common sizes while an application writes.
 func TestResizing(t *testing.T) {
 	t.Parallel()
 	walk(t,
@@ -49,8 +49,8 @@ func TestSingleEditJump(t *testing.T) {
 	w.resize(1)
 }
 
-// TestEvenSize runs clusters of two and of four. They tolerate no more failures than clusters of one and three,
-// but are equally correct.
+// TestEvenSize runs clusters of two and four members. They do not tolerate more failures than clusters of one and three
+// members, but are equally correct.
 func TestEvenSize(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -64,14 +64,15 @@ func TestEvenSize(t *testing.T) {
 	w.resize(2)
 }
 
-// resize declares this size while applications write, and waits for it. Their data and the cluster ID are kept.
+// resize declares the given size while applications write, and runs passes until the cluster has that size. The
+// applications' data and the cluster ID must be kept.
 func (w *world) resize(size int) {
 	w.t.Helper()
 	w.resizeBy(size, func() { w.convergeAsPlanned().requireRule(w.t, "a", "Converged") })
 }
 
-// resizeKilled is resize with a run that is killed after its first change of the StatefulSet, followed by
-// another run.
+// resizeKilled is like resize, but kills the run after its first change to the StatefulSet, and then starts another
+// run.
 func (w *world) resizeKilled(size int) {
 	w.t.Helper()
 	w.resizeBy(size, func() { w.killAtFirst("patch", "statefulsets"); w.converge() })
@@ -117,8 +118,8 @@ func (w *world) requireSize(n int) {
 	}
 }
 
-// configured lists the pods that have a configuration file. All of them must be sealed, so that none can
-// bootstrap a cluster.
+// configured lists the pods that have a configuration file. All of them must be sealed, so that they cannot bootstrap a
+// cluster.
 func (w *world) configured() []string {
 	w.t.Helper()
 	record, err := w.object(configMaps, "a-members")
@@ -142,7 +143,8 @@ func (w *world) configured() []string {
 
 func sorted[V any](set map[string]V) []string { return slices.Sorted(maps.Keys(set)) }
 
-// testRevertMidScale declares five members and, while the fourth is joining, three again.
+// testRevertMidScale declares a different size, first five and then one. It declares three members again after the
+// run's first change to the StatefulSet.
 func testRevertMidScale(t *testing.T, w *world) {
 	want := w.snapshot()
 	for _, size := range []int{5, 1} {
@@ -159,7 +161,8 @@ func testRevertMidScale(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testScaleChurn repeatedly declares a different size before the last one is reached, and kills each unfinished run.
+// testScaleChurn repeatedly declares a different size before the previous size is reached, and kills each unfinished
+// run.
 func testScaleChurn(t *testing.T, w *world) {
 	w.resizeBy(3, func() {
 		for _, size := range []int{5, 2, 4, 1, 5, 3} {

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BenchmarkRestore measures the time from a commit that restores a backup of 1 GiB to three healthy voters. It
-// compares it to a manual restore as in etcd's documentation: download, check, restore for each member, start.
+// BenchmarkRestore measures the time from a commit that restores a backup of 1 GiB to three healthy voters. It compares
+// this time with a manual restore as in etcd's documentation: download, check, restore for each member, start.
 func BenchmarkRestore(b *testing.B) {
 	w := newWorld(b)
 	s3 := w.serveS3Inside()
@@ -33,8 +33,8 @@ func BenchmarkRestore(b *testing.B) {
 	figure("restore_to_three_voters_ratio", took.Seconds()/hand.Seconds(), "ratio")
 }
 
-// backUpBig creates a cluster and deletes it, leaving only a backup of 1 GiB, and the snapshot that a manual
-// backup would have stored. It returns the flags that a run requires.
+// backUpBig creates and deletes a cluster. It leaves a backup of 1 GiB, and the snapshot that a manual backup would
+// have stored. It returns the flags that a run requires.
 func (w *world) backUpBig(s3 *s3Inside) (allowed []string) {
 	w.t.Helper()
 	if err := w.command("load", deployedImage+"="+binary("quorate")); err != nil {
@@ -78,7 +78,7 @@ func saveSnapshot(t testing.TB, client *clientv3.Client, path string) {
 	}
 }
 
-// restoreByHand returns the time of a manual restore with direct access to the volumes of three members.
+// restoreByHand returns how long a manual restore takes with direct access to the volumes of three members.
 func (w *world) restoreByHand(s3 *s3Inside) time.Duration {
 	w.t.Helper()
 	w.apply(bareThree)
@@ -132,7 +132,7 @@ func (w *world) bareDir(ordinal int) string {
 	return found[0]
 }
 
-// giveToEtcd makes the user that etcd runs as the owner of a directory.
+// giveToEtcd changes the owner of a directory to etcd's user.
 func giveToEtcd(t testing.TB, dir string) {
 	t.Helper()
 	const etcd = 1000

@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-// unseen are rights in the ClusterRole whose use cannot be seen in requests.
+// unseen lists the rights in the ClusterRole whose use the requests do not show, with the reason.
 var unseen = map[string]string{
 	"update etcdclusters/finalizers": "asked for by an admission plugin that is not on by default",
 	"list events":                    "only while a pod is missing",
@@ -66,9 +66,9 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// restoreInVain declares a cluster restored from one backup, and then from another. The claim of its first
-// member is created, a Job starts to fill it, waits for a volume that does not exist, and is replaced by the
-// next Job.
+// restoreInVain declares a cluster that is restored from one backup, and then from a different backup. The claim of the
+// first member is created, and a Job is started to fill it. That Job waits for a volume that does not exist, and is
+// replaced by the next Job.
 func (w *world) restoreInVain(p *faultproxy.Proxy) {
 	w.t.Helper()
 	for _, backup := range []string{"20261121t180000z", "20261122t180000z"} {

@@ -17,7 +17,7 @@ type road struct {
 }
 
 // convergeAsPlanned runs passes until nothing is left to do, and fails unless they follow the forecast of a plan made
-// right before.
+// immediately before.
 func (w *world) convergeAsPlanned() result {
 	w.t.Helper()
 	return w.convergeAs(w.runFrom(outside, "plan", patientWithEtcd))
@@ -76,9 +76,9 @@ func (r result) acted(cluster string) []string {
 	return list
 }
 
-// plainly removes what a plan cannot know: which member leads, and how soon members have started and pods and
-// volumes are deleted. That timing determines how often progress is recorded, and whether a second member is
-// added before the first votes.
+// plainly removes details that a plan cannot predict. These are which member leads, how soon members start, and how
+// soon pods and volumes are deleted. The timing determines how often progress is recorded, and whether a second learner
+// is added before the first is promoted.
 func plainly(actions []string) []string {
 	var list, joining []string
 	for _, action := range append(actions, "end") {

@@ -11,8 +11,7 @@ import (
 const (
 	// noSuchVersion has no image, and there is no registry to pull it from.
 	noSuchVersion = "3.6.99"
-	// crashingVersion has an image with a different program instead of etcd, which exits immediately (see
-	// loadCrashing).
+	// crashingVersion has an image in which etcd is replaced by a program that exits immediately (see loadCrashing).
 	crashingVersion = "3.6.98"
 )
 
@@ -89,7 +88,7 @@ func testRevertMidRoll(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// changed counts the entries that have changed.
+// changed returns the number of entries that have changed.
 func changed(before, after map[string]string) int {
 	n := 0
 	for name := range before {
@@ -106,9 +105,9 @@ func testBadImage(t *testing.T, w *world) {
 	w.breakOneMember(t, noSuchVersion, "20s", func() {})
 }
 
-// testBadProgram checks that a rollout to a version that crashes at each start also stops there. The member is not
-// replaced however often it crashes, because its data is intact. It does not respond, so the next minor version is not
-// rolled out.
+// testBadProgram checks that a rollout to a version that crashes at each start also stops at the first member. The
+// member is not replaced, no matter how often it crashes, because its data is intact. Because the member does not
+// respond, the next minor version is not rolled out.
 func testBadProgram(t *testing.T, w *world) {
 	w.loadCrashing()
 	w.breakOneMember(t, crashingVersion, "80s", func() {
@@ -120,7 +119,7 @@ func testBadProgram(t *testing.T, w *world) {
 	})
 }
 
-// breakOneMember declares a version that does not run, calls then while one member is down, and reverts it.
+// breakOneMember declares a version that does not run, calls then while one member is down, and reverts the version.
 func (w *world) breakOneMember(t *testing.T, version, timeout string, then func()) {
 	want, pods, volumes, members := w.snapshot(), w.podUIDs("a"), w.volumeUIDs("a"), w.memberIDs("a")
 	history := w.watchWrites(3)
@@ -221,8 +220,8 @@ func (w *world) crashUntilBackOff(pod string) {
 	})
 }
 
-// TestFoundingBroken checks that a cluster that cannot be bootstrapped as declared is bootstrapped once git is
-// corrected.
+// TestFoundingBroken checks that a cluster that cannot be bootstrapped as declared is bootstrapped once its declaration
+// is corrected.
 func TestFoundingBroken(t *testing.T) {
 	t.Parallel()
 	newWorld(t).loadCrashing()

@@ -15,7 +15,7 @@ import (
 type runbook struct {
 	w  *world
 	s3 *s3Inside
-	// sections are the blocks of each section, by heading.
+	// sections maps each heading to the code blocks of its section.
 	sections map[string][]runbookBlock
 	// names replaces the page's names with the test's.
 	names *strings.Replacer
@@ -35,7 +35,7 @@ var (
 // runbookBackup is the backup that the page chooses.
 const runbookBackup = "20261122t180000z"
 
-// openRunbook reads the page, and creates a CronJob quorate for it that never runs.
+// openRunbook reads the page, and creates the CronJob quorate that the page mentions. The CronJob never runs.
 func (w *world) openRunbook(s3 *s3Inside) *runbook {
 	w.t.Helper()
 	page, err := os.ReadFile(filepath.Join(root(), "docs", "how-to", "recover-from-a-disaster.md"))
@@ -61,7 +61,7 @@ func (w *world) openRunbook(s3 *s3Inside) *runbook {
 	return b
 }
 
-// name sets the replacements for this test and this backup.
+// name sets the replacements for this test and the given backup.
 func (b *runbook) name(backup string) {
 	b.names = strings.NewReplacer(
 		"quorate-system", b.system,
@@ -114,7 +114,7 @@ func (b *runbook) follow(heading string) string {
 const runbookFailure = "failed: "
 
 // preamble sets up a reader's environment: the programs, a git identity, and the flags that the store requires.
-// Passes are limited to this namespace, because other tests have clusters at the same time.
+// Passes are limited to this namespace, because other tests run clusters at the same time.
 func (b *runbook) preamble() string {
 	return fmt.Sprintf(`export HOME=%[1]s GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=push.autoSetupRemote GIT_CONFIG_VALUE_0=true
 export GIT_AUTHOR_NAME=you GIT_AUTHOR_EMAIL=you@example.com GIT_COMMITTER_NAME=you GIT_COMMITTER_EMAIL=you@example.com

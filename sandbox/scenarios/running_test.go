@@ -67,8 +67,8 @@ func TestLosses(t *testing.T) {
 	)
 }
 
-// walk takes a cluster of three with TLS through all steps. Each step leaves it converged for the next. After a
-// failed step, the next step gets a new cluster.
+// walk runs all steps on a cluster of three members with TLS. Each step leaves the cluster converged for the next step.
+// After a failed step, the next step gets a new cluster.
 func walk(t *testing.T, steps ...step) {
 	w := runningCluster(t)
 	for _, s := range steps {

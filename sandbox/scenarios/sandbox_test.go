@@ -41,7 +41,7 @@ func root() string {
 	return dir
 }
 
-// binary returns the path of one of the checkout's binaries, or of those in the directory QUORATE_BIN.
+// binary returns the path of a binary in the directory QUORATE_BIN, by default the checkout's bin directory.
 func binary(name string) string {
 	if dir := os.Getenv("QUORATE_BIN"); dir != "" {
 		return filepath.Join(dir, name)

@@ -20,10 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestScheduledBackups declares backups to an S3 store that only pods can reach. The first is taken
-// immediately, the schedule continues without passes, old backups are deleted, and an upgrade waits for a
-// backup. Other clusters, with different settings, are created from its backups. Then everything except the
-// store is lost, and a commit restores the cluster. Finally it is deleted after a last backup.
+// TestScheduledBackups declares backups to an S3 store that only pods can reach. The first backup is taken immediately,
+// and the schedule continues without passes. Old backups are deleted, and an upgrade waits for a backup. Other
+// clusters, with different settings, are created from these backups. Then everything except the store is lost, and a
+// commit restores the cluster. Finally, the cluster is deleted after a last backup.
 func TestScheduledBackups(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -35,7 +35,7 @@ func TestScheduledBackups(t *testing.T) {
 	spec := func(to string) []string { return []string{one, "backup: " + s3.declared(to)} }
 	w.declare(modern, spec("")...)
 
-	// The administrator has not allowed backups to that destination, or set an image for them.
+	// The administrator has not allowed backups to this destination, or set a backup image.
 	if refused := w.runFrom(outside, "run").requireCode(t, exitInvalid); !refused.says("--allow-backup-destination allows none") {
 		t.Errorf("%s", refused)
 	}
@@ -57,7 +57,7 @@ func TestScheduledBackups(t *testing.T) {
 	w.requireCondition("a", "BackupStale", "False", "Recent")
 	w.requireCondition("a", "BackupUnverified", "False", "Verified")
 
-	// Kubernetes takes the next backups, named for the scheduled minute, and the first is deleted.
+	// Kubernetes starts the next backup Jobs, which are named after the scheduled minute. The first backup is deleted.
 	byTime := regexp.MustCompile(`^a-backup-(\d{8})$`)
 	second := w.awaitBackup(allowed, func(b backupStatus) bool { return byTime.MatchString(b.Last.Job) })
 	if found := byTime.FindStringSubmatch(second.Last.Job); found == nil || fmt.Sprint(second.Last.Slot.Unix()/60) != found[1] || second.Last.Slot.Second() != 0 {
@@ -70,7 +70,7 @@ func TestScheduledBackups(t *testing.T) {
 		return nil
 	})
 
-	// A backup is restored as a drill, and the pass reports its duration.
+	// A backup is restored as a drill, and the pass reports the drill's duration.
 	w.kubectl("--namespace", w.namespace, "create", "job", "--from=cronjob/a-drill", "practice")
 	w.awaitJob("practice")
 	drilled := w.awaitBackup(allowed, func(b backupStatus) bool { return b.Drill.Job != "" })
@@ -147,8 +147,8 @@ func (w *world) restoreUnlike(s3 *s3Inside, version string, allowed []string, sp
 	w.convergeFrom(outside, allowed...)
 }
 
-// restoreAll deletes the namespace with everything in it, and restores the cluster from its backup, with more
-// members, by following the runbook.
+// restoreAll deletes the namespace with everything in it, and restores the cluster, with more members, from its backup
+// by following the runbook.
 func (w *world) restoreAll(s3 *s3Inside, version string, allowed []string) {
 	w.t.Helper()
 	lost := w.requireOneCluster("a", 1)
@@ -203,7 +203,7 @@ func (w *world) restoreAll(s3 *s3Inside, version string, allowed []string) {
 	w.deleteBackedUp(s3, version, allowed)
 }
 
-// requireRestoredFrom requires that the status of a reports that it was restored from a backup of that cluster.
+// requireRestoredFrom requires that the status of cluster a reports a restore from a backup of the lost cluster.
 func (w *world) requireRestoredFrom(lost string) {
 	w.t.Helper()
 	live, err := w.object(etcdclusters, "a")
@@ -215,8 +215,8 @@ func (w *world) requireRestoredFrom(lost string) {
 	}
 }
 
-// deleteBackedUp deletes the cluster with its data, which leaves a backup of its last change, with
-// authentication on, and creates another cluster from that backup.
+// deleteBackedUp enables authentication and deletes the cluster with its data. The deletion leaves a backup that
+// includes the last change. Another cluster is created from that backup.
 func (w *world) deleteBackedUp(s3 *s3Inside, version string, allowed []string) {
 	w.t.Helper()
 	w.enableAuth()
@@ -245,9 +245,9 @@ func (w *world) deleteBackedUp(s3 *s3Inside, version string, allowed []string) {
 		w.t.Fatalf("the store holds no revision %d: %s", last, listed)
 	}
 
-	// The store also has backups of the lost cluster of this name, so that the backup has to be named.
+	// The store also has backups of the lost cluster of the same name, so the backup must be named.
 	w.repository.push(map[string]string{
-		"a.yaml": tombstone, // without it, c would look like a renamed
+		"a.yaml": tombstone, // without the tombstone, c would look like a renamed cluster a
 		"c.yaml": declaration("c", version, one, "restore: {from: "+s3.destination()+", cluster: "+w.namespace+"/a, backup: "+name+"}"),
 	})
 	w.convergeFrom(outside, allowed...)
@@ -310,7 +310,7 @@ func (w *world) backupsOf(name string) (backupStatus, error) {
 	return status.Backup, err
 }
 
-// awaitBackup runs passes until the status reports that the newest backup is verified, and wanted accepts it.
+// awaitBackup runs passes until the status reports that the newest backup is verified, and wanted accepts the status.
 func (w *world) awaitBackup(args []string, wanted func(backupStatus) bool) (found backupStatus) {
 	w.t.Helper()
 	// The next scheduled time is up to a minute away.
@@ -380,7 +380,7 @@ func (s s3Inside) destination() string {
 	return fmt.Sprintf(`{s3: {bucket: %s, prefix: etcd, region: us-east-1, endpoint: %q, pathStyle: true, caSecretName: s3-ca}, secretName: %s}`, s3Bucket, s.endpoint, s3SecretName)
 }
 
-// s3Ports is the first port that stores listen on: not an ephemeral port, and not used by Services.
+// s3Ports is the first port that stores listen on. It is not an ephemeral port, and Services do not use it.
 const s3Ports = 20_000
 
 // serveS3Inside serves a directory over the S3 protocol to pods.

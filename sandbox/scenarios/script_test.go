@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// script changes cluster a manually, as fast as etcd and Kubernetes allow: it knows the steps and checks
-// nothing else.
+// script changes cluster a without Quorate, as fast as etcd and Kubernetes allow. It carries out fixed steps and does
+// not check anything else.
 type script struct {
 	*world
 	t    testing.TB
@@ -100,7 +100,7 @@ func (s *script) learn(ordinal int) (id uint64) {
 	return id
 }
 
-// peerURL derives the URL from that of another member. It returns otherwise if there is no other member.
+// peerURL derives a member's peer URL from the URL of another member. If no other member exists, it returns otherwise.
 func (s *script) peerURL(ctx context.Context, ordinal int, otherwise string) string {
 	list, err := s.etcd.MemberList(ctx)
 	if err != nil {
@@ -245,7 +245,7 @@ func (s *script) roll() {
 	}
 }
 
-// replace replaces the member that is terminating with its volume.
+// replace replaces the member whose pod is being deleted with its volume.
 func (s *script) replace() {
 	name := ""
 	for _, pod := range s.pods("a") {

@@ -15,8 +15,8 @@ import (
 )
 
 // TestSeveralSandboxes checks that one run covers two Kubernetes clusters, each a sandbox, from one repository with a
-// directory for each. While the API server of one cluster is not responding, the other cluster is changed. Once it
-// responds again, the declared changes are made there, too.
+// directory for each. While the API server of one cluster is not responding, the other cluster is changed. Once that
+// API server responds again, the declared changes are also made in its cluster.
 func TestSeveralSandboxes(t *testing.T) {
 	t.Parallel()
 	eu := newWorld(t)
@@ -85,7 +85,7 @@ func (r result) requireIn(t testing.TB, want ...string) result {
 }
 
 // secondSandbox brings up a sandbox of one node in addition to the shared one, and stops it at the end of the
-// test. Both have the same addresses, in separate networks.
+// test. Both sandboxes use the same addresses, in separate networks.
 func secondSandbox(t testing.TB) *sandbox {
 	t.Helper()
 	second := &sandbox{name: node.name + "-2"}

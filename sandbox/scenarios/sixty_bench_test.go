@@ -14,8 +14,8 @@ import (
 const sixty = 60
 
 // BenchmarkSixty bootstraps sixty single-member clusters in one push, on real nodes. For comparison, it applies sixty
-// bare StatefulSets of one etcd, with volumes and without TLS. Both measurements end when each pod is ready. For
-// Quorate, a pass must also have nothing left to do.
+// bare StatefulSets of one etcd member each, with volumes and without TLS. Both measurements end when each pod is
+// ready. For Quorate, a pass must also have nothing left to do.
 func BenchmarkSixty(b *testing.B) {
 	w := newWorld(b)
 	start := time.Now()

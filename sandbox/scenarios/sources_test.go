@@ -56,7 +56,7 @@ func TestSources(t *testing.T) {
 }
 
 // TestSeveralSources checks that the clusters of one source are still reconciled while another source cannot be read.
-// The clusters of that source are left unchanged, whether or not they are allowed.
+// The clusters of the unreadable source keep running, even if their last applied specs are no longer allowed.
 func TestSeveralSources(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -94,7 +94,7 @@ func TestSeveralSources(t *testing.T) {
 	}
 }
 
-// TestClusterAsSource checks that custom resources that another tool syncs can be the declarations.
+// TestClusterAsSource checks that custom resources that another tool syncs can be used as the declarations.
 func TestClusterAsSource(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -116,8 +116,8 @@ func TestClusterAsSource(t *testing.T) {
 		}
 	}
 
-	// If that tool deletes the custom resource, the cluster is deleted and its volume is kept. Nothing
-	// recreates it.
+	// If the other tool deletes the custom resource, the cluster is deleted, and its volume is kept. The cluster is not
+	// recreated.
 	if err := w.objects.Resource(etcdclusters).Namespace(w.namespace).Delete(w.ctx(), "a", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestClusterAsSource(t *testing.T) {
 	if volumes := w.volumeUIDs("a"); len(volumes) != 1 {
 		t.Errorf("volumes %v", volumes)
 	}
-	// When it is declared again, it comes back with its data.
+	// When the cluster is declared again, it comes back with its data.
 	w.applyAs("somebody-else", declaration("a", modern, plain, one))
 	w.converge().requireRule(t, "a", "Converged")
 	if got := w.requireOneCluster("a", 1); got != id {
@@ -163,7 +163,7 @@ func (w *world) editDuringApprovedRun(edit string) {
 	}
 }
 
-// applyAs applies an object with server-side apply under this field manager.
+// applyAs applies an object with server-side apply as the given field manager.
 func (w *world) applyAs(manager, object string) {
 	w.t.Helper()
 	var decoded unstructured.Unstructured
@@ -176,8 +176,8 @@ func (w *world) applyAs(manager, object string) {
 	}
 }
 
-// TestActingAsSomebodyElse checks that a run acts with the rights of the impersonated user, and never with its own,
-// which are all rights here.
+// TestActingAsSomebodyElse checks that a run acts with the rights of the impersonated user, and never with its own
+// rights, which are unlimited in this test.
 func TestActingAsSomebodyElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -23,7 +23,7 @@ func TestLifecycle(t *testing.T) {
 }
 
 // testPauseControl checks that, while a cluster is suspended, Kubernetes keeps it running and passes do not change it.
-// Changes that are declared in that time are made once it is resumed.
+// Changes that are declared during the suspension are made once the cluster is resumed.
 func testPauseControl(t *testing.T, w *world) {
 	members := w.memberIDs("a")
 	w.declare(modern, "replicas: 4", "suspend: true")
@@ -41,7 +41,7 @@ func testPauseControl(t *testing.T, w *world) {
 	w.resize(3)
 }
 
-// remains returns what is left of a cluster that is not running.
+// remains returns the remaining pods, volumes and other objects of a cluster that is not running.
 func (w *world) remains() (pods, volumes []string, others []string) {
 	w.t.Helper()
 	for name := range w.snapshot() {
@@ -78,7 +78,7 @@ func testStopped(t *testing.T, w *world) {
 	}
 }
 
-// testDeletedRetain checks that everything except the volumes is deleted. When it is declared again, the cluster comes
+// testDeletedRetain checks that everything except the volumes is deleted. When the cluster is declared again, it comes
 // back with its data.
 func testDeletedRetain(t *testing.T, w *world) {
 	id, volumes := w.requireOneCluster("a", 3), w.volumeUIDs("a")
@@ -93,7 +93,7 @@ func testDeletedRetain(t *testing.T, w *world) {
 	}
 }
 
-// testDeletedDelete checks that the volumes are deleted too. When it is declared again, the cluster is new and empty.
+// testDeletedDelete checks that the volumes are deleted too. When the cluster is declared again, it is new and empty.
 func testDeletedDelete(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 0).put("retained", "no")
@@ -116,9 +116,9 @@ func testDeletedDelete(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testVolumesWithOldData deletes a cluster and its claims, and gives a new cluster the same persistent volumes. Its
-// members start on the old data. The old cluster is not sealed as the new one, clients do not reach it, and the volumes
-// are kept. It comes back once its data is confirmed by deleting the record.
+// testVolumesWithOldData deletes a cluster and its claims, and gives a new cluster the same persistent volumes. The
+// members of the new cluster start on the old data. They are not sealed, clients cannot reach them, and the volumes are
+// kept. The old cluster comes back once its data is confirmed by deleting the record.
 func testVolumesWithOldData(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 0).put("old", "data")
@@ -167,7 +167,7 @@ func (w *world) requireDeleted(t *testing.T, spec ...string) {
 	w.run("--detailed-exitcode").requireCode(t, exitDone).requireRule(t, "a", "NothingRuns")
 }
 
-// requireBack declares the cluster running, and fails unless it is the same cluster, with that key.
+// requireBack declares the cluster running, and fails unless it is the same cluster, with the given key and value.
 func (w *world) requireBack(t *testing.T, id, key, value string) {
 	t.Helper()
 	w.declare(modern, three)

@@ -9,8 +9,8 @@ import (
 )
 
 // actAsTenant makes the run act as a tenant, as described in docs/how-to/tenants.md. The run then has no rights
-// of its own and can impersonate only that tenant, and no account in the tenant's namespace has its rights
-// there. Finally, deploy/base is restored.
+// of its own and can impersonate only that tenant, and no service account in the tenant's namespace has the tenant's
+// rights there. Finally, deploy/base is restored.
 func (w *world) actAsTenant(url string) {
 	w.t.Helper()
 	user := "quorate:tenant:" + w.namespace

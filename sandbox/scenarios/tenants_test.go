@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// besideOthers is the maximum factor by which a hostile tenant may slow down a cluster's life.
+// besideOthers is the maximum factor by which a hostile tenant may slow down another tenant's runs.
 const besideOthers = 1.2
 
-// TestTwoTenants checks that a tenant of a run that pushes hostile declarations hardly slows down another tenant's
-// cluster, which is bootstrapped, repaired and scaled. The comparison is a separate run at the same time, which is
-// slowed equally by other load. One comparison of three must succeed, because a pod that waits one second for its node
-// already adds a twentieth.
+// TestTwoTenants checks that a tenant that pushes hostile declarations hardly slows down another tenant of the same
+// run. The other tenant's cluster is bootstrapped, repaired and scaled. The comparison is a separate run at the same
+// time, which is slowed equally by other load. One of three comparisons must succeed, because a pod that waits for its
+// node for one second already adds 5 percent.
 func TestTwoTenants(t *testing.T) {
 	t.Parallel()
 	hostile := newWorld(t)
@@ -26,7 +26,7 @@ func TestTwoTenants(t *testing.T) {
 		alone, beside := newWorld(t), newWorld(t)
 		lives := make(chan time.Duration, 1)
 		go func() {
-			defer close(lives) // also if it fails
+			defer close(lives) // even if life fails
 			lives <- alone.life()
 		}()
 		took := beside.life(hostile.besides(beside)...)
@@ -58,8 +58,8 @@ func (w *world) life(args ...string) time.Duration {
 	return took + w.settles(args, func(s status) bool { return s.ReadyReplicas == 4 })
 }
 
-// settles runs quorate until the status of a reports that it is up to date, even if the run has other work, and
-// returns the time.
+// settles runs quorate until the status of cluster a is up to date and done accepts it, even if the run has other work.
+// It returns how long that took.
 func (w *world) settles(args []string, done func(status) bool) time.Duration {
 	p := w.start(outside, append([]string{"run", "--until-converged", "--timeout", patience.String(), "--lease-duration", "3s"}, args...)...)
 	err := poll(w.ctx(), patience, func() error {

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// backUpTinyKeys writes many keys without values, and backs them up, verifies and drills the backup, in pods with a
-// quarter of the usual memory.
+// backUpTinyKeys writes many keys without values and backs them up. It then verifies and drills the backup. The Jobs'
+// pods have a quarter of the usual memory.
 func (w *world) backUpTinyKeys(allowed []string) {
 	w.t.Helper()
 	const keys, each, memory = 300_000, 120, "64Mi"
@@ -51,8 +51,7 @@ func (w *world) backUpTinyKeys(allowed []string) {
 	}
 }
 
-// jobWithin starts a Job from a CronJob of cluster a, with this amount of memory for all containers except
-// etcd.
+// jobWithin starts a Job from a CronJob of cluster a, with the given amount of memory for all containers except etcd.
 func (w *world) jobWithin(memory, kind, name string) {
 	w.t.Helper()
 	var job batchv1.Job

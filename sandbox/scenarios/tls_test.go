@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// requireTLS proves on the wire that neither port of a member accepts clients without a certificate from the
+// requireTLS checks over the network that neither port of a member accepts clients without a certificate from the
 // cluster's own CA, and that the client port accepts the certificate in the client Secret.
 func requireTLS(t *testing.T, w *world, cluster string) {
 	t.Helper()
@@ -49,7 +49,7 @@ func requireTLS(t *testing.T, w *world, cluster string) {
 	requireSeparateUse(t, w, cluster, good)
 }
 
-// requireSeparateUse proves that the peer port rejects an application's certificate and accepts the members'
+// requireSeparateUse checks that the peer port rejects an application's certificate and accepts the members'
 // certificate.
 func requireSeparateUse(t *testing.T, w *world, cluster string, application *tls.Config) {
 	t.Helper()
@@ -72,7 +72,7 @@ func requireSeparateUse(t *testing.T, w *world, cluster string, application *tls
 	}
 }
 
-// speak requests a path that every etcd serves from a port of a pod. It returns nil if the request succeeds.
+// speak sends a request to a port of a pod, for a path that every etcd serves. It returns nil if the request succeeds.
 // TLS 1.3 servers reject a certificate only after the handshake, so the response is checked, not the handshake.
 func (w *world) speak(pod string, port int32, security *tls.Config) error {
 	address, stop, err := w.forward(pod, port)

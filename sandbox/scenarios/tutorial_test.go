@@ -86,9 +86,8 @@ func readTutorial(t *testing.T) []tutorialStep {
 	return steps
 }
 
-// tutorialScript returns the commands that a reader types. Passes are limited to this namespace, because other
-// tests have clusters at the same time. Members get more time to respond, because those tests keep the machine
-// busy.
+// tutorialScript returns the commands that a reader types. Passes are limited to this namespace, because other tests
+// run clusters at the same time. Members get more time to respond, because the other tests keep the machine busy.
 func tutorialScript(steps []tutorialStep, home, namespace string) string {
 	script := &strings.Builder{}
 	fmt.Fprintf(script, `export HOME=%[1]s GIT_CONFIG_NOSYSTEM=1

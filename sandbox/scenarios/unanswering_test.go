@@ -80,8 +80,8 @@ func requireOnlyTold(t *testing.T, proxy *faultproxy.Proxy) {
 // the few seconds that it normally takes.
 const hangLimit = patience
 
-// testOneMemberHangs stops the process of one member, so that it accepts connections without responding. The
-// other members serve, and the pass names the unresponsive member.
+// testOneMemberHangs stops the process of one member, so that it accepts connections without responding. The other
+// members keep serving, and the pass names the unresponsive member.
 func testOneMemberHangs(t *testing.T, w *world) {
 	for name, v := range map[string]vantage{"outside": outside, "inside": inside} {
 		w.signal("a-1", syscall.SIGSTOP)
@@ -101,7 +101,7 @@ func testOneMemberHangs(t *testing.T, w *world) {
 	}
 }
 
-// testAllMembersHang stops all members. The membership is then unknown, and nothing is changed.
+// testAllMembersHang stops the processes of all members. The membership is then unknown, and nothing is changed.
 func testAllMembersHang(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	proxy := w.newProxy()
@@ -127,7 +127,7 @@ func testAllMembersHang(t *testing.T, w *world) {
 	}
 }
 
-// signal sends a signal to etcd in that pod. The sandbox's nodes and their containers are processes of this
+// signal sends a signal to etcd in the given pod. The sandbox's nodes and their containers are processes of this
 // machine.
 func (w *world) signal(pod string, signal syscall.Signal) {
 	w.t.Helper()

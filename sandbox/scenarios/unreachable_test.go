@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// testGitUnreachable checks that the last applied spec is used without git: drift is repaired from it, and the problem
-// is reported everywhere.
+// testGitUnreachable checks that the last applied spec is used while git is unreachable. Drift is repaired from that
+// spec, and the problem is reported everywhere.
 func testGitUnreachable(t *testing.T, w *world) {
 	url, server := w.repository.serve()
 	w.source = url

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// runUntilWaiting runs one pass, and interrupts it as a user would once it has bootstrapped a cluster and is
-// waiting for its members.
+// runUntilWaiting starts a run and, as a user would, interrupts it. The interrupt is sent once the run has bootstrapped
+// a cluster and is waiting for its members.
 func (w *world) runUntilWaiting(v vantage, args ...string) result {
 	w.t.Helper()
 	p := w.start(v, append([]string{"run"}, args...)...)
@@ -28,7 +28,7 @@ func (w *world) runUntilWaiting(v vantage, args ...string) result {
 	return p.wait()
 }
 
-// buffer is the output of a process so far.
+// buffer collects the output of a running process.
 type buffer struct {
 	mutex sync.Mutex
 	text  bytes.Buffer

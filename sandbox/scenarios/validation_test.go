@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// specs are declarations with the expected result of both the API server and quorate validate: valid, or
-// rejected with this message.
+// specs lists declarations with the result expected from both the API server and quorate validate: valid, or rejected
+// with the given message.
 var specs = []struct {
 	name    string
 	cluster string
@@ -93,7 +93,7 @@ func checkVerdict(t *testing.T, who, want string, got error) {
 	}
 }
 
-// askAPIServer returns the API server's objection to creating the object.
+// askAPIServer returns the error with which the API server rejects the object, or nil.
 func (w *world) askAPIServer(t *testing.T, text string) error {
 	object := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
@@ -107,7 +107,7 @@ func (w *world) askAPIServer(t *testing.T, text string) error {
 	return err
 }
 
-// validate returns the offline objection of quorate to the declaration.
+// validate returns the error with which quorate validate rejects the declaration, or nil.
 func validate(t *testing.T, text string) error {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "cluster.yaml"), []byte(text), 0o644); err != nil {
@@ -175,8 +175,8 @@ func TestInvalidClusterSize(t *testing.T) {
 	}
 }
 
-// TestInvalidUpdate checks that a change that a live cluster cannot make is rejected, and that the cluster keeps
-// running as last applied.
+// TestInvalidUpdate checks that a change that is not possible for an existing cluster is rejected, and that the cluster
+// keeps running as last applied.
 func TestInvalidUpdate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -198,8 +198,8 @@ func TestInvalidUpdate(t *testing.T) {
 	testQuotaOfVolume(t, w)
 }
 
-// testQuotaOfVolume checks that an omitted quota is half of the existing volume's size. A larger size in git, which is
-// not acted on, does not change the quota or the volume.
+// testQuotaOfVolume checks that an omitted quota is half of the existing volume's size. A larger size in git is not
+// applied, so it does not change the quota or the volume.
 func testQuotaOfVolume(t *testing.T, w *world) {
 	before := w.pod("a-0").UID
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, one, "storage: {size: 8Gi}")})

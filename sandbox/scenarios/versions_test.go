@@ -15,8 +15,8 @@ import (
 // oftenSnapshots makes etcd discard old log entries early. 3.7 cannot read entries that 3.5 has written.
 const oftenSnapshots = "etcd: {snapshotCount: 100}"
 
-// TestEtcdUpgrade takes a cluster with a writer up and down through the minor versions. Skipping a minor
-// version is rejected.
+// TestEtcdUpgrade upgrades and downgrades a cluster with a writer through the minor versions. Skipping a minor version
+// is rejected.
 func TestEtcdUpgrade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -33,7 +33,7 @@ func TestEtcdUpgrade(t *testing.T) {
 		{"3.6 to 3.7 again", func(t *testing.T, w *world) { w.rollTo("3.7.3", oftenSnapshots) }},
 	} {
 		if !t.Run(s.name, func(t *testing.T) { s.test(t, w.as(t)) }) {
-			return // each begins where the last ended
+			return // each step continues where the previous step ended
 		}
 	}
 }
@@ -44,7 +44,8 @@ func testLossInDowngrade(t *testing.T, w *world) {
 	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
 	w.declare("3.5.35", three, oftenSnapshots)
 	m := w.member("a", 0)
-	// As Quorate is about to do. etcd rejects it until it has raised its cluster version, seconds after the bootstrap.
+	// Enable the downgrade, as Quorate is about to do. etcd rejects the request until it has raised its cluster
+	// version, some seconds after the bootstrap.
 	eventually(t, "etcd enables the downgrade", func() error {
 		ctx, cancel := m.ctx()
 		defer cancel()
@@ -124,8 +125,7 @@ func TestVersion(t *testing.T) {
 	w.rollTo(other)
 }
 
-// makePatch gives the nodes an image of etcd that differs from another version's only in the version that it
-// reports.
+// makePatch loads an etcd image that differs from another version's image only in the version that it reports.
 func (w *world) makePatch(version, patch string) {
 	w.t.Helper()
 	tools := w.t.TempDir()
@@ -145,8 +145,8 @@ func (w *world) makePatch(version, patch string) {
 	}
 }
 
-// rollTo declares this version while applications write. Every pod must be recreated exactly once, and
-// everything else must be unchanged.
+// rollTo declares the given version while applications write. Every pod must be recreated exactly once, and everything
+// else must be unchanged.
 func (w *world) rollTo(version string, spec ...string) {
 	w.t.Helper()
 	id, pods, volumes := w.requireOneCluster("a", 3), w.podUIDs("a"), w.volumeUIDs("a")

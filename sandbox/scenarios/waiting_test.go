@@ -14,8 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// testNoRoom sets a quota that does not allow another pod. The reason is reported in Kubernetes' own words and, after
-// two minutes, as requiring manual action. The cluster continues once there is room.
+// testNoRoom sets a quota that does not allow another pod. The reason is reported in Kubernetes' own words. After two
+// minutes, it is reported as requiring manual action. Once the quota is deleted, the cluster can return to three
+// members.
 func testNoRoom(t *testing.T, w *world) {
 	quotas := w.kube.CoreV1().ResourceQuotas(w.namespace)
 	room := &corev1.ResourceQuota{

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// watch has a real Prometheus scrape the loops and the members. It must have all series that dashboards and
-// alerts use, no alert while everything is healthy, and the alerts of a member that hangs.
+// watch scrapes the loops and the members with a real Prometheus. Prometheus must have all series that dashboards and
+// alerts use. It must show no alerts while everything is healthy, and only the expected alerts while a member hangs.
 func (m *walked) watch() {
 	m.t.Helper()
 	m.backUp(m.mode)
@@ -57,7 +57,7 @@ func (m *walked) backUp(name string) {
 	m.untilBackedUp(name, "a drill", func(b backupStatus) bool { return b.Last.Job == "now-backup" && b.Drill.Job == "now-drill" })
 }
 
-// untilBackedUp waits until the backup status is as wanted.
+// untilBackedUp waits until wanted accepts the backup status.
 func (m *walked) untilBackedUp(name, what string, wanted func(backupStatus) bool) {
 	m.t.Helper()
 	m.until(what, func() error {

@@ -34,7 +34,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{sandbox: theSandbox(t), t: t, repository: newRepository(t)}
 	w.source = w.repository.bare
-	w.namespace = fmt.Sprintf("%.40s-%08x", slug(t.Name()), rand.Uint32()) // one test may create a hundred
+	w.namespace = fmt.Sprintf("%.40s-%08x", slug(t.Name()), rand.Uint32()) // one test may create a hundred worlds
 	w.enter()
 	return w
 }
