@@ -69,7 +69,8 @@ func (f *approveFlag) String() string {
 // Type implements pflag.Value.
 func (f *approveFlag) Type() string { return "approval" }
 
-// check rejects flag combinations with which a run could not keep to the plan, because a plan is a complete forecast.
+// check rejects combinations of flags with which a run could not follow the approved plan to its end. A plan is the
+// complete forecast of one run.
 func (f *approveFlag) check(untilConverged, loop bool) error {
 	switch {
 	case f.plan == "":

@@ -11,7 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// readAt is a source that was read at one revision and declares nothing. It is also a live side without clusters.
+// readAt is a source that was read at one revision and does not declare anything. It is also a live side without
+// clusters.
 type readAt string
 
 func (revision readAt) Fetch(context.Context, func(reconcile.Desired)) reconcile.Desired {

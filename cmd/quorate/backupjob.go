@@ -43,8 +43,8 @@ func (n *jobName) Set(name string) error {
 	return nil
 }
 
-// check rejects meaningless combinations of flags. A slot is a name in a store. Without --member, the time comes from
-// the API server and is unrelated to the Job's name.
+// check rejects --job unless --member and a store are also set. Only backups in a store are named after their slot.
+// Without --member, the time comes from the API server and is unrelated to the Job's name.
 func (f *jobFlags) check(to string, named bool) error {
 	if f.name != "" && !(store.IsLocation(to) && named) {
 		return usageError{errors.New("--job requires --member, and the URL of a store as --to")}

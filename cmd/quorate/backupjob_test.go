@@ -159,7 +159,7 @@ func thisMinute() (name string, slot time.Time) {
 const takenEarlier = " already exists and was not taken again"
 
 // TestRestartedBackupJobTakesOneBackupPerSlot checks that the slot of a Job has one valid backup, which the result
-// describes. The number of times that the pod is started, and the points at which it is killed, do not matter.
+// describes. This holds no matter how often the pod is started, and when it is killed.
 func TestRestartedBackupJobTakesOneBackupPerSlot(t *testing.T) {
 	j := newJobs(t)
 	job, slot := thisMinute()
@@ -217,8 +217,8 @@ func TestRestartedBackupJobTakesOneBackupPerSlot(t *testing.T) {
 	}
 }
 
-// TestBackupJobRetakesSuspectBackup checks that a backup that may hold wrong data has a result, and that the next run
-// takes another backup anyway.
+// TestBackupJobRetakesSuspectBackup checks that a backup that may hold wrong data still has a result, and that the next
+// run takes another backup anyway.
 func TestBackupJobRetakesSuspectBackup(t *testing.T) {
 	j := newJobs(t)
 	if err := j.post("/v3/maintenance/alarm", `{"action":"ACTIVATE","memberID":"1","alarm":"CORRUPT"}`); err != nil {
@@ -278,7 +278,7 @@ func TestStoppedBackupEndsAndEmptiesSpool(t *testing.T) {
 	}
 	storing := make(chan struct{}, 1)
 	s3 := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPut { // never answered
+		if r.Method == http.MethodPut { // an upload, which is never answered
 			_, _ = io.Copy(io.Discard, r.Body)
 			storing <- struct{}{}
 			<-r.Context().Done()
@@ -346,8 +346,8 @@ func testProgram(t *testing.T) string {
 	return self
 }
 
-// stallAfter starts a proxy to the given address, and returns the proxy's address. The proxy stalls after it has
-// passed back the given number of bytes, and then sends to the returned channel.
+// stallAfter starts a proxy to the given address, and returns the proxy's address. The proxy stalls once it has
+// returned the given number of bytes to the client. It then sends a value to the returned channel.
 func stallAfter(t *testing.T, to string, most int64) (<-chan struct{}, string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -329,8 +329,8 @@ func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing sto
 	return m, err
 }
 
-// warnOfLater prints a warning if another backup holds a later revision than the newest backup. The revisions for a
-// cluster ID only increase, but slots depend on clocks, which may be wrong.
+// warnOfLater prints a warning if an older backup of the same cluster ID has a higher revision than the newest backup.
+// The revisions of a cluster ID only increase, but slots depend on clocks, which may be wrong.
 func warnOfLater(w io.Writer, listing store.Listing, newest store.Backup) {
 	revisions := listing.Revisions()
 	latest := newest

@@ -97,7 +97,7 @@ func TestSuspectBackupExitsBlocked(t *testing.T) {
 	}
 }
 
-// TestIsCrash checks which exits of the inspecting process are caused by the file.
+// TestIsCrash checks which exits of the inspecting process are attributed to the file.
 func TestIsCrash(t *testing.T) {
 	for said, about := range map[string]bool{
 		"panic: page 7 already freed\n\ngoroutine 1 [running]:\n":                             true,

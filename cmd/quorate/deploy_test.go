@@ -271,9 +271,9 @@ func requireUnderstood(t *testing.T, args []string) {
 	}
 }
 
-// TestDeployMonitoringSelectsMembersAndLoop checks that Prometheus finds the members that Quorate creates by the name
-// of their port, and labels each member with its cluster. Prometheus also finds Quorate itself if Quorate runs as a
-// loop, whose metrics name their cluster.
+// TestDeployMonitoringSelectsMembersAndLoop checks that Prometheus selects members by the name of their port, and
+// labels each member with its cluster. If Quorate runs as a loop, Prometheus also selects the loop. The loop's metrics
+// name their cluster themselves.
 func TestDeployMonitoringSelectsMembersAndLoop(t *testing.T) {
 	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../../deploy/monitoring")
 	if err != nil {

@@ -59,8 +59,8 @@ var (
 	secretFile = regexp.MustCompile(`>+ *"?\S*(kubeconfig|\.key|-ca\.yaml|\$f)\b`)
 )
 
-// TestDocumentedSecretFilesAreOnlyReadableByOwner checks that commands in the docs create files with credentials that
-// are readable only by their owner.
+// TestDocumentedSecretFilesAreOnlyReadableByOwner checks that commands in the docs make each file with credentials
+// readable only by its owner.
 func TestDocumentedSecretFilesAreOnlyReadableByOwner(t *testing.T) {
 	found := 0
 	for _, page := range pages(t) {

@@ -49,7 +49,7 @@ func listFlags() string {
 	return page.String()
 }
 
-// commandsOf returns the commands that do something, including subcommands.
+// commandsOf returns the visible commands without subcommands, at all levels.
 func commandsOf(parent *cobra.Command) (found []*cobra.Command) {
 	for _, command := range parent.Commands() {
 		switch {

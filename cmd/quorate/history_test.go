@@ -34,15 +34,15 @@ func withoutHistory(w *tenants, tenant string) (url string, asked *atomic.Int32)
 }
 
 // TestSlowHistoryDoesNotDelayOtherSources checks that a server that answers all requests except history requests
-// delays its own clusters by the timeout of one source. The number of recorded revisions does not matter, and other
-// sources are not delayed.
+// delays its own clusters by only one timeout, no matter how many revisions are recorded. Other sources are not
+// delayed.
 func TestSlowHistoryDoesNotDelayOtherSources(t *testing.T) {
 	w := newTenants(t, "good", "evil")
 	w.made("good/one", "evil/one", "evil/two", "evil/three")
 	w.push("good", "good/one")
 	w.push("evil", "evil/one", "evil/two", "evil/three")
 	url, asked := withoutHistory(w, "evil")
-	for i, name := range []string{"evil/one", "evil/two", "evil/three"} { // as anyone who may write to the namespace evil could
+	for i, name := range []string{"evil/one", "evil/two", "evil/three"} { // as a writer to the namespace evil could
 		live := w.cluster(name)
 		s := live.Status
 		s.SourceRevision, s.DeclaredSource = "main@sha1:"+strings.Repeat(string(rune('a'+i)), 40), url

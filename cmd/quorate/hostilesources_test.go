@@ -92,8 +92,7 @@ func filesIn(t *testing.T, files ...string) string {
 	return dir
 }
 
-// serveReferences serves a list of references of the given size. The list does not contain a branch that could be
-// read.
+// serveReferences serves a list of references of the given size. The list does not contain a readable branch.
 func serveReferences(t *testing.T, size int) string {
 	t.Helper()
 	var list bytes.Buffer

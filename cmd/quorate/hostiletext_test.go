@@ -83,7 +83,7 @@ func TestAPIServerWarningsArePlainTextAndPrintedOnce(t *testing.T) {
 // TestKubernetesClientLogsInConfiguredFormat checks that log messages of the Kubernetes client are regular log lines.
 func TestKubernetesClientLogsInConfiguredFormat(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Length", "100") // the body does not follow
+		w.Header().Set("Content-Length", "100") // the body is never sent
 	}))
 	defer server.Close()
 	var out, stderr bytes.Buffer

@@ -22,8 +22,8 @@ import (
 // not in the backup.
 //
 // The Kubernetes documentation tells operators to stop kube-apiserver before etcd, and to start it again afterwards. A
-// kube-apiserver that keeps running has a bigger problem, because its watch cache also continues. Raising the revision
-// also corrects that problem, and nothing else does.
+// kube-apiserver that keeps running has a bigger problem, because its watch cache also keeps its content. Only raising
+// the revision corrects that problem.
 func TestInformersConvergeAfterRestore(t *testing.T) {
 	quorateAs(t) // snapshots are inspected in a child process
 	t.Run("kube-apiserver is restarted", func(t *testing.T) {
@@ -99,8 +99,8 @@ func newRewinding(t *testing.T) *rewinding {
 	r.remove("deleted")
 	r.remove("recreated")
 	r.put("recreated", "after")
-	// Create more revisions than the changes after the restore need. Without a bump, those changes then reuse earlier
-	// revisions.
+	// Create more revisions than the changes after the restore will create. Without a bump, the changes after the
+	// restore then reuse earlier revisions.
 	for range 100 {
 		r.put(busy, "after")
 	}

@@ -35,8 +35,8 @@ func (w *tenants) output(args ...string) string {
 	return got.out
 }
 
-// TestInstallAndUninstallLeaveClustersUnchanged checks that the objects of each mode are installed, one mode after the
-// other, and deleted, and that clusters are left unchanged.
+// TestInstallAndUninstallLeaveClustersUnchanged installs one mode after the other, and then uninstalls Quorate. It
+// checks that the objects of each mode are created and deleted, and that clusters are left unchanged.
 func TestInstallAndUninstallLeaveClustersUnchanged(t *testing.T) {
 	w := newTenants(t, "own")
 	w.made("own/one")

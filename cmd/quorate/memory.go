@@ -43,7 +43,7 @@ func budgetWithin(memory int64) budget {
 		return budgetFor(memory, 16)
 	case memory >= 2<<30:
 		return budgetFor(memory, 4)
-	case memory < 192<<20: // with more sources, the programs of two processes each would use nearly all of it
+	case memory < 192<<20: // with two sources, their processes alone would use nearly all of the memory
 		return budgetFor(memory, 1)
 	}
 	return budgetFor(memory, 2)

@@ -152,7 +152,7 @@ type brief struct {
 // endpoint is the URL of a service. It may contain a password, or be a secret itself, so errors show only the host.
 type endpoint struct{ url *url.URL }
 
-// parseEndpoint parses a URL. For empty text, it returns an endpoint that is not given.
+// parseEndpoint parses a URL. For empty text, it returns an endpoint without a URL.
 func parseEndpoint(text string) (endpoint, error) {
 	if text == "" {
 		return endpoint{}, nil

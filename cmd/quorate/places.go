@@ -82,7 +82,7 @@ func (f *liveFlags) at(p kubeTarget) *liveFlags {
 	return &own
 }
 
-// register is the register of a command's Kubernetes clusters, with the flags for each.
+// register identifies the Kubernetes clusters of a command, and holds the flags for each of them.
 type register struct {
 	*fleet.Register
 	flags []*liveFlags

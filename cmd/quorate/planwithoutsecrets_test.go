@@ -15,7 +15,7 @@ import (
 
 const running = "apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: one, namespace: own}\nspec: {version: 3.6.16, replicas: 1}\n"
 
-// founded creates a cluster with TLS whose objects all exist, but which has no pods.
+// founded creates a cluster with TLS. All its objects exist, except its pods.
 func (w *tenants) founded() {
 	w.Helper()
 	w.push("own", running)

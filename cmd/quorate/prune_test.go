@@ -29,7 +29,7 @@ func (c changing) Delete(ctx context.Context, name string) error {
 	return c.remove(name, func() error { return c.Bucket.Delete(ctx, name) })
 }
 
-// pruned stores verified backups of the last few days, and prunes them through the bucket that in returns.
+// pruned stores verified backups of the last few days, and prunes them through the bucket returned by in.
 func pruned(t *testing.T, in func(store.Bucket) store.Bucket) (store.Bucket, ran, error) {
 	t.Helper()
 	r := newRestores(t)

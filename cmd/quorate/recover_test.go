@@ -134,7 +134,7 @@ func (r recoveries) isRecovered() {
 		}
 	}
 	entries, err := os.ReadDir(r.dir())
-	if err != nil || len(entries) != 4 { // with mark and lock file
+	if err != nil || len(entries) != 4 { // including the mark and the lock file
 		r.Errorf("%v, %v", entries, err)
 	}
 }
@@ -406,8 +406,8 @@ func (r recoveries) clearedUp() {
 }
 
 // TestRecoverRefusesBusyOrUnsafeDirectory checks that a member is not replaced while an etcd is waiting for the
-// member's files. That etcd would start with a mix of old and new files. Links are not followed, and root does not act
-// in another user's directory.
+// member's files. Otherwise, etcd would start with a mix of old and new files. Links are not followed, and root does
+// not act in another user's directory.
 func TestRecoverRefusesBusyOrUnsafeDirectory(t *testing.T) {
 	r := newRecoveries(t)
 	waiting, err := os.OpenFile(filepath.Join(r.dir(), "member", "snap", "db"), os.O_RDWR, 0)

@@ -131,7 +131,7 @@ func truncatedDatabase(t *testing.T, member string) {
 	}
 }
 
-// linked moves a part of a member, and replaces it with a link to the new location.
+// linked returns a function that moves a part of a member, and replaces it with a link to the new location.
 func linked(part string) func(*testing.T, string) {
 	return func(t *testing.T, member string) {
 		t.Helper()
@@ -143,12 +143,12 @@ func linked(part string) func(*testing.T, string) {
 	}
 }
 
-// linkedTo replaces a part of a member with a link to the given path.
+// linkedTo returns a function that replaces a part of a member with a link to the given path.
 func linkedTo(part, elsewhere string) func(*testing.T, string) {
 	return made(part, func(at string) error { return os.Symlink(elsewhere, at) })
 }
 
-// made replaces a part of a member with the file that the function something creates.
+// made returns a function that replaces a part of a member with the file that something creates.
 func made(part string, something func(at string) error) func(*testing.T, string) {
 	return func(t *testing.T, member string) {
 		t.Helper()

@@ -50,7 +50,7 @@ func (f *declaredFleet) quorate(args ...string) (code int, said string) {
 	return code, out.String() + err.String()
 }
 
-// declare makes the given clusters the only clusters that the subdirectory clusters declares.
+// declare replaces the declarations in the subdirectory clusters with the given clusters.
 func (f *declaredFleet) declare(names ...string) {
 	f.Helper()
 	path := filepath.Join(f.dir, "clusters")

@@ -66,8 +66,8 @@ func (s *watcher) requests() []asked {
 
 var namespaced = regexp.MustCompile(`^/apis?/.*/namespaces/([^/]+)/`)
 
-// within fails if a request was made outside the given namespaces, except requests for nodes and volumes, which are
-// cluster-scoped.
+// within fails unless all requests were made in the given namespaces and were allowed there. It ignores requests for
+// nodes and persistent volumes, which are cluster-scoped. There must be at least one request.
 func (s *watcher) within(t *testing.T, namespaces ...string) {
 	t.Helper()
 	all := s.requests()
@@ -161,8 +161,8 @@ func (w *tenants) authorized(user, namespace string) bool {
 }
 
 // TestOnlyAllowedNamespacesAreListed checks that an account with rights in two namespaces is sufficient for a run that
-// is bound to them by --allow-namespace or --namespace. The run does not request anything outside these namespaces
-// from the API server, in particular no other Secrets.
+// is bound to them by --allow-namespace or --namespace. The run does not request anything outside these namespaces from
+// the API server. In particular, it does not request other Secrets.
 func TestOnlyAllowedNamespacesAreListed(t *testing.T) {
 	w := newTenants(t, "own", "also", "other")
 	w.made("own/one", "also/one", "other/one")

@@ -20,8 +20,8 @@ type server struct {
 	listener net.Listener
 }
 
-// listen listens on an address. It is separate from serve, so that an error ends a loop before the loop begins.
-// metrics may be nil.
+// listen listens on an address. It is separate from serve, so that an error is returned before the loop begins. metrics
+// may be nil.
 func listen(address string, r *reconcile.Reconciler, metrics http.Handler) (*server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {

@@ -26,7 +26,7 @@ func TestConnectionFloodDoesNotBlockProbes(t *testing.T) {
 	server.http.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew:
-			most.Store(max(most.Load(), open.Add(1))) // called for one connection after another
+			most.Store(max(most.Load(), open.Add(1))) // StateNew is reported for one connection after another
 		case http.StateClosed:
 			open.Add(-1)
 		case http.StateActive, http.StateIdle, http.StateHijacked:

@@ -32,7 +32,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// codes lists all exit codes of a report, the most serious first.
+// codes lists all exit codes of a report, most serious first.
 var codes = []int{exitError, exitInvalid, exitBlocked, exitLocked, exitNotConverged, exitChanges, exitOK}
 
 // TestExitCodeIsMostSeriousOfKubernetesClusters checks that the exit code of a run is the most serious exit code among
@@ -245,8 +245,8 @@ func TestPlanIsApprovedForAllKubernetesClusters(t *testing.T) {
 	}
 }
 
-// TestLateDuplicateClusterIDIsExcluded checks that a Kubernetes cluster is excluded if it is identified after the
-// others have stopped waiting and is the same as one of them.
+// TestLateDuplicateClusterIDIsExcluded checks that a Kubernetes cluster that is identified late is excluded if it is
+// the same as another one in the run. The other Kubernetes clusters have already stopped waiting for it.
 func TestLateDuplicateClusterIDIsExcluded(t *testing.T) {
 	answering := func(wait time.Duration) string {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -445,8 +445,8 @@ func TestDuplicateSourceByFleetPathIsRejected(t *testing.T) {
 	}
 }
 
-// TestDuplicateClusterIDFromSecretIsExcluded checks that a kubeconfig in a Secret that claims to lead to a different
-// Kubernetes cluster does not exclude that cluster, regardless of the order of the two. Only the impostor is excluded.
+// TestDuplicateClusterIDFromSecretIsExcluded checks a kubeconfig in a Secret whose server claims to be a different
+// Kubernetes cluster of the run. Only the impostor is excluded, regardless of the order of the two.
 func TestDuplicateClusterIDFromSecretIsExcluded(t *testing.T) {
 	answering := func(id string) *httptest.Server {
 		var server *httptest.Server

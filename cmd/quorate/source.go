@@ -25,7 +25,7 @@ func newSource(l sources.Limits) source {
 	return source{Source: sources.Source{Timeout: gitsource.FetchTimeout, Limits: l}}
 }
 
-// plain returns the sources without settings that only concern the command.
+// plain returns the sources without the settings that concern only the command.
 func plain(list []source) []sources.Source {
 	var all []sources.Source
 	for _, s := range list {

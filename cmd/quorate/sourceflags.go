@@ -221,7 +221,7 @@ func (f *sourceFlags) set() (*sources.Set, error) {
 		Namespaces: reconcile.Namespaces(f.namespaces), Confirmed: f.confirmed}, nil
 }
 
-// source returns what passes read: the sources, or the custom resources.
+// source returns the source for passes: the sources in the flags, or the custom resources.
 func (f *sourceFlags) source(hook steps.Hook) (reconcile.Source, error) {
 	if f.live() {
 		return customResources{f.settings.Policy}, nil
@@ -234,7 +234,7 @@ func (f *sourceFlags) source(hook steps.Hook) (reconcile.Source, error) {
 	return set, nil
 }
 
-// customResources are the declarations themselves, within a policy.
+// customResources is a source that uses the custom resources themselves as declarations, limited by a policy.
 type customResources struct{ policy policy.Policy }
 
 // Fetch implements reconcile.Source.

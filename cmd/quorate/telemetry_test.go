@@ -35,7 +35,7 @@ func kubeconfigTo(t *testing.T, url string) string {
 		"clusters: [{name: c, cluster: {server: \""+url+"\"}}], users: [{name: u, user: {token: s3cret}}]}") + "/kubeconfig"
 }
 
-// requireCounted requires the metric series that every run has about its sources and its requests.
+// requireCounted requires the metric series about sources and requests that every run has.
 func requireCounted(t *testing.T, text, source string) {
 	t.Helper()
 	for _, want := range []string{

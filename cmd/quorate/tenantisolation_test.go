@@ -14,9 +14,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// troubles lists problems with the source of a tenant. Each problem affects tenant "b" of two, after the sources of
-// both were applied. of causes the problem, and returns the value of --source to use from then on. condition is the
-// condition that cluster b/one reports, and want is a part of its message.
+// troubles lists problems with the source of a tenant. Each problem affects the second of two tenants, b, after the
+// sources of both were applied. of causes the problem, and returns the value of --source to use from then on. condition
+// is the condition that cluster b/one reports, and want is a part of its message.
 var troubles = []struct {
 	name      string
 	of        func(w *tenants, tenant, other string) string

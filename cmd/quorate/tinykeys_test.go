@@ -24,8 +24,8 @@ import (
 	"quorate.dev/quorate/internal/procgroup/procgrouptest"
 )
 
-// tinyKeys writes a snapshot with n changes to keys without values. A tenth of the changes remain from a compaction.
-// The other changes came after the compaction, and some of them are to the same keys.
+// tinyKeys writes a snapshot with n changes to keys without values. A tenth of the changes were made before a
+// compaction and were kept by it. The other changes were made after the compaction, some of them to the same keys.
 func tinyKeys(t *testing.T, path string, n int) {
 	t.Helper()
 	db, err := bolt.Open(path, 0o600, &bolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bolt.FreelistMapType})
@@ -102,8 +102,8 @@ func TestInspectingTinyKeysFitsInMemory(t *testing.T) {
 }
 
 // TestBackupAndRestoreOfTinyKeysFitInMemory backs up tiny keys, and verifies, restores and drills the backup, with
-// little memory. With QUORATE_TINY_KEYS=9000000, it uses the memory of a backup container and a database of 525 MiB,
-// which requires 4 GiB for etcd and several minutes.
+// little memory. With QUORATE_TINY_KEYS=9000000, it uses the memory of a backup container and a database of 525 MiB.
+// etcd then requires 4 GiB, and the test takes several minutes.
 func TestBackupAndRestoreOfTinyKeysFitInMemory(t *testing.T) {
 	keys, memory := 300_000, int64(64<<20)
 	if text := os.Getenv("QUORATE_TINY_KEYS"); text != "" {
