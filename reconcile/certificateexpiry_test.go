@@ -14,7 +14,7 @@ import (
 // aging is a Live whose cluster has certificates.
 type aging struct {
 	*live
-	left []time.Duration // of 100 hours; the first is for the CA
+	left []time.Duration // remaining validity, of 100 hours; the first is the CA's
 }
 
 func (l *aging) Observe(ctx context.Context, desired reconcile.Desired, wanted func(string) bool) (reconcile.Observed, error) {

@@ -13,8 +13,8 @@ const (
 	resync = 5 * time.Second
 	// pace is the minimum time between the starts of two passes after a change, because changes come in bursts.
 	pace = 100 * time.Millisecond
-	// again is the pause before an action that changed nothing is repeated: etcd rejects some requests until it is
-	// ready for them.
+	// again is the pause before an action that did not change anything is repeated, because etcd rejects some requests
+	// until it is ready for them.
 	again = 200 * time.Millisecond
 	// unobserved is the pause before the next attempt if nothing could be observed.
 	unobserved = time.Second
@@ -80,8 +80,8 @@ func only(clusters map[string]bool) func(cluster string) bool {
 	return func(cluster string) bool { return clusters[cluster] }
 }
 
-// hasConverged reports whether no cluster has anything left to do. Clusters may be in flight at any time. A cluster in
-// flight must have had nothing left to do in its last result, and must have nothing left to do once it has finished.
+// hasConverged reports whether nothing is left to do for any cluster. Clusters may be in flight at any time. A cluster
+// in flight must have had nothing left to do in its last result, and must have nothing left to do once it has finished.
 func (r *Reconciler) hasConverged(rep *report.Report, acted map[string]*report.Outcome, todo *queue) bool {
 	if !converged(*rep) || !r.inFlight.tells(*rep) {
 		return false
@@ -118,7 +118,7 @@ func (r *Reconciler) ended(rep, last report.Report, acted map[string]*report.Out
 	return rep
 }
 
-// converged reports whether another pass would do nothing.
+// converged reports whether another pass would have nothing to do.
 func converged(rep report.Report) bool {
 	if rep.Unobserved {
 		return false

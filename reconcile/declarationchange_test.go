@@ -63,7 +63,7 @@ func TestDuplicateDeclarationIsNotRequeued(t *testing.T) {
 	}
 }
 
-// setRefuses makes lists refuse the named source from now on, or no source if the name is empty.
+// setRefuses makes lists refuse the named source from now on. If the name is empty, lists do not refuse any source.
 func (l *slowLive) setRefuses(about string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,6 +7,6 @@
 //
 // Fetch reads the source, Observe reads the live state, Decide chooses what to do without reading or writing anything
 // (package decide), Do writes, and Report reports. A pass processes every cluster once, and executes at most one action
-// for each. A full pass covers all clusters, a partial pass only some. A run consists of one pass or, until everything
-// has converged, of several.
+// for each. A full pass covers all clusters, and a partial pass covers only some of them. A run consists of one pass,
+// or of several passes until everything has converged.
 package reconcile

@@ -38,7 +38,8 @@ type feed struct {
 	news     map[string]bool
 	// read holds the sources that have been read at least once.
 	read sourceNames
-	// untaken holds the changes that no pass has covered yet while their source was readable and not refused.
+	// untaken holds the changes that still have to be covered by a pass in which their source is readable and not
+	// refused.
 	untaken map[sourceAndCluster]bool
 }
 
@@ -206,8 +207,8 @@ func (in *feed) askAgain() time.Time {
 	return in.again
 }
 
-// asks reports whether the pass could not determine yet, for any source that has been read, whether its revision
-// follows the revisions applied before. read is the desired state before the pass.
+// asks reports whether, after a pass, the ancestry of any source that has been read is not known yet. read is the
+// desired state before the pass.
 func (d Desired) asks(read Desired) bool {
 	return slices.ContainsFunc(d.Sources, func(p SourceState) bool {
 		if !errors.Is(p.Unread, ErrReading) {

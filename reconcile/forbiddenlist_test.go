@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// forbidden is a Live that cannot be listed from a certain time on.
+// forbidden is a Live that cannot be listed after a certain time.
 type forbidden struct {
 	*slowLive
 	from  time.Time

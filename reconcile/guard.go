@@ -29,7 +29,8 @@ func guarded(cluster Cluster, f func() report.Cluster) (entry report.Cluster, er
 	return entry, err
 }
 
-// act executes an action. A panic is returned as an error: how much was done is unknown, as if the process had died.
+// act executes an action. A panic is returned as an error. It is then unknown which changes were made, as if the
+// process had died.
 func act(ctx context.Context, cluster Cluster, action decide.Action) (outcome report.Outcome, err error) {
 	err = panics.Catch(func() (err error) {
 		outcome, err = cluster.Do(ctx, action)
@@ -38,8 +39,8 @@ func act(ctx context.Context, cluster Cluster, action decide.Action) (outcome re
 	return outcome, err
 }
 
-// tell calls Report. A panic is returned as an error. A pass that is stopped after its decision still reports:
-// otherwise it could have acted without a report.
+// tell calls Report. A panic is returned as an error. A pass that is stopped after its decision still reports.
+// Otherwise, it could act without a report.
 func tell(
 	ctx context.Context, cluster Cluster, entry report.Cluster, source SourceStatus,
 ) (news []report.News, err error) {

@@ -40,8 +40,8 @@ type Intervals struct {
 }
 
 // Loop repeats passes until ctx is done, and returns the last result for each cluster. It processes a cluster if the
-// cluster or its declaration has changed or something is left to do, and otherwise at the given intervals. The pause
-// before a failing cluster is processed again grows. Other loops may manage the same clusters at the same time.
+// cluster or its declaration has changed or something is left to do, and otherwise at the given intervals. It processes
+// a failing cluster less and less often. Other loops may manage the same clusters at the same time.
 func (r *Reconciler) Loop(ctx context.Context, often Intervals) report.Report {
 	r.loops = true
 	changes := r.Live.Changes(ctx)

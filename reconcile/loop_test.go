@@ -215,8 +215,8 @@ func TestLoopObservesHealthyClustersAtInterval(t *testing.T) {
 	})
 }
 
-// TestLoopBacksOffFromFailingCluster checks that the pause before a failing cluster is observed again grows, even if
-// its objects change. If its declaration changes, it is observed immediately. It does not delay other clusters.
+// TestLoopBacksOffFromFailingCluster checks that a failing cluster is observed less and less often, even if its objects
+// change. If its declaration changes, the cluster is observed immediately. It does not delay other clusters.
 func TestLoopBacksOffFromFailingCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) { l.clusters["ns/a"].failsAt = 1 }, "ns/a", "ns/b")
@@ -368,7 +368,7 @@ func TestStoppedLoopFinishesAction(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) {
 			l.clusters["ns/a"].acts, l.clusters["ns/a"].world.Declared.SpecHash = time.Second, "h2"
 		}, "ns/a")
-		l.stop() // slowLive records what happens afterwards
+		l.stop() // slowLive records anything that happens afterwards
 		if l.clusters["ns/a"].acting {
 			t.Error("the action is still under way")
 		}

@@ -18,9 +18,9 @@ type Previous struct {
 
 // ResolveOwners determines which source each cluster belongs to, and returns the resulting desired state. A cluster
 // that a source of this run has declared before belongs to that source. Until that source is read and releases the
-// cluster, declarations of the cluster in other sources are reported as problems of those sources, and delay nothing. A
-// cluster that several sources declare is contested if none of them has declared it before, because the intended source
-// is unknown.
+// cluster, declarations of the cluster in other sources are reported as problems of those sources, and do not delay
+// anything. A cluster that several sources declare is contested if none of them has declared it before, because the
+// intended source is unknown.
 func (d Desired) ResolveOwners(before func(cluster string) Previous) Desired {
 	claims := d.claims()
 	keeps := map[string]string{} // by cluster, the source that keeps it
@@ -85,9 +85,9 @@ func (d Desired) claims() map[string][]claim {
 	return claims
 }
 
-// mayDeclare reports whether the source that declared the cluster before is in this run, and still declares the cluster
-// or may do so. The source may do so if it could not be read, if it was not fully understood, or if its removal of the
-// cluster is not confirmed.
+// mayDeclare reports whether the source that previously declared the cluster is part of this run, and declares the
+// cluster or may still declare it. The source may still declare the cluster if it could not be read, if it was not
+// fully understood, or if its removal of the cluster is not confirmed.
 func (d Desired) mayDeclare(was Previous, claims []claim) bool {
 	owner := was.Source
 	state, ours := d.State(owner)

@@ -62,7 +62,7 @@ func TestPanicIsReportedInStatus(t *testing.T) {
 	}
 }
 
-// TestObserveAllSurvivesPanic checks the same for ObserveAll.
+// TestObserveAllSurvivesPanic checks that a panic in ObserveAll becomes an error of only its cluster.
 func TestObserveAllSurvivesPanic(t *testing.T) {
 	for _, method := range []string{"Warnings", "State"} {
 		l := &live{worlds: map[string]*simulate.World{"a": worldOf("a"), "b": worldOf("b")}, bursts: map[string]string{"a": method}}

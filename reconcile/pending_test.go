@@ -15,7 +15,7 @@ type lookedAt struct {
 	*slowLive
 	start time.Time
 	when  []time.Duration
-	// forbidden is the number of the pass that lacks a required right, or 0 if no pass does.
+	// forbidden is the number of the pass that lacks a required right, or 0 if all passes have the right.
 	forbidden int
 }
 

@@ -130,7 +130,7 @@ type Cluster interface {
 	// Do executes one action. Having nothing to change is not an error. It returns ErrLocked if another pass is acting.
 	Do(ctx context.Context, action decide.Action) (report.Outcome, error)
 	// Report records the result of a pass in the cluster's status and events. Without a decision, it only records that
-	// the cluster could not be observed. It writes only what is new, and returns it as news.
+	// the cluster could not be observed. It writes only new information, and returns that information as news.
 	Report(ctx context.Context, entry report.Cluster, source SourceStatus) ([]report.News, error)
 	// Leave releases the resources held for the pass, which must not use the cluster afterwards. soon means that a
 	// later pass will process the cluster again, because something is left to do.

@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// share limits the time that a run spends on full passes without a cause to 1/share of its total time.
+// share limits the time that a run spends on periodic full passes to 1/share of its total time.
 const share = 20
 
 // mostRechecks is the maximum number of waiting clusters that a run processes again per second, whether or not they
@@ -115,8 +115,9 @@ func (a *queue) earliest(cluster string) time.Time {
 	return a.waiting[cluster]
 }
 
-// end records the results of a pass and when clusters are due again. The pass lasted took, and covered the wanted
-// clusters, or all clusters. A cluster that is not in the report no longer exists or is still being processed.
+// end records the results of a pass and when clusters are due again. The pass covered the wanted clusters or, if all is
+// set, all clusters. took is its duration. A cluster that is not in the report no longer exists or is still being
+// processed.
 func (a *queue) end(
 	in *feed, rep report.Report, wanted, busy map[string]bool, all bool, took time.Duration,
 ) {

@@ -136,9 +136,9 @@ func waitingClusters(many int) *slowLive {
 	return l
 }
 
-// TestManyWaitingClustersAreObservedSeldom checks that the number and the changes of waiting clusters do not make a run
-// observe them more often than it has time for. If only a few clusters are waiting, they are observed whenever they
-// change.
+// TestManyWaitingClustersAreObservedSeldom checks that a run does not observe waiting clusters more often than it has
+// time for, regardless of how many there are and how often they change. If only a few clusters are waiting, they are
+// observed whenever they change.
 func TestManyWaitingClustersAreObservedSeldom(t *testing.T) {
 	for _, test := range []struct {
 		many  int

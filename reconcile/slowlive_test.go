@@ -22,9 +22,9 @@ type slowLive struct {
 	clusters map[string]*slowCluster // by namespace/name
 	// lists returns how long a list takes; the list shows the state at its start.
 	lists func() time.Duration
-	// refuses, if set, returns the source that a list refuses, by the list's number from 1.
+	// refuses, if set, returns the source that the nth list refuses. The first list has number 1.
 	refuses func(n int) string
-	// asks is similar: it returns the source whose ancestry is not known yet.
+	// asks is similar, but returns the source whose ancestry is not known yet.
 	asks    func(n int) string
 	changes reconcile.Changes
 	listed  int
@@ -94,7 +94,7 @@ func (l *slowLive) Observe(_ context.Context, desired reconcile.Desired, _ func(
 func (l *slowLive) Changes(context.Context) reconcile.Changes { return l.changes }
 func (l *slowLive) Close(context.Context) error               { return nil }
 
-// note records the violations that an event of the cluster causes.
+// note records the true entries of wrong as violations. It is also a violation if the run has already ended.
 func (c *slowSight) note(wrong map[string]bool) {
 	wrong["after the end"] = c.live.ended
 	for what, is := range wrong {

@@ -85,7 +85,8 @@ func (a asking) Observe(
 	return a.slowLive.Observe(ctx, d, wanted)
 }
 
-// setAsks makes the ancestry of the named source unknown from now on, or of no source if the name is empty.
+// setAsks makes the ancestry of the named source unknown from now on. If the name is empty, the ancestry of all sources
+// is known.
 func (l *slowLive) setAsks(about string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

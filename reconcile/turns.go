@@ -18,7 +18,7 @@ const (
 )
 
 // inTurn calls do n times, up to concurrency calls at the same time. A call that takes longer than a turn no longer
-// counts towards that limit. inTurn returns when each call is done or has used its turn; rest waits for all calls.
+// counts toward that limit. inTurn returns when each call is done or has used its turn; rest waits for all calls.
 func inTurn(n int, do func(i int)) (rest func()) {
 	slots := make(chan struct{}, concurrency)
 	var turns, all sync.WaitGroup
