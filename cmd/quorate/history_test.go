@@ -42,7 +42,7 @@ func TestSlowHistoryDoesNotDelayOtherSources(t *testing.T) {
 	w.push("good", "good/one")
 	w.push("evil", "evil/one", "evil/two", "evil/three")
 	url, asked := withoutHistory(w, "evil")
-	for i, name := range []string{"evil/one", "evil/two", "evil/three"} { // as a writer to the namespace evil could
+	for i, name := range []string{"evil/one", "evil/two", "evil/three"} { // as anyone who may write to the namespace evil could
 		live := w.cluster(name)
 		s := live.Status
 		s.SourceRevision, s.DeclaredSource = "main@sha1:"+strings.Repeat(string(rune('a'+i)), 40), url
