@@ -30,7 +30,7 @@ func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome,
 	switch {
 	case err == nil:
 	case errors.Is(c.stillOurs(ctx), reconcile.ErrLocked):
-		return outcome, c.stillOurs(ctx) // regardless of the failure, another pass continues
+		return outcome, c.stillOurs(ctx) // another pass holds the lease and continues, so err does not matter
 	case kube.IsConflict(err):
 		outcome.Detail = strings.TrimPrefix(outcome.Detail+"; not yet: "+err.Error(), "; ")
 		return outcome, nil
@@ -38,8 +38,8 @@ func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome,
 	return outcome, c.live.advised(c.target.Cluster.Namespace, err)
 }
 
-// stillDeclared returns kube.ErrConflict if a custom resource that is its own source has changed since it was listed.
-// The change may have canceled the action.
+// stillDeclared returns kube.ErrConflict if the custom resource is itself the declaration and has changed since it was
+// listed. The change may have canceled the action.
 func (c *cluster) stillDeclared(ctx context.Context) error {
 	seen := c.own.Custom
 	if seen == nil || c.target.Applied != nil {

@@ -38,7 +38,7 @@ func (c *cluster) startBackup(ctx context.Context, a decide.StartBackup) (report
 	return report.Outcome{Changed: true, Detail: "started " + job.String()}, nil
 }
 
-// discardBackup deletes a backup Job, but only the observed one.
+// discardBackup deletes a backup Job, but only if it is the observed Job.
 func (c *cluster) discardBackup(ctx context.Context, a decide.DiscardBackup) (report.Outcome, error) {
 	for _, job := range c.own.BackupJobs {
 		if string(job.UID) == a.JobUID && c.backs(job) {

@@ -36,8 +36,8 @@ func (c *cluster) delete(ctx context.Context, id objects.Identity, uid string) (
 	return report.Outcome{Changed: true, Detail: fmt.Sprintf("deleted %s", id)}, nil
 }
 
-// deleteVolume deletes a claim whose data is not needed. Its member is not listed when etcd is asked again, or its
-// stopped cluster is deleted with its data.
+// deleteVolume deletes a claim whose data is not needed. Either etcd, when asked again, does not list the member, or
+// the stopped cluster is being deleted with its data.
 func (c *cluster) deleteVolume(ctx context.Context, a decide.DeleteVolume) (report.Outcome, error) {
 	check := c.memberGone
 	if c.target.Cluster.Spec.Lifecycle == v1alpha1.LifecycleDeleted {

@@ -149,7 +149,7 @@ func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted c
 	return report.Outcome{Changed: true, Detail: "etcd: " + action.String()}, nil
 }
 
-// lists reports whether etcd lists a member for which the function is returns true.
+// lists reports whether is returns true for any member that etcd lists.
 func lists(now decide.Membership, is func(decide.Member) bool) bool {
 	return slices.ContainsFunc(now.Members, is)
 }

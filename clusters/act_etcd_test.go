@@ -75,7 +75,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestMadeAfterRemoval checks that a claim counts as empty only if it is known not to be the removed member's claim.
+// TestMadeAfterRemoval checks that a claim counts as new only if it is known not to be the removed member's claim.
 func TestMadeAfterRemoval(t *testing.T) {
 	c := &cluster{}
 	c.state.Record.Removed = []decide.RemovedMember{{Ordinal: 1, VolumeUID: "old"}, {Ordinal: 2}}
@@ -114,7 +114,8 @@ func TestPromotionNeedsQuorum(t *testing.T) {
 }
 
 // TestCorruptAlarmBlocksPromotion checks that a learner is not promoted if it was copied from a leader whose data is
-// now in doubt. With its vote, the leader would have a majority, and the members with the right data would be removed.
+// now in doubt. With the learner's vote, the leader would have a majority, and the members with the correct data would
+// be removed.
 func TestCorruptAlarmBlocksPromotion(t *testing.T) {
 	for _, alarm := range []string{"", "alarm:CORRUPT"} {
 		l := newLife(t)
@@ -132,8 +133,8 @@ func TestCorruptAlarmBlocksPromotion(t *testing.T) {
 	}
 }
 
-// TestPromotionNeedsVolume checks that a learner is not promoted while its volume is being deleted with its pod. It
-// would become one of two voters, and the other voter alone is not a majority.
+// TestPromotionNeedsVolume checks that a learner is not promoted while its volume is being deleted with its pod. The
+// learner would become one of two voters, and the other voter alone is not a majority.
 func TestPromotionNeedsVolume(t *testing.T) {
 	for _, going := range []string{"data-a-0", "data-a-2"} {
 		l := newLife(t)

@@ -30,7 +30,7 @@ func (c *cluster) removeMember(ctx context.Context, a decide.RemoveMember) (repo
 	return c.changeEtcd(ctx, a, wanted)
 }
 
-// announce records the removal of a member before requesting it from etcd, if etcd would then not list a majority of
+// announce records the removal of a member before requesting it from etcd, if etcd would no longer list a majority of
 // the recorded voters. Otherwise, the removal would look like a forced new cluster.
 func (c *cluster) announce(ctx context.Context, a decide.RemoveMember) error {
 	if !decide.NeedsAnnouncement(c.state, a.ID) {

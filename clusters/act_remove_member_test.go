@@ -34,7 +34,7 @@ func TestLossIsConfirmedBeforeRemoval(t *testing.T) {
 		loss    decide.Loss
 		uid     string
 		answers bool
-		silent  bool // when observed
+		silent  bool // did not respond when observed
 		others  int  // voters that responded and that etcd no longer lists
 		server  storageServer
 		want    string

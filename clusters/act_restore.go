@@ -112,12 +112,12 @@ func (c *cluster) seedClaim(
 	}
 }
 
-// stopRestore deletes the restore Job, but only the observed one.
+// stopRestore deletes the restore Job, but only if it is the observed Job.
 func (c *cluster) stopRestore(ctx context.Context, a decide.StopRestore) (report.Outcome, error) {
 	return c.deleteVolumeJob(ctx, a, c.names.Restore(), a.JobUID)
 }
 
-// deleteVolumeJob deletes a Job that works on a volume, but only the observed one.
+// deleteVolumeJob deletes a Job that works on a volume, but only if it is the observed Job.
 func (c *cluster) deleteVolumeJob(
 	ctx context.Context, a decide.Action, id objects.Identity, uid string,
 ) (report.Outcome, error) {

@@ -39,8 +39,8 @@ func (s *podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// TestRestartWaitsForOtherPods checks that the other two pods are not restarted while a pod is being evicted. That pod
-// still responds for seconds, until its etcd has transferred leadership.
+// TestRestartWaitsForOtherPods checks that the other two pods are not restarted while a pod is being evicted. The
+// evicted pod still responds for seconds, until its etcd has transferred leadership.
 func TestRestartWaitsForOtherPods(t *testing.T) {
 	for name, test := range map[string]struct {
 		happens func(*corev1.Pod)
@@ -83,7 +83,7 @@ func TestRestartWaitsForDowngrade(t *testing.T) {
 }
 
 // TestRestartWaitsForOtherVoters checks that a serving member is not restarted once another member has been removed
-// manually. Of the two remaining members, the one that keeps running would not be a majority.
+// manually. Of two remaining members, a single running member is not a majority.
 func TestRestartWaitsForOtherVoters(t *testing.T) {
 	for _, removed := range []bool{false, true} {
 		l := newLife(t)

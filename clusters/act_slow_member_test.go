@@ -42,7 +42,7 @@ func TestRemovalWaitsForSlowMember(t *testing.T) {
 	}
 }
 
-// TestRestartWaitsForSlowMember checks that the pod of such a member is not deleted before the full timeout.
+// TestRestartWaitsForSlowMember checks that the pod of a slow member is not deleted before the full timeout.
 func TestRestartWaitsForSlowMember(t *testing.T) {
 	l, c := slow(t)
 	deleted := false

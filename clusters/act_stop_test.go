@@ -10,8 +10,8 @@ import (
 )
 
 // TestVolumeBeingDeletedBlocksStop checks that pods are not stopped if a volume that only a pod keeps is now being
-// deleted, even if the pod was terminating when the cluster was observed. A volume without a pod, or with a
-// terminating pod, is deleted anyway if it was already being deleted then.
+// deleted, even if the pod was terminating when the cluster was observed. If the volume was already being deleted at
+// that time, without a pod or with a terminating pod, pods are stopped: the volume is deleted in any case.
 func TestVolumeBeingDeletedBlocksStop(t *testing.T) {
 	for _, test := range []struct {
 		name      string

@@ -135,8 +135,8 @@ func TestDifferentCAInSecretBlocksIssuing(t *testing.T) {
 	s.settled(s.observe())
 }
 
-// TestUnrecordedCAIsRecordedIfAllAgree checks that the CA is added to a record without one only if the Secret, pods
-// and members agree on the CA, and that a different CA is rejected.
+// TestUnrecordedCAIsRecordedIfAllAgree checks that a missing CA is added to the record only if the Secret, pods and
+// members agree on the CA, and that a different CA is rejected.
 func TestUnrecordedCAIsRecordedIfAllAgree(t *testing.T) {
 	s := running(t)
 	c := s.observe()

@@ -47,7 +47,7 @@ func (c *cluster) standing(next decide.Action) ([]objects.Object, error) {
 		return nil, nil // not bootstrapped yet, so nothing can have drifted
 	}
 	if len(c.state.Objects.Irreplaceable) > 0 || c.state.Distrusted() != "" {
-		return nil, nil // the desired objects depend on them
+		return nil, nil // the desired objects depend on the CA, which is unusable or not trusted
 	}
 	required := decide.RequiredRecord(c.state, "unknown")
 	if len(required.Members) == 0 {

@@ -27,7 +27,8 @@ type fakeEtcd struct {
 	running map[int]*fakeMember // by ordinal
 	// alarm is an alarm that all members report, as in etcd, unless it is nil or empty.
 	alarm atomic.Pointer[string]
-	// auth is whether authentication is enabled; nil means that members do not respond to the request for it.
+	// auth specifies whether authentication is enabled. If it is nil, members do not respond to requests for the
+	// authentication status.
 	auth *bool
 }
 

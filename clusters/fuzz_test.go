@@ -21,8 +21,8 @@ import (
 )
 
 // FuzzReadBack puts any custom resource and any ConfigMap into one namespace, as a user with write access could.
-// Whatever they contain, a pass over that cluster ends without a panic, and the decision and warnings for a cluster in
-// a different namespace stay the same.
+// Regardless of their content, a pass over that cluster ends without a panic, and the decision and warnings for a
+// cluster in a different namespace stay the same.
 func FuzzReadBack(f *testing.F) {
 	const record = `{"metadata": {"name": "x-members", "labels": {"app.kubernetes.io/managed-by": "quorate", "etcd.quorate.dev/cluster": "x"}}, "data": {"record.yaml": %q}}`
 	for _, custom := range []string{

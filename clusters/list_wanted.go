@@ -20,9 +20,9 @@ const (
 	// clustersAtOnce is the maximum number of clusters listed individually at the same time, each with one request per
 	// kind.
 	clustersAtOnce = 4
-	// listedAlone limits the number of clusters that are listed individually: to this number, or to one in this many
-	// of all clusters if that is more. Above the limit, listing all clusters together takes fewer requests and less
-	// time.
+	// listedAlone is the maximum number of clusters that are listed individually. If it is more, the maximum is the
+	// number of all clusters divided by listedAlone. Above the maximum, listing all clusters together takes fewer
+	// requests and less time.
 	listedAlone = 8
 )
 
@@ -95,7 +95,8 @@ func (l *Live) wantedOf(desired reconcile.Desired, wanted func(cluster string) b
 	return keys, len(known)
 }
 
-// listCluster lists one cluster. It returns the listed objects, or nil if there are none, and the hidden kinds.
+// listCluster lists one cluster. It returns the listed objects, or nil if the cluster does not have any, and the hidden
+// kinds.
 func (l *Live) listCluster(ctx context.Context, key inventory.Key) (own *inventory.Listed, h kube.Hidden, err error) {
 	err = l.advised(key.Namespace, panics.Catch(func() (err error) {
 		sorter := inventory.NewSorter(l.owns)

@@ -148,8 +148,8 @@ func (c *cluster) observe(ctx context.Context) {
 	digest := c.target.Digest(c.live.options.BackupImage) // before open fills in the quota
 	opened := c.open()
 	own, t := c.own, c.target
-	// Ages use the API server's clock, because it set the timestamps, and nodes follow it. This machine's clock may be
-	// wrong.
+	// Ages are based on the API server's clock, because that clock set the timestamps, and the nodes' clocks are
+	// synchronized with it. This machine's clock may be wrong.
 	now, clockless := c.kube().Now()
 	c.state = decide.State{
 		Name:       t.Cluster.Name,

@@ -58,8 +58,8 @@ func TestClientStaysRoot(t *testing.T) {
 	}
 }
 
-// TestOwnClientCertificateIsIssued checks that a cluster created before Quorate had its own certificate gets such a
-// certificate, and that etcd is asked with the applications' certificate until then.
+// TestOwnClientCertificateIsIssued checks a cluster that was created before Quorate had its own client certificate.
+// That certificate is issued, and etcd is asked with the applications' certificate until then.
 func TestOwnClientCertificateIsIssued(t *testing.T) {
 	s := running(t)
 	c := s.observe()

@@ -108,7 +108,7 @@ func outOfReach(volume *corev1.PersistentVolume, nodes []corev1.Node) (string, e
 		"exist", volume.Name, strings.Join(homes, ", ")), nil
 }
 
-// nodeKeys are the parts after the slash of labels that identify nodes, such as kubernetes.io/hostname,
+// nodeKeys lists the names, without the prefix, of labels that identify nodes, such as kubernetes.io/hostname,
 // topology.topolvm.io/node and openebs.io/nodename.
 var nodeKeys = []string{"hostname", "node", "nodename", "node-name", "nodeid", "node-id"}
 

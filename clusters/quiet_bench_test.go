@@ -158,8 +158,8 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// pass observes all clusters, or the clusters of a shard. It checks that nothing has to be done, and that every
-// request is a LIST, one for each kind and page.
+// pass observes all clusters, or the clusters of a shard. It checks that nothing is left to do, and that every request
+// is a LIST, one for each kind and page.
 func (f *quietFleet) pass(part shard.Shard) {
 	f.Helper()
 	f.asked.Store(0)

@@ -29,12 +29,12 @@ func (c *cluster) Report(
 	}
 	now, err := c.kube().Now()
 	if err != nil {
-		return nil, err // the observation does not have a time either
+		return nil, err // without the time, the observation has failed as well
 	}
 	if entry.Decision.Verdict == "" {
 		return nil, c.reportUnobserved(ctx, entry.Error, now)
 	}
-	entry.State.Objects.Rewritten = c.rewritten // including what this pass has applied
+	entry.State.Objects.Rewritten = c.rewritten // including fields of objects that this pass has applied
 	next := status.New(custom, c.target, entry, source)
 	events := status.Events(custom, next, c.target, entry, c.live.holder.Host, now)
 	failures := []error{c.annotateClaims(ctx)}
@@ -48,7 +48,7 @@ func (c *cluster) Report(
 		}
 	}
 	if acted := entry.Outcome != nil && entry.Outcome.Changed; !written && !acted {
-		return nil, c.live.advised(custom.Namespace, errors.Join(failures...)) // the next pass reports it
+		return nil, c.live.advised(custom.Namespace, errors.Join(failures...)) // the next pass reports the news
 	}
 	for _, event := range events {
 		failures = append(failures, c.kube().CreateEvent(ctx, custom, event))

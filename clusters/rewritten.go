@@ -27,7 +27,7 @@ func (c *cluster) noteRewritten(applied objects.Object, live metav1.Object) erro
 	c.forgetRewritten(id)
 	for _, d := range different {
 		if d.Path == "metadata.uid" || d.Path == "metadata.resourceVersion" {
-			continue // they only identify the version over which it was applied
+			continue // they only identify the version over which the object was applied
 		}
 		c.rewritten = append(c.rewritten, rewrittenField(id, d, live))
 	}
