@@ -148,7 +148,7 @@ func (w *world) start(v vantage, args ...string) *process {
 	full = append(full, "--namespace", w.namespace)
 	if slices.Contains([]string{"run", "plan"}, args[0]) {
 		full = append(full, "--source", w.source)
-		if !slices.Contains(args, "--loop") { // a loop has no report
+		if !slices.Contains(args, "--loop") { // a loop does not print a report
 			full = append(full, "--output", "json")
 		}
 	}

@@ -28,7 +28,7 @@ var unseen = map[string]string{
 
 // TestRights makes quorate bootstrap, watch, repair, change and delete a cluster from outside, and start a
 // restore, with only the rights of deploy/base. It compares the requests to the API server with the
-// ClusterRole: no request may be rejected, and no right may be unused.
+// ClusterRole: requests must not be rejected, and every right must be used.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

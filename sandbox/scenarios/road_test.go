@@ -23,7 +23,7 @@ func (w *world) convergeAsPlanned() result {
 	return w.convergeAs(w.runFrom(outside, "plan", patientWithEtcd))
 }
 
-// convergeAsApproved is like convergeAsPlanned, but approves only that plan.
+// convergeAsApproved is like convergeAsPlanned, but the run may execute only the plan.
 func (w *world) convergeAsApproved() result {
 	w.t.Helper()
 	plan := w.runFrom(outside, "plan", patientWithEtcd)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// runbook is docs/how-to/recover-from-a-disaster.md. Its commands are run verbatim, except that names are
+// runbook holds the commands in docs/how-to/recover-from-a-disaster.md. They are run verbatim, except that names are
 // replaced with the test's namespaces, store, repository and image.
 type runbook struct {
 	w  *world

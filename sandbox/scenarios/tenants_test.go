@@ -82,7 +82,7 @@ func (w *world) settles(args []string, done func(status) bool) time.Duration {
 	return took
 }
 
-// besides returns the arguments for a run that serves another tenant together with this hostile one. Each hostile
+// besides returns the arguments for a run that serves another tenant together with this hostile tenant. Each hostile
 // source is bound to its own namespace. The sources include files that cannot be parsed or are slow to read, and a
 // server that never responds. They declare objects of the other tenant, clusters that never form, a cluster with an
 // etcd that accepts connections without responding, and a cluster that requests more than is allowed.

@@ -91,8 +91,8 @@ func testDowngradeTakenBack(t *testing.T, w *world) {
 }
 
 // TestUpgradeWithOldLog checks an upgrade of members of 3.6 that still have entries written by 3.5 in their logs,
-// because they have not taken a snapshot. A member of 3.7 would not start with such a log. Either no member is
-// upgraded, or every member must be able to start.
+// because they have not taken a snapshot. A member of 3.7 would not start with such a log. The upgrade must either be
+// blocked before any pod is recreated, or succeed.
 func TestUpgradeWithOldLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
