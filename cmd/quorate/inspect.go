@@ -78,8 +78,7 @@ func inspectApart(ctx context.Context, file string) (snapshot.Facts, error) {
 
 // isCrash reports whether the Go runtime ended the process because of the file: it panicked, read past the end of the
 // file, or overflowed the stack. The panic may not be the first output: a goroutine of the library may panic while
-// other damage is being reported. A process that was killed, or ran out of memory or threads, proves nothing about the
-// file.
+// other damage is being reported. If a process was killed, or ran out of memory or threads, the file may be intact.
 func isCrash(ended *exec.ExitError, said string) bool {
 	if ended.ExitCode() != 2 {
 		return false

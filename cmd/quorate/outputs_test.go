@@ -12,7 +12,7 @@ import (
 )
 
 // TestReplaceFile checks that a file is replaced atomically, with its existing permissions, through links, and that a
-// failed attempt leaves nothing behind.
+// failed attempt does not leave any files behind.
 func TestReplaceFile(t *testing.T) {
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")

@@ -208,8 +208,8 @@ func TestDisjointNamespaceFlagsAreRejected(t *testing.T) {
 }
 
 // TestUnlistableNamespaceAffectsOnlyItsClusters checks that a namespace that cannot be listed affects only the
-// clusters in it. Clusters in other namespaces are processed, and no cluster of the same source is treated as removed
-// or new.
+// clusters in it. Clusters in other namespaces are processed, and clusters of the same source are not treated as
+// removed or new.
 func TestUnlistableNamespaceAffectsOnlyItsClusters(t *testing.T) {
 	w := newTenants(t, "own", "also", "other")
 	w.made("own/one", "own/two", "own/three", "also/one", "other/one")

@@ -71,7 +71,7 @@ func TestHostileClientDoesNotBlockProbes(t *testing.T) {
 	for _, test := range []struct {
 		name        string
 		connections int
-		request     string // is repeated every second
+		request     string // sent every second
 	}{
 		{"busy connections", mostConnected, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"},
 		{"requests that never end", mostConnected, "GET / HTTP/1.1\r\nHost: a\r\nX-A: "},

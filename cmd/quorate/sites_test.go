@@ -246,7 +246,7 @@ func TestPlanIsApprovedForAllKubernetesClusters(t *testing.T) {
 }
 
 // TestLateDuplicateClusterIDIsExcluded checks that a Kubernetes cluster that is identified late is excluded if it is
-// the same as another one in the run. The other Kubernetes clusters have already stopped waiting for it.
+// the same as another Kubernetes cluster in the run. The other clusters have already stopped waiting for it.
 func TestLateDuplicateClusterIDIsExcluded(t *testing.T) {
 	answering := func(wait time.Duration) string {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -21,7 +21,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// statusFlags specify what the status command shows, and how.
+// statusFlags specify the content and the format of the status command's output.
 type statusFlags struct {
 	live     liveFlags
 	log      logFlags

@@ -111,7 +111,7 @@ func (w *tenants) push(tenant string, declared ...string) string {
 	return w.git(tenant, "rev-parse", "HEAD")
 }
 
-// made creates clusters that have formed and are now stopped, and for which no source is recorded.
+// made creates clusters that have formed and are now stopped. They do not have a recorded source.
 func (w *tenants) made(clusters ...string) {
 	w.Helper()
 	for _, cluster := range clusters {
