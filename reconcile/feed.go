@@ -108,8 +108,8 @@ func (in *feed) sees(observed Observed, err error) Desired {
 	return in.desired
 }
 
-// passed records what a pass over some clusters has learned about the declarations. ready reports whether the pass may
-// process a cluster: its declaration must be known, and no source that is still being read may be able to change it.
+// passed updates the feed for a pass over some clusters. ready reports whether the pass may process a cluster: its
+// declaration must be known, and must not depend on a source that is still being read.
 func (in *feed) passed(d Desired, about func(cluster string) bool) (ready func(cluster string) bool) {
 	in.fresh = false
 	in.asking = d.asks(in.desired) || in.asking && in.unseen

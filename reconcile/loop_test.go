@@ -208,7 +208,7 @@ func TestLoopObservesHealthyClustersAtInterval(t *testing.T) {
 				t.Errorf("%d of 26 were looked at at the same time, at %s", n, when)
 			}
 		}
-		if len(at) > 10*60/7 { // lists are also rare: one for each of these times
+		if len(at) > 10*60/7 { // there are also few lists: one for each of these times
 			t.Errorf("there were %d lists", len(at))
 		}
 		l.stop()

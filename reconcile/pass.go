@@ -326,7 +326,7 @@ func (r *Reconciler) logDecision(log *slog.Logger, entry report.Cluster) {
 	log.Log(context.Background(), level, "decided", attrs...)
 }
 
-// logUnread logs which sources cannot be read, once no source is still being read.
+// logUnread logs which sources cannot be read, once all reads have finished.
 func (r *Reconciler) logUnread(desired Desired) {
 	unread := desired.Failure()
 	if unread == nil || !desired.reading() {

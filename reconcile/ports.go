@@ -46,7 +46,7 @@ type Desired struct {
 	// by this run.
 	Namespaces Namespaces
 	// Refuses returns the pod settings of a declaration that are not allowed. It is used if the custom resources
-	// themselves are the declarations, so that no source has a policy.
+	// themselves are the declarations, because there is then no source with a policy.
 	Refuses Policy
 	// Confirmed lists the revisions whose removals have been confirmed.
 	Confirmed []string
