@@ -42,8 +42,8 @@ const MaxLeaseDuration = 10 * time.Minute
 
 // expired reports whether another pass may take a lease. Anyone who may write Leases in the namespace can write this
 // lease, so neither a long duration nor a renewal time in the future locks a cluster. A write counts for at most
-// MaxLeaseDuration after its renewal time, and not at all while that time is in the future by more than the clock
-// skew.
+// MaxLeaseDuration after its renewal time. It does not count while its renewal time is further in the future than the
+// clock skew allows.
 //
 // Two passes do not act at the same time even if a lease counts as expired too early, for example because the API
 // server's clock was set back. A pass takes a lease only at the resourceVersion that it observed, so only one of

@@ -46,7 +46,7 @@ func (c *cluster) findBackups() {
 	}
 	c.findDrills(pods)
 	for _, j := range b.Jobs {
-		if j.Damaged { // recorded in the status before it was read back
+		if j.Damaged { // the status may still name this backup
 			b.Last, b.BeforeDeletion = unlessOf(j.Name, b.Last), unlessOf(j.Name, b.BeforeDeletion)
 		}
 	}

@@ -101,8 +101,8 @@ func lostLabels(labels map[string]string, cluster string) string {
 	return strings.Join(lost, " ")
 }
 
-// madeForUs reports whether a claim or pod was created for this cluster, regardless of its current labels. Such a
-// claim is recorded or has a token; such a pod belongs to the StatefulSet or has a version annotation.
+// madeForUs reports whether a claim or pod was created for this cluster, regardless of its current labels. A claim must
+// be recorded or have a token. A pod must belong to the StatefulSet or have a version annotation.
 func (c *cluster) madeForUs(object metav1.Object) bool {
 	if _, is := object.(*corev1.Pod); is {
 		made := objects.ReadMetadata(object.GetAnnotations())

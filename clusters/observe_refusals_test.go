@@ -52,7 +52,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// eventServer is an API server that lists events, or denies this, and records the requests.
+// eventServer is an API server that lists events or denies access to events, and records the requests.
 type eventServer struct {
 	events []eventsv1.Event
 	refuse bool
