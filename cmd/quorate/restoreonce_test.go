@@ -390,7 +390,8 @@ func TestSuspectBackupIsRestoredOnlyByName(t *testing.T) {
 	}
 	r := newRestores(t)
 	r.store = j.store
-	if got := r.restore(); got.code != exitBlocked || !strings.Contains(got.err, "the store has 1, and none is usable") {
+	if got := r.restore(); got.code != exitBlocked || !strings.Contains(got.err, "number of backups in the store: 1, "+
+		"but none of them is usable") {
 		t.Errorf("%+v", got)
 	}
 	if _, err := os.Stat(r.dir()); !errors.Is(err, fs.ErrNotExist) {

@@ -58,7 +58,7 @@ func checkAccounts(list []source) (problems []error) {
 		if is && slices.Contains(bound, namespace) {
 			problems = append(problems, usageError{fmt.Errorf(
 				"--source %s: as=%s: anyone who can create pods in the namespace %s can run as this account; use "+
-					"a user that no pod has, such as quorate:tenant:%s (docs/how-to/tenants.md)",
+					"a user that pods cannot run as, such as quorate:tenant:%s (docs/how-to/tenants.md)",
 				s.Location, s.as.User, namespace, namespace)})
 		}
 	}

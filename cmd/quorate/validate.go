@@ -45,7 +45,8 @@ func validate(ctx context.Context, std streams, source sourceFlags, output *outp
 	}
 	if source.live() {
 		return usageError{fmt.Errorf(
-			"--source %s: the API server has checked its custom resources already; specify a repository or a directory",
+			"--source %s: the API server has already checked these custom resources; "+
+				"specify a repository or a directory",
 			ofCluster)}
 	}
 	set, err := source.set()
