@@ -147,8 +147,7 @@ func (f *installFlags) checkSource() error {
 		return s.hide(err)
 	}
 	if scheme, _, _ := strings.Cut(o.Source, "://"); o.Private && strings.EqualFold(scheme, "http") {
-		return usageError{errors.New("--private: the credentials would cross the network unencrypted, " +
-			"which the pods refuse; use https")}
+		return usageError{errors.New("--private: the pods do not send credentials unencrypted; use https")}
 	}
 	if !remote.IsAddress(s.Location) {
 		return usageError{fmt.Errorf("--source %q: expected the URL of a git repository, or %q: "+

@@ -114,7 +114,7 @@ func (f *sourceFlags) at(p kubeTarget) (*sourceFlags, error) {
 	}
 	for _, s := range list {
 		if s.Path != p.Path {
-			return refuse(fmt.Sprintf("--source %s has its own", s))
+			return refuse(fmt.Sprintf("--source %s has its own path", s))
 		}
 	}
 	return &own, nil

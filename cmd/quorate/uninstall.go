@@ -17,7 +17,7 @@ func newUninstall(std streams) *cobra.Command {
 configuration and, once its pods have finished, its rights. Clusters keep running, but are no longer managed.
 The CustomResourceDefinition is kept, because deleting it would delete every EtcdCluster. Also kept are
 the namespace ` + deploy.Namespace + `, the other objects in it, and objects that belong to a Helm release or to
-a Quorate in another namespace.`,
+Quorate in another namespace.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, err := f.client()
