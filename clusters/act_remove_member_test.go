@@ -61,7 +61,7 @@ func TestLossIsConfirmedBeforeRemoval(t *testing.T) {
 		},
 		{name: "too many", loss: "", answers: true},
 		{name: "another voter has gone", loss: decide.Silence, others: 1, want: "the other voters have changed"},
-		{name: "corrupt", loss: decide.Corruption, answers: true, want: "its data is no longer known to differ from the majority's"},
+		{name: "corrupt", loss: decide.Corruption, answers: true, want: "the member's data is no longer known to differ from the majority's"},
 	} {
 		now := decide.Membership{Known: true, Members: []decide.Member{{ID: 2, Name: "a-1", Answers: test.answers}}}
 		c := &cluster{live: &Live{kube: clientOf(t, &test.server)}, state: decide.State{Name: "a", Membership: now}}

@@ -249,7 +249,7 @@ func TestObservedClusterNeedsNewListing(t *testing.T) {
 	for _, test := range []struct {
 		wanted func(string) bool
 		want   string
-	}{{nil, ""}, {none, "observe ns-0/c00000: what was listed of it is not kept any more; it has to be listed again"}, {nil, ""}} {
+	}{{nil, ""}, {none, "observe ns-0/c00000: the listed objects of the cluster are no longer kept; list the clusters again"}, {nil, ""}} {
 		seen, err := live.Observe(t.Context(), f.desired, test.wanted)
 		f.check(err)
 		c := seen.Clusters[0].(*cluster)

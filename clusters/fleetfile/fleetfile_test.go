@@ -57,16 +57,16 @@ func TestProblems(t *testing.T) {
 more: 1
 `))
 	want := []string{
-		`4: clusters[1].name: "eu-1" is the name of the one in line 2`,
+		`4: clusters[1].name: "eu-1" is already the name of the cluster in line 2`,
 		`6: clusters[1]: unknown field "contxt"; fields are name, kubeconfig, context, secret, path, shard`,
-		`7: clusters[2].name: "EU": want up to 63 lower-case letters, digits, - and .`,
+		`7: clusters[2].name: "EU": expected up to 63 lowercase letters, digits, - and .`,
 		`8: clusters[2].secret: "fleet": want NAMESPACE/NAME`,
 		`9: clusters[3].name is required`,
-		`10: clusters[3].shard: "2/2": want i/n, such as 0/4: the shard from 0 up, and how many there are, 1000 at most`,
-		`11: clusters[4]: want kubeconfig, context, both, or secret`,
-		`13: clusters[5].kubeconfig: it is empty; omit it`,
+		`10: clusters[3].shard: "2/2": expected i/n, such as 0/4: the shard number, starting at 0, and the number of shards, up to 1000`,
+		`11: clusters[4]: expected kubeconfig, context, both, or secret`,
+		`13: clusters[5].kubeconfig: the value is empty; omit the field`,
 		`14: clusters[5].context: must be a string, in quotes if it looks like another type`,
-		`15: clusters[6]: secret has a kubeconfig; leave kubeconfig and context out, or secret`,
+		`15: clusters[6]: the secret already contains a kubeconfig; set either secret, or kubeconfig and context, but not both`,
 		`18: clusters[6].context is given twice`,
 		`19: clusters[7]: want fields: name, kubeconfig, context, secret, path, shard`,
 		`20: clusters[8].name: must be a string, in quotes if it looks like another type`,

@@ -38,7 +38,7 @@ func TestExecPluginsRequirePermission(t *testing.T) {
 		{legacy, "", false, []string{`context "prod"`, `"gcp"`, "--allow-exec"}},
 		{legacy, "", true, []string{`context "prod"`, `"gcp"`}},
 		{"{token: s3cret}", "", false, nil},
-		{"{token: s3cret}", "prdo", false, []string{`the kubeconfig has no context "prdo"; it has plain, prod`}},
+		{"{token: s3cret}", "prdo", false, []string{`the kubeconfig does not contain context "prdo"; its contexts are plain, prod`}},
 	} {
 		if err := os.WriteFile(file, []byte(kubeconfig(test.user, server)), 0o600); err != nil {
 			t.Fatal(err)

@@ -146,10 +146,10 @@ func TestRecoverCreatesClusterOnce(t *testing.T) {
 	r.unchanged(exitOK, fmt.Sprintf("of cluster %s: a voter, one of 1\nits log ends at term 2, index ", snapshot.FormatID(r.id.ClusterID)), func() ran { return r.recover(r.dir(), "--dry-run") })
 	r.unchanged(exitInvalid, "--cluster-id is required", func() ran { return r.recover(r.dir(), "--cluster-id=") })
 	r.unchanged(exitInvalid, "expected hexadecimal digits", func() ran { return r.recover(r.dir(), "--cluster-id=a-0") })
-	r.unchanged(exitBlocked, "this member cannot be used to create a cluster: it holds a member of cluster "+snapshot.FormatID(r.id.ClusterID)+
+	r.unchanged(exitBlocked, "this member cannot be used to create a cluster: the directory holds a member of cluster "+snapshot.FormatID(r.id.ClusterID)+
 		", not of 00000000000000ab (--cluster-id)", func() ran { return r.recover(r.dir(), "--cluster-id=ab") })
 	programs := etcdPrograms(t)
-	r.unchanged(exitBlocked, "this etcd version must not run on the data", func() ran { return r.recover(r.dir(), "--etcd="+programs[0]) })
+	r.unchanged(exitBlocked, "this etcd version must not be started with the data", func() ran { return r.recover(r.dir(), "--etcd="+programs[0]) })
 	r.unchanged(exitBlocked, "the data directory does not contain a member", func() ran { return r.recover(r.volume) })
 
 	got := r.recover(r.dir())
@@ -209,7 +209,7 @@ func TestRecoverToStoresBackup(t *testing.T) {
 		was := contents(t, r.dir())
 		got := r.recover(r.dir(), "ns/a", "--to="+to)
 		if got.code != exitOK || got.err != "" || !strings.Contains(strings.Join(strings.Fields(got.out), " "), said) ||
-			!strings.Contains(got.out, "from a-0") || !strings.Contains(got.out, "not compared with a quorum: it remains from a cluster") {
+			!strings.Contains(got.out, "from a-0") || !strings.Contains(got.out, "not compared with a quorum: the member is left from a cluster") {
 			t.Errorf("%+v", got)
 		}
 		if is := contents(t, r.dir()); is != was {

@@ -78,7 +78,7 @@ func TestRestoreReplacesMemberOfLostCluster(t *testing.T) {
 	}
 	r.isRestored()
 	told := r.told()
-	r.unchanged(exitBlocked, "by another command line", func() ran { return r.restore(r.lost(), "--initial-cluster-token=another") })
+	r.unchanged(exitBlocked, "by a different command line", func() ran { return r.restore(r.lost(), "--initial-cluster-token=another") })
 	url, _ := r.start(r.dir(), "--initial-cluster=a-0=http://127.0.0.1:2380", "--initial-cluster-token=ns-a-t")
 	_, said := post(t, url+"/v3/kv/range", `{"key":"aw=="}`)
 	if !strings.Contains(said, fmt.Sprintf(`"revision":"%d"`, told.NewRevision)) || strings.Contains(said, `"value":"dg=="`) {

@@ -329,7 +329,7 @@ func TestDrillAcceptsRelativePaths(t *testing.T) {
 	if err := os.Mkdir(os.TempDir(), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := found[0].Start("data"); err == nil || !strings.Contains(err.Error(), "set TMPDIR to a shorter one") {
+	if _, err := found[0].Start("data"); err == nil || !strings.Contains(err.Error(), "set TMPDIR to a shorter path") {
 		t.Errorf("%v", err)
 	}
 }

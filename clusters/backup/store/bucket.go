@@ -42,7 +42,7 @@ func LockedUntil(b Bucket, from time.Time) time.Time {
 var (
 	ErrExists   = errors.New("an object with that name already exists")
 	ErrNotFound = errors.New("no object with that name exists")
-	ErrHeld     = errors.New("the store does not allow it")
+	ErrHeld     = errors.New("the store does not allow this request")
 	// errGone does not match ErrNotFound, because the content of the bucket is unknown.
 	errGone = errors.New("the bucket does not exist")
 )
