@@ -61,7 +61,7 @@ func TestObserveAfterMemberLoss(t *testing.T) {
 
 // late is the reason for a member that has not responded within a quarter of its own timeout after most other
 // members have.
-const late = "no response within 1s of the others"
+const late = "no response within 1s of the other members' responses"
 
 // TestUnresponsiveMemberDoesNotDelayOthers checks that a member that accepts connections without responding does not
 // use its full timeout once most other members have responded.

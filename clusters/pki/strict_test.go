@@ -43,7 +43,7 @@ func TestCheckRejectsExcessContent(t *testing.T) {
 		{"a CA", func(c *x509.Certificate) { c.IsCA, c.KeyUsage = true, c.KeyUsage|x509.KeyUsageCertSign }, "it is a CA certificate"},
 		{"a name", func(c *x509.Certificate) { c.DNSNames = append(c.DNSNames, "example.com") }, "it has the name example.com"},
 		{"an address", func(c *x509.Certificate) { c.IPAddresses = append(c.IPAddresses, net.IPv6loopback) }, "it has the address ::1"},
-		{"a mailbox", func(c *x509.Certificate) { c.EmailAddresses = []string{"a@example.com"} }, "it has the mail address a@example.com"},
+		{"a mailbox", func(c *x509.Certificate) { c.EmailAddresses = []string{"a@example.com"} }, "it has the email address a@example.com"},
 		{"a URI", func(c *x509.Certificate) { c.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }, "it has the URI spiffe://x"},
 		{"a usage", func(c *x509.Certificate) { c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageCodeSigning) }, "it has the usage codeSigning"},
 		{"any usage", func(c *x509.Certificate) { c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageAny) }, "it has the usage anyExtendedKeyUsage"},

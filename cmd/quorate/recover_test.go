@@ -203,7 +203,7 @@ func TestRecoverToStoresBackup(t *testing.T) {
 	r := newRecoveries(t)
 	file := filepath.Join(t.TempDir(), "a.db")
 	r.unchanged(exitInvalid, "name the cluster", func() ran { return r.recover(r.dir(), "--to="+file) })
-	r.unchanged(exitInvalid, "it requires --to", func() ran { return r.recover(r.dir(), "ns/a") })
+	r.unchanged(exitInvalid, "a cluster name can be set only with --to", func() ran { return r.recover(r.dir(), "ns/a") })
 	r.store = t.TempDir()
 	for to, said := range map[string]string{file: "ns/a backed up as " + file, "file://" + r.store: "z in file://" + r.store} {
 		was := contents(t, r.dir())
@@ -319,7 +319,7 @@ func TestRecoverRejectsDamagedData(t *testing.T) {
 func TestRecoverKeepsAuthenticationEnabled(t *testing.T) {
 	r := newRecoveries(t, `/v3/auth/user/add {"name":"root","password":"secret"}`, `/v3/auth/role/add {"name":"root"}`,
 		`/v3/auth/user/grant {"user":"root","role":"root"}`, `/v3/auth/enable {}`)
-	if got := r.recover(r.dir()); got.code != exitOK || !strings.Contains(got.out, "authentication is on") {
+	if got := r.recover(r.dir()); got.code != exitOK || !strings.Contains(got.out, "authentication is enabled") {
 		t.Fatalf("%+v", got)
 	}
 	r.store = t.TempDir()
@@ -328,7 +328,7 @@ func TestRecoverKeepsAuthenticationEnabled(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	from := restores{t, r.store, t.TempDir(), filepath.Join(t.TempDir(), "result")}
-	if got := from.restore("--peer-url=" + r.peer); got.code != exitOK || !strings.Contains(got.out, "authentication is on") {
+	if got := from.restore("--peer-url=" + r.peer); got.code != exitOK || !strings.Contains(got.out, "authentication is enabled") {
 		t.Fatalf("%+v", got)
 	}
 	if got := r.recover(r.dir()); got.code != exitOK {

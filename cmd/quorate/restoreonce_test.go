@@ -149,7 +149,7 @@ func TestRestoreOnceReusesEarlierRestore(t *testing.T) {
 	if second := r.told(); second != first {
 		t.Errorf("%+v, then %+v", first, second)
 	}
-	r.unchanged(exitBlocked, "etcd 4.0.0 must not be started with it", func() ran { return r.restore("--etcd-version=4.0.0") })
+	r.unchanged(exitBlocked, "etcd 4.0.0 must not be started with this backup", func() ran { return r.restore("--etcd-version=4.0.0") })
 	r.unchanged(exitBlocked, "the quota of etcd is 4096", func() ran { return r.restore("--quota=4096") })
 	for _, other := range []string{"--name=a-1", "--peer-url=http://127.0.0.1:2381", "--initial-cluster-token=ns-a-u", "--revision-bump=1", "--from=file:///srv"} {
 		r.unchanged(exitBlocked, "the member was restored from ns/a 20261122t180000z of cluster 00000000000000aa at", func() ran { return r.restore(other) })
@@ -356,10 +356,10 @@ func TestRestoreRejectsUnsuitableVersionOrQuota(t *testing.T) {
 		"without format":  {"3.5.0", "", "3.5.35", 100, "", ""},
 		"newer":           {"3.6.0", "3.6.0", "3.5.35", 100, "the data is from etcd 3.6", ""},
 		"much older":      {"3.5.0", "", "3.7.3", 100, "use etcd 3.5 or 3.6", ""},
-		"another major":   {"3.6.0", "3.6.0", "4.0.0", 100, "must not be started with it", ""},
+		"another major":   {"3.6.0", "3.6.0", "4.0.0", 100, "must not be started with this backup", ""},
 		"downgrading":     {"3.5.0", "3.6.0", "3.5.35", 100, "the data is from etcd 3.6", ""},
 		"unknown":         {"", "", "3.6.16", 100, "", "does not record its etcd version"},
-		"unreadable":      {"x\x1b", "", "3.6.16", 100, "the version that the cluster ran as", ""},
+		"unreadable":      {"x\x1b", "", "3.6.16", 100, "the version that the cluster ran", ""},
 		"no version":      {"9.9.0", "", "", 100, "", ""},
 		"below the quota": {"3.6.0", "", "3.6.16", quota + 31, "", ""},
 		"the quota":       {"3.6.0", "", "3.6.16", quota + 32, "its database has 20480 bytes, and the quota of etcd is 20480", ""},
