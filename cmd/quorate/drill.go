@@ -53,7 +53,8 @@ If the backup is damaged, or etcd does not hold the data that was backed up, the
 	c.Flags().StringVar(&f.etcd, "etcd", "etcd",
 		"etcd to start, as a path or a name in PATH; must have the cluster's minor version or the next minor version")
 	c.Flags().StringVar(&f.dir, "dir", "",
-		"directory to restore in, with space for three times the data (default: the system's temporary directory)")
+		"directory in which to restore the backup, with "+
+			"space for three times the data (default: the system's temporary directory)")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "do not record the result")
 	f.apart.add(c, "restore the backup in", drill.ConfigFile)
 	c.Flags().StringVar(&f.state, "state-dir", "",

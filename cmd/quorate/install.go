@@ -93,12 +93,12 @@ func (f *installFlags) checkNothingRuns(flags *pflag.FlagSet, args []string) err
 	for _, name := range []string{"image", "source", "branch", "path", "private", "network-policy", "shards"} {
 		if flags.Changed(name) {
 			problems = errors.Join(problems,
-				usageError{fmt.Errorf("--%s requires --mode: without it, no runs are installed", name)})
+				usageError{fmt.Errorf("--%s requires --mode: without --mode, Quorate itself is not installed", name)})
 		}
 	}
 	if len(args) > 0 {
 		problems = errors.Join(problems,
-			usageError{fmt.Errorf("%q requires --mode: without it, no runs are installed", args)})
+			usageError{fmt.Errorf("%q requires --mode: without --mode, Quorate itself is not installed", args)})
 	}
 	return problems
 }

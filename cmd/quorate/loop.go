@@ -36,7 +36,7 @@ func (f *loopFlags) add(flags *pflag.FlagSet) {
 		"with --loop, minimum time between checks of the members of an unchanged, "+
 			"up-to-date cluster")
 	flags.StringVar(&f.listen, "listen", "",
-		"with --loop, address to serve /healthz, /readyz and /metrics at, such as :8080 (default: none)")
+		"with --loop, address on which to serve /healthz, /readyz and /metrics, such as :8080 (default: none)")
 }
 
 // notWithLoop lists the flags that cannot be combined with --loop, and why.

@@ -362,7 +362,7 @@ func TestRestoreRejectsUnsuitableVersionOrQuota(t *testing.T) {
 		"unreadable":      {"x\x1b", "", "3.6.16", 100, "the version that the cluster ran", ""},
 		"no version":      {"9.9.0", "", "", 100, "", ""},
 		"below the quota": {"3.6.0", "", "3.6.16", quota + 31, "", ""},
-		"the quota":       {"3.6.0", "", "3.6.16", quota + 32, "its database has 20480 bytes, and the quota of etcd is 20480", ""},
+		"the quota":       {"3.6.0", "", "3.6.16", quota + 32, "the database of the backup has 20480 bytes, but the quota of etcd is 20480", ""},
 	} {
 		f := restoreFlags{etcd: c.etcd, quota: quota}
 		if c.etcd != "" {

@@ -32,7 +32,8 @@ func (f *restoreFlags) suits(std streams, facts snapshot.Facts, bytes int64) err
 		}
 	}
 	if database := bytes - sha256.Size; f.quota > 0 && database >= f.quota {
-		return blockedError{fmt.Errorf("its database has %d bytes, and the quota of etcd is %d: etcd would reject "+
+		return blockedError{fmt.Errorf("the database of the backup has %d bytes, but the quota of etcd is %d: etcd "+
+			"would reject "+
 			"writes (NOSPACE); raise the quota (--quota), or defragment the backed-up etcd and take a new "+
 			"backup", database, f.quota)}
 	}

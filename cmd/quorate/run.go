@@ -60,7 +60,7 @@ func newRun(std streams) *cobra.Command { return newRunOf(&runFlags{}, std) }
 func newRunOf(f *runFlags, std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
-		Short: "Run one pass, passes until every cluster is up to date, or passes forever",
+		Short: "Run one pass, or repeat passes until every cluster is up to date, or forever",
 		Long: `Run reads the declared clusters, observes the live state, performs the next action for each cluster,
 reports, and exits. After bootstrapping a cluster, it continues until the members are sealed.
 With --until-converged it continues, woken by changes, until every cluster is up to date or blocked,

@@ -121,8 +121,8 @@ func (f *encodingFlags) encoding(to string) (backup.Encoding, error) {
 	if strings.TrimSpace(text) == "" {
 		if f.recipientsFile != "" || len(f.recipients) > 0 {
 			return backup.Encoding{},
-				usageError{errors.New("--recipient, --recipients-file: no recipient is specified; " +
-					"without one, the backup would not be encrypted")}
+				usageError{errors.New("--recipient, --recipients-file: no recipient is specified; without a " +
+					"recipient, the backup would not be encrypted")}
 		}
 		if strings.HasSuffix(to, ".age") {
 			return backup.Encoding{},
