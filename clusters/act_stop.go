@@ -89,8 +89,8 @@ func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
 				"with the pod", name), nil
 		case claim != nil && string(claim.GetUID()) != r.VolumeUID && recorded.VolumeUID != "" && !podGoes &&
 			r.Pod != decide.PodPending:
-			return fmt.Sprintf("not yet: the pod does not use PersistentVolumeClaim %s, and the volume that it uses "+
-				"would be deleted with it", name), nil
+			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is not the claim of the pod; the volume of the pod "+
+				"would be deleted with the pod", name), nil
 		}
 	}
 	return "", nil

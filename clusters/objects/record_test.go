@@ -91,7 +91,7 @@ func TestInvalidRecordsAreRejected(t *testing.T) {
 		"token: x\nrecovery: {clusterID: c1, ordinal: 1}":                             "its description of the started recovery is incomplete",
 		"token: x\nrecovery: {ordinal: 64, clusterID: c1, volumeUID: v}":              "its description of the started recovery is incomplete",
 		"token: x\nremoved: [{ordinal: 1, mode: Sealed}]":                             `it contains "mode", which`,
-		"token: &a x\nca: *a":                                                         "it has a YAML alias",
+		"token: &a x\nca: *a":                                                         "it contains a YAML alias",
 		"token: " + strings.Repeat("x", 64<<10):                                       "it is longer than 64 KiB",
 	} {
 		r, err := DecodeRecord(text)

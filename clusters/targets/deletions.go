@@ -172,7 +172,7 @@ func inTurn(waiting, tried []int) []int {
 
 // couldNotBegin introduces the reason, in the status of a cluster that is waiting for its deletion, why the deletion
 // was blocked at its turn.
-const couldNotBegin = "; when it was the turn of this cluster, the deletion could not start: "
+const couldNotBegin = "; in its turn, the deletion could not start: "
 
 // blockedNow returns the reason why a cluster was blocked in the last pass, unless it was waiting for its deletion, or
 // "".

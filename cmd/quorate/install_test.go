@@ -99,7 +99,7 @@ func TestInstallReportsRemovedFlagsAndWidenedRights(t *testing.T) {
 		t.Errorf("in another mode: %+v", got)
 	}
 	// An overlay restricts runs to some namespaces by omitting the binding for all namespaces.
-	const widened = "runs had no ClusterRoleBinding and now have their rights in all namespaces"
+	const widened = "runs did not have a ClusterRoleBinding, and now have their rights in all namespaces"
 	if got := w.install(cronjob); got.code != exitOK || strings.Contains(got.out, widened) {
 		t.Errorf("%+v", got)
 	}

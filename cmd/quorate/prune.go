@@ -219,7 +219,7 @@ func (p pruner) stands(ctx context.Context) error {
 		return nil
 	}
 	if err := store.Confirm(ctx, p.bucket, p.restsOn); err != nil {
-		return fmt.Errorf("no more backups are deleted, because %s no longer matches the verified backup: %w",
+		return fmt.Errorf("the deletion was stopped, because %s no longer matches the verified backup: %w",
 			p.restsOn.ID(), err)
 	}
 	return nil

@@ -121,7 +121,7 @@ func noteFound(t *testing.T, in store.Bucket, of store.Backup, damage string) {
 	}
 }
 
-// TestPruneStopsOnceNewestBackupIsDamaged checks that no more backups are deleted once the backup that justifies deletions
+// TestPruneStopsOnceNewestBackupIsDamaged checks that nothing more is deleted once the backup that justifies deletions
 // is found to be damaged.
 func TestPruneStopsOnceNewestBackupIsDamaged(t *testing.T) {
 	found := false
@@ -134,7 +134,7 @@ func TestPruneStopsOnceNewestBackupIsDamaged(t *testing.T) {
 			return remove()
 		}}
 	})
-	if left := listed(t, bucket).Backups; err == nil || !strings.Contains(err.Error(), "no more backups are deleted") || len(left) != 3 {
+	if left := listed(t, bucket).Backups; err == nil || !strings.Contains(err.Error(), "the deletion was stopped") || len(left) != 3 {
 		t.Errorf("%+v, %v: %+v", got, err, left)
 	}
 }
@@ -204,7 +204,7 @@ func TestPruneKeepsOrphanedDataOnceNewestIsDamaged(t *testing.T) {
 			left++
 		}
 	}
-	if err == nil || !strings.Contains(err.Error(), "no more backups are deleted") || left != 2 {
+	if err == nil || !strings.Contains(err.Error(), "the deletion was stopped") || left != 2 {
 		t.Errorf("%v: %d are left", err, left)
 	}
 }
