@@ -97,7 +97,7 @@ func TestRemovalNeedsProof(t *testing.T) {
 	server := &storageServer{claim: claimed("volume-1"), claims: []*corev1.PersistentVolumeClaim{l.claims[0], l.claims[2]}}
 	c.live.kube = clientOf(t, server)
 	a := decide.RemoveMember{ID: 2, Name: "a-1", Evidence: decide.LossEvidence{Loss: decide.VolumeLost, VolumeUID: "volume-1"}}
-	if outcome, err := c.removeMember(t.Context(), a); err != nil || outcome.Changed || !strings.Contains(outcome.Detail, "data-a-1 exists") {
+	if outcome, err := c.removeMember(t.Context(), a); err != nil || outcome.Changed || !strings.Contains(outcome.Detail, "data-a-1 still exists") {
 		t.Errorf("%+v, %v", outcome, err)
 	}
 	if len(l.etcd.members) != 3 {
