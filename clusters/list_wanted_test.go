@@ -308,7 +308,7 @@ func TestUnpackableObjectMakesStateUnknown(t *testing.T) {
 	}
 	target := targets.Target{Cluster: v1alpha1.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}}
 	c := live.newCluster(target, sorter.Listed().At("ns", "a"), nil)
-	if _, err := c.State(t.Context()); err == nil || err.Error() != "observe ns/a: unpack a unpackable that was listed: no" {
+	if _, err := c.State(t.Context()); err == nil || err.Error() != "observe ns/a: unpack a listed unpackable: no" {
 		t.Error(err)
 	}
 }

@@ -53,16 +53,16 @@ If the store has backups of several cluster IDs, name the backup: after an accid
 backup may be of an empty cluster.
 
 The revision is raised, and earlier revisions are marked as compacted, so that watches restart
-instead of silently missing events. Alarms are not restored. The token, random unless it is given,
-keeps members of the old cluster from joining by mistake.
+instead of silently missing events. Alarms are not restored. The token, which is random by default,
+prevents members of the old cluster from joining by mistake.
 
-With --once, the command may be killed at any point, repeated, and run several times in parallel: data that
-the same command line has restored is left unchanged. DIR.restored.json records what was restored.
-If the backup is damaged or suspect, does not match --etcd-version or --quota, or the directory
+With --once, the command may be killed at any point, repeated, and run several times in parallel:
+data that the same command line has restored is left unchanged. The restored backup is recorded in
+DIR.restored.json. If the backup is damaged or suspect, does not match --etcd-version or --quota, or the directory
 holds different data, the exit code is 4.
 
-With --lost-cluster-id, DIR may contain a member of that cluster or its remains, which are kept
-there as member.lost-ID: the cluster has permanently lost its majority, and the backup replaces it.`,
+With --lost-cluster-id, DIR may contain a member, or the remains of a member, of a cluster that has
+permanently lost its majority. The old data is kept in DIR as member.lost-ID.`,
 		Example: `  quorate restore --from a.db --data-dir /var/lib/etcd
   quorate restore prod/a --from s3://backups/etcd --identity key.txt --data-dir /var/lib/etcd \
     --name a-0 --peer-url https://a-0.example.com:2380`,

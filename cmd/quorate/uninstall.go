@@ -13,8 +13,8 @@ func newUninstall(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Uninstall Quorate and leave all etcd clusters unchanged",
-		Long: `Uninstall deletes what "quorate install --mode" has applied, in any mode: Quorate's workloads and
-configuration and, once its pods have finished, its rights. Clusters keep running, but are no longer managed.
+		Long: `Uninstall deletes the objects that "quorate install --mode" has applied, in any mode: Quorate's workloads
+and configuration and, once its pods have finished, its rights. Clusters keep running, but are no longer managed.
 The CustomResourceDefinition is kept, because deleting it would delete every EtcdCluster. Also kept are
 the namespace ` + deploy.Namespace + `, the other objects in it, and objects that belong to a Helm release or to
 Quorate in another namespace.`,
