@@ -58,8 +58,8 @@ prevents members of the old cluster from joining by mistake.
 
 With --once, the command may be killed at any point, repeated, and run several times in parallel:
 data that the same command line has restored is left unchanged. The restored backup is recorded in
-DIR.restored.json. If the backup is damaged or suspect, does not match --etcd-version or --quota, or the directory
-holds different data, the exit code is 4.
+DIR.restored.json. If the backup is damaged or suspect, does not match --etcd-version or --quota, or
+the directory holds different data, the exit code is 4.
 
 With --lost-cluster-id, DIR may contain a member, or the remains of a member, of a cluster that has
 permanently lost its majority. The old data is kept in DIR as member.lost-ID.`,
