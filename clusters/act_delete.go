@@ -63,7 +63,7 @@ func (c *cluster) memberGone(ctx context.Context, ordinal int) error {
 	for _, m := range now.Members {
 		switch n, ours := c.state.OrdinalOf(m); {
 		case ours && n == ordinal:
-			return fmt.Errorf("etcd lists %s (%s)", c.state.ReplicaName(ordinal), m.ID)
+			return fmt.Errorf("etcd still lists %s (%s)", c.state.ReplicaName(ordinal), m.ID)
 		case !ours && m.Name == "":
 			return fmt.Errorf("etcd lists a member (%s) that has not started and may be %s", m.ID,
 				c.state.ReplicaName(ordinal))

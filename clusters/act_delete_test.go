@@ -24,8 +24,8 @@ func TestMemberGone(t *testing.T) {
 		want string
 	}{
 		"is gone":                    {nil, "<nil>"},
-		"is there":                   {&listedMember{ID: 3, Name: "a-2", PeerURLs: []string{peerOf(2)}}, "etcd lists a-2 (3)"},
-		"is there again":             {&listedMember{ID: 9, PeerURLs: []string{peerOf(2)}, IsLearner: true}, "etcd lists a-2 (9)"},
+		"is there":                   {&listedMember{ID: 3, Name: "a-2", PeerURLs: []string{peerOf(2)}}, "etcd still lists a-2 (3)"},
+		"is there again":             {&listedMember{ID: 9, PeerURLs: []string{peerOf(2)}, IsLearner: true}, "etcd still lists a-2 (9)"},
 		"another is there":           {&listedMember{ID: 9, PeerURLs: []string{peerOf(3)}, IsLearner: true}, "<nil>"},
 		"somebody else's is there":   {&listedMember{ID: 9, Name: "guest", PeerURLs: []string{"http://10.0.0.9:2380"}}, "<nil>"},
 		"somebody has added one now": {&listedMember{ID: 9, PeerURLs: []string{"http://10.0.0.9:2380"}, IsLearner: true}, "etcd lists a member (9) that has not started and may be a-2"},

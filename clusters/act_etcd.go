@@ -52,8 +52,8 @@ func (c *cluster) promoteLearner(ctx context.Context, a decide.PromoteLearner) (
 		if err != nil || again.MayPromote(a.ID) {
 			return "", err
 		}
-		return a.Name + " or too many voters no longer respond, its volume is being deleted, or members may hold " +
-				"different data or member lists",
+		return a.Name + " no longer responds, its volume is being deleted, too many voters no longer respond, or " +
+				"members may hold different data or member lists",
 			nil
 	}
 	return c.changeEtcd(ctx, a, wanted)
@@ -92,8 +92,7 @@ func (c *cluster) disarmAlarm(ctx context.Context, a decide.DisarmAlarm) (report
 	if before := c.state; before.Refuted(decide.Alarm(a)) {
 		before.Membership = c.askAgain(ctx).Membership
 		if !before.Membership.Known || !before.Refuted(decide.Alarm(a)) {
-			return report.Outcome{Detail: "etcd: not yet: it is no longer known that all members hold the same " +
-				"data"}, nil
+			return report.Outcome{Detail: "etcd: not yet: the members are no longer known to hold the same data"}, nil
 		}
 	}
 	return c.changeEtcd(ctx, a, disarming(a))

@@ -55,7 +55,7 @@ func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decid
 	ofSilence := slices.Contains([]decide.Loss{decide.Silence, decide.VolumeLost, decide.VolumeStranded},
 		a.Evidence.Loss)
 	if (ofSilence || !lists(c.state.Membership, answers)) && lists(now, answers) {
-		return a.Name + " answers", nil
+		return a.Name + " responds", nil
 	}
 	if decide.VotersChanged(c.state.Membership, now, a.ID) {
 		return "the other voters have changed", nil
@@ -63,14 +63,14 @@ func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decid
 	again := c.state
 	again.Membership = now
 	if a.Evidence.Loss == decide.Corruption && !again.Outvoted(a.ID) {
-		return "its data is no longer known to differ from the majority's", nil
+		return "the member's data is no longer known to differ from the majority's", nil
 	}
 	var err error
 	if again.Replicas, err = c.volumesNow(ctx, c.ordinalsBeside(a.ID, now)); err != nil {
 		return "", err
 	}
 	if decide.FewerCopies(c.state, again, a.ID) {
-		return "fewer other voters are known to have the data on volumes that are kept", nil
+		return "fewer other voters than before are known to have the data on volumes that are kept", nil
 	}
 	serves := func(m decide.Member) bool { return answers(m) && !m.Learner }
 	if a.Evidence.Loss == "" && lists(c.state.Membership, serves) { // it can stay until all other members are healthy
@@ -116,7 +116,7 @@ func (c *cluster) volumeSpeaksAgainst(
 	case because.Loss == decide.VolumeStranded:
 		return fmt.Sprintf("PersistentVolumeClaim %s has been replaced", name), nil
 	case same && claim.DeletionTimestamp == nil:
-		return fmt.Sprintf("PersistentVolumeClaim %s exists", name), nil
+		return fmt.Sprintf("PersistentVolumeClaim %s still exists", name), nil
 	}
 	return "", nil
 }

@@ -42,14 +42,14 @@ func TestLossIsConfirmedBeforeRemoval(t *testing.T) {
 		{name: "gone", loss: decide.VolumeLost, uid: "v1"},
 		{name: "another", loss: decide.VolumeLost, uid: "v1", server: storageServer{claim: claimed("v2")}},
 		{name: "going by now", loss: decide.VolumeLost, uid: "v1", server: storageServer{claim: going}},
-		{name: "there after all", loss: decide.VolumeLost, uid: "v1", server: storageServer{claim: claimed("v1")}, want: "PersistentVolumeClaim data-a-1 exists"},
-		{name: "gone, and yet it answers", loss: decide.VolumeLost, uid: "v1", answers: true, want: "a-1 answers"},
+		{name: "there after all", loss: decide.VolumeLost, uid: "v1", server: storageServer{claim: claimed("v1")}, want: "PersistentVolumeClaim data-a-1 still exists"},
+		{name: "gone, and yet it answers", loss: decide.VolumeLost, uid: "v1", answers: true, want: "a-1 responds"},
 		{name: "silent", loss: decide.Silence},
-		{name: "no longer silent", loss: decide.Silence, answers: true, want: "a-1 answers"},
+		{name: "no longer silent", loss: decide.Silence, answers: true, want: "a-1 responds"},
 		{name: "going", loss: decide.VolumeGoing, uid: "v1", answers: true, server: storageServer{claim: going}},
-		{name: "going, and it answers again", loss: decide.VolumeGoing, uid: "v1", silent: true, answers: true, server: storageServer{claim: going}, want: "a-1 answers"},
+		{name: "going, and it answers again", loss: decide.VolumeGoing, uid: "v1", silent: true, answers: true, server: storageServer{claim: going}, want: "a-1 responds"},
 		{name: "going, and silent still", loss: decide.VolumeGoing, uid: "v1", silent: true, server: storageServer{claim: going}},
-		{name: "it stays", loss: decide.VolumeGoing, uid: "v1", answers: true, server: storageServer{claim: claimed("v1")}, want: "PersistentVolumeClaim data-a-1 exists"},
+		{name: "it stays", loss: decide.VolumeGoing, uid: "v1", answers: true, server: storageServer{claim: claimed("v1")}, want: "PersistentVolumeClaim data-a-1 still exists"},
 		{name: "stranded", loss: decide.VolumeStranded, uid: "v1", server: storageServer{claim: claimed("v1"), volume: home, nodes: nodes("n2")}},
 		{
 			name: "the node is back", loss: decide.VolumeStranded, uid: "v1", server: storageServer{claim: claimed("v1"), volume: home, nodes: nodes("n2", "n1")},
@@ -61,7 +61,7 @@ func TestLossIsConfirmedBeforeRemoval(t *testing.T) {
 		},
 		{name: "too many", loss: "", answers: true},
 		{name: "another voter has gone", loss: decide.Silence, others: 1, want: "the other voters have changed"},
-		{name: "corrupt", loss: decide.Corruption, answers: true, want: "its data is no longer known to differ from the majority's"},
+		{name: "corrupt", loss: decide.Corruption, answers: true, want: "the member's data is no longer known to differ from the majority's"},
 	} {
 		now := decide.Membership{Known: true, Members: []decide.Member{{ID: 2, Name: "a-1", Answers: test.answers}}}
 		c := &cluster{live: &Live{kube: clientOf(t, &test.server)}, state: decide.State{Name: "a", Membership: now}}
@@ -97,7 +97,7 @@ func TestRemovalNeedsProof(t *testing.T) {
 	server := &storageServer{claim: claimed("volume-1"), claims: []*corev1.PersistentVolumeClaim{l.claims[0], l.claims[2]}}
 	c.live.kube = clientOf(t, server)
 	a := decide.RemoveMember{ID: 2, Name: "a-1", Evidence: decide.LossEvidence{Loss: decide.VolumeLost, VolumeUID: "volume-1"}}
-	if outcome, err := c.removeMember(t.Context(), a); err != nil || outcome.Changed || !strings.Contains(outcome.Detail, "data-a-1 exists") {
+	if outcome, err := c.removeMember(t.Context(), a); err != nil || outcome.Changed || !strings.Contains(outcome.Detail, "data-a-1 still exists") {
 		t.Errorf("%+v, %v", outcome, err)
 	}
 	if len(l.etcd.members) != 3 {

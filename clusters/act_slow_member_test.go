@@ -36,7 +36,7 @@ func TestRemovalWaitsForSlowMember(t *testing.T) {
 	for _, loss := range []decide.Loss{decide.Silence, decide.VolumeLost} {
 		a := decide.RemoveMember{ID: 2, Name: "a-1", Evidence: decide.LossEvidence{Loss: loss}}
 		outcome, err := c.removeMember(t.Context(), a)
-		if err != nil || outcome.Changed || !strings.Contains(outcome.Detail, "a-1 answers") || len(l.etcd.members) != 3 {
+		if err != nil || outcome.Changed || !strings.Contains(outcome.Detail, "a-1 responds") || len(l.etcd.members) != 3 {
 			t.Errorf("%s: %+v, %v, %d members", loss, outcome, err, len(l.etcd.members))
 		}
 	}

@@ -249,7 +249,7 @@ func TestObservedClusterNeedsNewListing(t *testing.T) {
 	for _, test := range []struct {
 		wanted func(string) bool
 		want   string
-	}{{nil, ""}, {none, "observe ns-0/c00000: what was listed of it is not kept any more; it has to be listed again"}, {nil, ""}} {
+	}{{nil, ""}, {none, "observe ns-0/c00000: the listed objects of the cluster are no longer kept; list the clusters again"}, {nil, ""}} {
 		seen, err := live.Observe(t.Context(), f.desired, test.wanted)
 		f.check(err)
 		c := seen.Clusters[0].(*cluster)
@@ -308,7 +308,7 @@ func TestUnpackableObjectMakesStateUnknown(t *testing.T) {
 	}
 	target := targets.Target{Cluster: v1alpha1.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}}
 	c := live.newCluster(target, sorter.Listed().At("ns", "a"), nil)
-	if _, err := c.State(t.Context()); err == nil || err.Error() != "observe ns/a: unpack a unpackable that was listed: no" {
+	if _, err := c.State(t.Context()); err == nil || err.Error() != "observe ns/a: unpack a listed unpackable: no" {
 		t.Error(err)
 	}
 }

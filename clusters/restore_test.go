@@ -42,8 +42,8 @@ func TestRestore(t *testing.T) {
 	}
 
 	// The Job fails, and git declares a different backup.
-	s.endJob("a-restore", objects.RestoreContainer, batchv1.JobFailed, `quorate: restore: the store has no backup 20261121t180000z`, 1)
-	s.decided("Restore", "the store has no backup 20261121t180000z. Fix the cause")
+	s.endJob("a-restore", objects.RestoreContainer, batchv1.JobFailed, `quorate: restore: the store does not contain backup 20261121t180000z`, 1)
+	s.decided("Restore", "the store does not contain backup 20261121t180000z. Fix the cause")
 	s.spec = strings.Replace(s.spec, "20261121t180000z", "20261120t180000z", 1)
 	s.do(s.observe(), decide.Declare{}, true)
 	changed := s.decided("Restore", "start again")

@@ -38,7 +38,8 @@ func followsAll(ctx context.Context, source reconcile.SourceState, before []stri
 		case errors.Is(err, reconcile.ErrReading):
 			return nil, err
 		case errors.Is(err, reconcile.ErrGone):
-			return nil, fmt.Errorf("%s of %s is rejected: the source no longer has it, so it is not known whether "+
+			return nil, fmt.Errorf("%s of %s is rejected: the source no longer contains this revision, so it is not "+
+				"known whether "+
 				"it descends from %s, which was applied last. The next pass reads the revision that replaced it",
 				source.Revision, source.Name, revision)
 		case err != nil && source.Signed:
@@ -51,7 +52,7 @@ func followsAll(ctx context.Context, source reconcile.SourceState, before []stri
 		case !follows:
 			return nil, fmt.Errorf("%s of %s is rejected: it does not descend from %s, which was applied last. "+
 				"Git was rewound, its history was rewritten, or a different branch or repository was read. Push a "+
-				"commit on top of the applied one, or run once with --allow-non-fast-forward",
+				"commit on top of the applied commit, or run once with --allow-non-fast-forward",
 				source.Revision, source.Name, revision)
 		}
 	}

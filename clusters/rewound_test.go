@@ -43,7 +43,7 @@ func TestRewoundSourceIsTreatedAsUnread(t *testing.T) {
 	}{
 		{name: "follows", follows: follows(true, nil), want: "a b c"},
 		{name: "does not", follows: follows(false, nil), want: refused + "it does not descend from main@sha1:1, which was applied last. Git was rewound, its history was rewritten, or a different branch or repository was read. " +
-			"Push a commit on top of the applied one, or run once with --allow-non-fast-forward"},
+			"Push a commit on top of the applied commit, or run once with --allow-non-fast-forward"},
 		{name: "does not, and declares others", follows: follows(false, nil), declares: "ns/d", want: refused + "it does not descend from"},
 		{name: "does not, and declares none", follows: follows(false, nil), declares: " ", want: refused + "it does not descend from"},
 		{name: "cannot be told", follows: follows(false, errors.New("the history is incomplete")),
@@ -52,7 +52,7 @@ func TestRewoundSourceIsTreatedAsUnread(t *testing.T) {
 			want: refused + "it must be signed, and it is not known whether it descends from main@sha1:1, which was applied last: 429 Too Many Requests. " +
 				"Provide the full history, or run once with --allow-non-fast-forward"},
 		{name: "is gone", follows: follows(false, fmt.Errorf("%w: it does not exist", reconcile.ErrGone)),
-			want: refused + "the source no longer has it, so it is not known whether it descends from main@sha1:1, which was applied last. The next pass reads the revision that replaced it"},
+			want: refused + "the source no longer contains this revision, so it is not known whether it descends from main@sha1:1, which was applied last. The next pass reads the revision that replaced it"},
 		{name: "does not matter", want: "a b c"},
 		{name: "nothing is known of a cluster that it declares", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = "" },
 			want: refused + "it does not descend from"},

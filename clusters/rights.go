@@ -52,12 +52,12 @@ func (l *Live) advice(namespace string, lack kube.Lack) string {
 	}
 	switch {
 	case lack == kube.RightToImpersonate && l.options.Tenants[namespace] != nil:
-		return fmt.Sprintf("the run may not impersonate the user in as=: use as=quorate:tenant:%s, and add that "+
-			"name to the ClusterRole quorate-tenants of deploy/tenants (docs/how-to/tenants.md)", namespace)
+		return fmt.Sprintf("the run may not impersonate the user in as=: use as=quorate:tenant:%s, and add this name "+
+			"to the ClusterRole quorate-tenants of deploy/tenants (docs/how-to/tenants.md)", namespace)
 	case lack == kube.RightToImpersonate:
 		return "allow the kubeconfig user to impersonate the user in --as, or omit --as"
 	case l.options.Tenants[namespace] != nil:
-		return fmt.Sprintf("the user in as= is not allowed to do this: kubectl create rolebinding quorate-tenant "+
+		return fmt.Sprintf("the user in as= is not allowed to do this: run kubectl create rolebinding quorate-tenant "+
 			"--namespace=%s --clusterrole=quorate --user=%s (docs/how-to/tenants.md)", namespace,
 			l.options.Tenants[namespace].User())
 	case l.options.Reading:

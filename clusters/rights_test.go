@@ -31,8 +31,8 @@ func TestMissingRightsAreReportedWithAdvice(t *testing.T) {
 	}{
 		{"as a tenant", cannot, Options{Tenants: tenants}, "shop", "create rolebinding quorate-tenant --namespace=shop --clusterrole=quorate --user="},
 		{"as a tenant, to look", cannot, Options{Tenants: tenants, Reading: true}, "shop", "create rolebinding quorate-tenant --namespace=shop --clusterrole=quorate --user="},
-		{"not as a tenant", notAs, Options{Tenants: tenants}, "shop", "use as=quorate:tenant:shop, and add that name to the ClusterRole quorate-tenants"},
-		{"not as a tenant, by newer words", nowhere, Options{Tenants: tenants}, "shop", "use as=quorate:tenant:shop, and add that name to the ClusterRole quorate-tenants"},
+		{"not as a tenant", notAs, Options{Tenants: tenants}, "shop", "use as=quorate:tenant:shop, and add this name to the ClusterRole quorate-tenants"},
+		{"not as a tenant, by newer words", nowhere, Options{Tenants: tenants}, "shop", "use as=quorate:tenant:shop, and add this name to the ClusterRole quorate-tenants"},
 		{"as the run", cannot, Options{Tenants: tenants}, "bank", "bind the ClusterRole quorate of deploy/base/rbac.yaml to this user in the namespace bank"},
 		{"as the run, of all namespaces", cannot, Options{}, "", "in all namespaces, or name the namespaces it may read"},
 		{"to look", cannot, Options{Reading: true}, "bank", "bind the ClusterRole quorate-plan of deploy/plan-rbac.yaml to this user in the namespace bank"},

@@ -54,7 +54,7 @@ func (s *Sandbox) useClusterDNS() error {
 		return fmt.Errorf("create a mount namespace: %w", err)
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
-		return fmt.Errorf("keep mounts from the host: %w", err)
+		return fmt.Errorf("isolate mounts from the host: %w", err)
 	}
 	target, err := filepath.EvalSymlinks("/etc/resolv.conf")
 	if err != nil {

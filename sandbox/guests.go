@@ -73,7 +73,7 @@ func (g guests) killOne(pid int) error {
 	const patience = 5 * time.Second
 	_, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(patience.Milliseconds()))
 	if err != nil && !errors.Is(err, unix.EINTR) {
-		return fmt.Errorf("wait for the end of process %d: %w", pid, err)
+		return fmt.Errorf("wait for process %d to exit: %w", pid, err)
 	}
 	return nil
 }

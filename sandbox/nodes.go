@@ -67,5 +67,5 @@ func (s *Sandbox) node(name string) (layout.Node, error) {
 			return n, nil
 		}
 	}
-	return 0, fmt.Errorf("sandbox %s has no node %q: it has node-1 to node-%d", s.Name, name, r.Nodes)
+	return 0, fmt.Errorf("sandbox %s does not have a node %q: its nodes are node-1 to node-%d", s.Name, name, r.Nodes)
 }

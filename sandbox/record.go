@@ -56,10 +56,10 @@ func (s *Sandbox) remember(r record) error {
 // for a new sandbox.
 func (r record) with(nodes int) (record, error) {
 	if nodes < 0 || nodes > layout.MaxNodes {
-		return record{}, fmt.Errorf("the number of nodes must be 1 to %d, not %d", layout.MaxNodes, nodes)
+		return record{}, fmt.Errorf("the number of nodes must be between 1 and %d, not %d", layout.MaxNodes, nodes)
 	}
 	if nodes != 0 && nodes < r.Nodes {
-		return record{}, fmt.Errorf("the sandbox has %d nodes: to reduce the number, take it down first", r.Nodes)
+		return record{}, fmt.Errorf("the sandbox has %d nodes: to reduce the number, run sandbox down first", r.Nodes)
 	}
 	r.Nodes = max(1, nodes, r.Nodes)
 	return r, nil

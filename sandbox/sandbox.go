@@ -37,7 +37,8 @@ var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?$`)
 // Named returns the sandbox with this name.
 func Named(name string) (*Sandbox, error) {
 	if !validName.MatchString(name) {
-		return nil, fmt.Errorf("sandbox names have at most 24 lower case letters, digits and inner hyphens: %q", name)
+		return nil, fmt.Errorf("invalid sandbox name %q: use at most 24 lowercase letters, digits and hyphens; the "+
+			"name must not start or end with a hyphen", name)
 	}
 	if os.Geteuid() != 0 {
 		return nil, errors.New("run the sandbox as root: it creates namespaces, cgroups and mounts")
@@ -76,7 +77,7 @@ func (s *Sandbox) machine(name string) (*machine.Machine, error) {
 func (s *Sandbox) controlPlane() (*machine.Machine, error) {
 	m, err := s.machine(layout.ControlPlaneMachine)
 	if err == nil && m == nil {
-		err = fmt.Errorf("sandbox %s is not up (%w): start it with: sandbox up --name %s", s.Name, ErrAbsent, s.Name)
+		err = fmt.Errorf("sandbox %s is not up (%w); to start it, run sandbox up --name %s", s.Name, ErrAbsent, s.Name)
 	}
 	return m, err
 }

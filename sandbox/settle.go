@@ -38,7 +38,7 @@ type step struct {
 // settle waits until the whole sandbox is working.
 func (s *Sandbox) settle(ctx context.Context, c *cluster.Cluster, nodes []layout.Node) error {
 	steps := []step{
-		{"starting the control plane", "control plane serves", layout.ControlPlaneMachine, "kube-apiserver", c.Ready},
+		{"starting the control plane", "control plane is ready", layout.ControlPlaneMachine, "kube-apiserver", c.Ready},
 	}
 	for _, n := range nodes {
 		name := n.Name()
@@ -49,12 +49,13 @@ func (s *Sandbox) settle(ctx context.Context, c *cluster.Cluster, nodes []layout
 	}
 	for _, n := range nodes {
 		name := n.Name()
-		steps = append(steps, step{"probing pods of " + name, "pods of " + name + " reach a Service by name", name,
+		steps = append(steps, step{"probing pods of " + name, "pods of " + name + " can reach a Service by name", name,
 			"kubelet", func(ctx context.Context) error {
 				return c.PodNetwork(ctx, name)
 			}})
 	}
-	steps = append(steps, step{"starting the rest", "everything runs", layout.ControlPlaneMachine, "coredns",
+	steps = append(steps, step{"starting the other " +
+		"components", "all components are running", layout.ControlPlaneMachine, "coredns",
 		func(context.Context) error {
 			return s.ill(nodes)
 		}})

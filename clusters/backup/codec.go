@@ -93,7 +93,7 @@ func (e Encoding) encode(w io.Writer, plain io.Reader) error {
 }
 
 // ErrEncrypted is returned if none of the given identities can decrypt the backup.
-var ErrEncrypted = errors.New("it is encrypted, and none of the given identities can decrypt it (--identity)")
+var ErrEncrypted = errors.New("the backup is encrypted, and none of the given identities can decrypt it (--identity)")
 
 // decoder returns a reader for the data as the member sent it. free releases its resources.
 func decoder(m store.Manifest, stored io.Reader, identities []age.Identity) (plain io.Reader, free func(), err error) {

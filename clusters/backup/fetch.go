@@ -39,7 +39,7 @@ func Fetch(
 		return snapshot.Facts{}, fmt.Errorf("fetch a backup: %s: %w", path, os.ErrExist)
 	}
 	if r.MaxBytes > 0 && m.Snapshot.Bytes > r.MaxBytes {
-		return snapshot.Facts{}, fmt.Errorf("fetch %s: %w: %d bytes; --max-bytes raises that", m.DataPath(),
+		return snapshot.Facts{}, fmt.Errorf("fetch %s: %w: %d bytes; to raise the limit, set --max-bytes", m.DataPath(),
 			ErrTooLarge, m.Snapshot.Bytes)
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), unfinished)

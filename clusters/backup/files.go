@@ -14,7 +14,7 @@ import (
 const unfinished = ".unfinished-*.db"
 
 // ErrTooLarge is returned for a snapshot above the size limit.
-var ErrTooLarge = errors.New("it is too large")
+var ErrTooLarge = errors.New("the snapshot is too large")
 
 // copyUpTo copies content until its end. It returns ErrTooLarge after more than most bytes; 0 means no limit.
 func copyUpTo(most int64, to io.Writer, from io.Reader) error {
@@ -24,7 +24,7 @@ func copyUpTo(most int64, to io.Writer, from io.Reader) error {
 	}
 	n, err := io.Copy(to, io.LimitReader(from, most+1))
 	if err == nil && n > most {
-		err = fmt.Errorf("%w: more than %d bytes; --max-bytes raises that", ErrTooLarge, most)
+		err = fmt.Errorf("%w: more than %d bytes; to raise the limit, set --max-bytes", ErrTooLarge, most)
 	}
 	return err
 }

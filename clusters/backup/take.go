@@ -54,7 +54,7 @@ type Order struct {
 var ErrOld = errors.New("the snapshot lacks changes that etcd has acknowledged")
 
 // ErrDiffers is returned for a snapshot that differs from the data of other members.
-var ErrDiffers = errors.New("members hold different data than the snapshot")
+var ErrDiffers = errors.New("members hold different data from the snapshot")
 
 // Taken is a snapshot that was received, checked and, as far as possible, proven.
 type Taken struct {

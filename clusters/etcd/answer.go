@@ -115,7 +115,7 @@ func checkList(list *etcdserverpb.MemberListResponse) error {
 	case !says(list.Header):
 		return errHeadless
 	case len(list.Members) == 0:
-		return fmt.Errorf("it lists no members; %s", advice)
+		return fmt.Errorf("it does not list any members; %s", advice)
 	case len(list.Members) > maxMembers:
 		return fmt.Errorf("it lists %d members, more than the limit of %d; remove some with etcdctl, or %s",
 			len(list.Members), maxMembers, advice)

@@ -134,7 +134,7 @@ func (c *Clients) DisarmAlarm(ctx context.Context, cluster Cluster, alarm decide
 	what := fmt.Sprintf("disarm the alarm %s of %s", alarm.Kind, alarm.ID)
 	kind := etcdserverpb.AlarmType(etcdserverpb.AlarmType_value[string(alarm.Kind)])
 	if kind == etcdserverpb.AlarmType_NONE { // etcd's client treats it as all alarms of all members
-		return fmt.Errorf("%s: etcd has no such alarm", what)
+		return fmt.Errorf("%s: etcd does not have this kind of alarm", what)
 	}
 	return c.change(ctx, cluster, what, func(leader reply) error {
 		return c.requestOnce(ctx, func(ctx context.Context) error {

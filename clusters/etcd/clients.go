@@ -281,7 +281,7 @@ func (t *TLS) parse() {
 func readRoots(text []byte) (*x509.CertPool, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
-		return nil, errors.New("the CA contains no PEM certificate")
+		return nil, errors.New("the CA does not contain a PEM certificate")
 	}
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		root, err := x509.ParseCertificate(block.Bytes)

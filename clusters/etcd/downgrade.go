@@ -60,7 +60,7 @@ func (c *Clients) CancelDowngrade(ctx context.Context, cluster Cluster) error {
 		defer cancel()
 		status, err := leader.client.Status(ctx, "")
 		if err != nil {
-			return fmt.Errorf("check whether it is done: %w", shortError{cause(ctx, err)})
+			return fmt.Errorf("check whether the downgrade is canceled: %w", shortError{cause(ctx, err)})
 		}
 		if target := (reply{status: status}).downgrade(); target != "" {
 			return NotYet{fmt.Errorf("etcd is still preparing for %s", target)}

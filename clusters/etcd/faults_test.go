@@ -61,7 +61,7 @@ func TestObserveAfterMemberLoss(t *testing.T) {
 
 // late is the reason for a member that has not responded within a quarter of its own timeout after most other
 // members have.
-const late = "no response within 1s of the others"
+const late = "no response within 1s of the other members' responses"
 
 // TestUnresponsiveMemberDoesNotDelayOthers checks that a member that accepts connections without responding does not
 // use its full timeout once most other members have responded.
@@ -119,7 +119,7 @@ func (s *servers) checkUnready(t *testing.T, clients *etcd.Clients, follower str
 	for i := range cluster.Pods {
 		cluster.Pods[i].Unready = cluster.Pods[i].Name == follower
 	}
-	const soon = "no response soon after the others"
+	const soon = "no response shortly after the other members responded"
 	brief := 0
 	for whole := 0; whole < 3; {
 		start := time.Now()
@@ -223,7 +223,7 @@ func TestInvalidCertificatesAreReported(t *testing.T) {
 				"a-0: tls: failed to verify certificate: x509: certificate signed by unknown authority"},
 			{"a client that another CA vouches for", &etcd.TLS{CA: ca.client().CA, Cert: other.Cert, Key: other.Key},
 				"a-0: (remote error: tls: .*|" + hangUp + ")"},
-			{"no CA", &etcd.TLS{CA: []byte("nonsense"), Cert: ca.client().Cert, Key: ca.client().Key}, "the CA contains no PEM certificate"},
+			{"no CA", &etcd.TLS{CA: []byte("nonsense"), Cert: ca.client().Cert, Key: ca.client().Key}, "the CA does not contain a PEM certificate"},
 			{"another key", &etcd.TLS{CA: ca.client().CA, Cert: ca.client().Cert, Key: other.Key}, "private key does not match"},
 			{"plain towards TLS", nil, "a-0: (" + hangUp + ")"},
 		} {

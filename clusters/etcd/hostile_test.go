@@ -78,7 +78,7 @@ func TestMalformedAnswersAreRejected(t *testing.T) {
 		{"a list of no cluster", headless, lists(func(l *etcdserverpb.MemberListResponse) { l.Header.ClusterId = 0 })},
 		{"a list of another cluster", "its response identifies a different member", lists(func(l *etcdserverpb.MemberListResponse) { l.Header.ClusterId++ })},
 		{"a list of another member", "its response identifies a different member", lists(func(l *etcdserverpb.MemberListResponse) { l.Header.MemberId += 7 })},
-		{"a list of nobody", "it lists no members", lists(func(l *etcdserverpb.MemberListResponse) { l.Members = nil })},
+		{"a list of nobody", "it does not list any members", lists(func(l *etcdserverpb.MemberListResponse) { l.Members = nil })},
 		{"a member without an ID", "it lists a member without an ID", lists(func(l *etcdserverpb.MemberListResponse) { l.Members[1].ID = 0 })},
 		{"an empty member", "it lists a member without an ID", lists(func(l *etcdserverpb.MemberListResponse) { l.Members[2] = &etcdserverpb.Member{} })},
 		{"a member twice", "it lists member 1 twice", lists(func(l *etcdserverpb.MemberListResponse) { l.Members[1].ID = 1 })},

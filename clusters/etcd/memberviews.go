@@ -86,7 +86,7 @@ func difference(right, other *clientv3.MemberListResponse) string {
 	}
 	for _, believed := range other.Members {
 		if listed[believed.ID] == nil {
-			differs = append(differs, fmt.Sprintf("lists %s, which is removed", decide.ID(believed.ID)))
+			differs = append(differs, fmt.Sprintf("lists %s, which has been removed", decide.ID(believed.ID)))
 		}
 	}
 	return readable(strings.Join(differs, "; "), longestList)

@@ -27,7 +27,7 @@ func TestDisagreeingMemberIsReported(t *testing.T) {
 	}{
 		{want: "lists " + other.Name + " as a learner", change: func(l *etcdserverpb.MemberListResponse) { entry(l, other.ID).IsLearner = true }},
 		{want: "lists " + other.Name + " at http://old:2380", change: func(l *etcdserverpb.MemberListResponse) { entry(l, other.ID).PeerURLs = []string{"http://old:2380"} }},
-		{want: "does not list " + other.Name + "; lists f00d, which is removed", change: func(l *etcdserverpb.MemberListResponse) { entry(l, other.ID).ID = 0xf00d }},
+		{want: "does not list " + other.Name + "; lists f00d, which has been removed", change: func(l *etcdserverpb.MemberListResponse) { entry(l, other.ID).ID = 0xf00d }},
 		{want: "", change: func(l *etcdserverpb.MemberListResponse) { slices.Reverse(l.Members) }},
 		{want: "", change: func(l *etcdserverpb.MemberListResponse) { l.Members = l.Members[1:] }, late: true},
 	} {

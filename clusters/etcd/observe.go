@@ -122,7 +122,10 @@ func (c *Clients) askAll(ctx context.Context, cluster Cluster, pods []Pod) []rep
 	defer cancelBrief(nil)
 	replies, impatience, start := make([]reply, len(pods)), c.impatience(), time.Now()
 	mostHaveAnswered := func() {
-		time.AfterFunc(impatience, func() { cancel(fmt.Errorf("no response within %s of the others", impatience)) })
+		time.AfterFunc(impatience, func() {
+			cancel(fmt.Errorf("no response within %s of the other members' "+
+				"responses", impatience))
+		})
 		time.AfterFunc(min(impatience, max(soon, 4*time.Since(start))), func() { cancelBrief(errNotSoon) })
 	}
 	var answers atomic.Int32

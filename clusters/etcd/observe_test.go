@@ -214,7 +214,7 @@ func TestAlarmsAreReportedAndDisarmed(t *testing.T) {
 			return allAnswer(3)(m) && len(m.StaleAlarms) == 0 && len(byName(t, m, pod(1)).Alarms) == 0
 		})
 		const what = "disarm the alarm FIRE of abcd"
-		checkRefused(t, clients.DisarmAlarm(t.Context(), s.cluster(3), decide.Alarm{ID: stranger, Kind: "FIRE"}), what+": etcd has no such alarm")
+		checkRefused(t, clients.DisarmAlarm(t.Context(), s.cluster(3), decide.Alarm{ID: stranger, Kind: "FIRE"}), what+": etcd does not have this kind of alarm")
 	})
 }
 

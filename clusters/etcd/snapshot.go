@@ -54,7 +54,7 @@ func (c *Clients) Snapshot(ctx context.Context, cluster Cluster) (*Snapshot, err
 		failures = append(failures, r.pod+": "+reason(err))
 	}
 	if len(failures) == 0 {
-		return nil, errors.New("request a snapshot: no voter responds that is known to hold the right data")
+		return nil, errors.New("request a snapshot: no responding voter is known to hold the right data")
 	}
 	return nil, fmt.Errorf("request a snapshot: %s", strings.Join(failures, "; "))
 }
@@ -63,7 +63,7 @@ func (c *Clients) Snapshot(ctx context.Context, cluster Cluster) (*Snapshot, err
 func (c *Clients) ClusterID(ctx context.Context, cluster Cluster) (decide.ID, error) {
 	_, m, err := c.members(ctx, cluster)
 	if err != nil {
-		return 0, fmt.Errorf("ask for the cluster ID: %w", err)
+		return 0, fmt.Errorf("query the cluster ID: %w", err)
 	}
 	return m.ClusterID, nil
 }
@@ -155,7 +155,7 @@ func newBody(
 	ctx context.Context, cancel context.CancelCauseFunc, stream etcdserverpb.Maintenance_SnapshotClient, member string,
 	patient time.Duration,
 ) *body {
-	watch := time.AfterFunc(patient, func() { cancel(fmt.Errorf("it sent nothing for %s", patient)) })
+	watch := time.AfterFunc(patient, func() { cancel(fmt.Errorf("it did not send data for %s", patient)) })
 	watch.Stop()
 	return &body{ctx: ctx, cancel: cancel, stream: stream, member: member, watch: watch, patient: patient}
 }

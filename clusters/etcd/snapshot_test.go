@@ -58,7 +58,7 @@ func TestSnapshotHashesMatchMembers(t *testing.T) {
 			if round%4 == 0 || facts.CompactRevision == facts.Revision {
 				requireDrill(t, binary, taken)
 			}
-			if facts.Hash == nil && facts.HashWhy == "a compaction was under way" || facts.CompactRevision == facts.Revision {
+			if facts.Hash == nil && facts.HashWhy == "a compaction was in progress" || facts.CompactRevision == facts.Revision {
 				continue
 			}
 			compared++

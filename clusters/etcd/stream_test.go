@@ -52,7 +52,7 @@ func TestStalledSnapshotFails(t *testing.T) {
 			}
 			defer received.Body.Close()
 			text, err := io.ReadAll(received.Body)
-			if err == nil || err.Error() != "read the snapshot of a-1: it sent nothing for 200ms" || string(text) != "x" {
+			if err == nil || err.Error() != "read the snapshot of a-1: it did not send data for 200ms" || string(text) != "x" {
 				t.Errorf("%q, %v", text, err)
 			}
 		})

@@ -15,7 +15,7 @@ const soon = 100 * time.Millisecond
 // far away.
 const lull = 2 * time.Second
 
-var errNotSoon = errors.New("no response soon after the others")
+var errNotSoon = errors.New("no response shortly after the other members responded")
 
 // pods maps the UIDs of pods to when they were noted.
 type pods struct {

@@ -42,7 +42,7 @@ const MostBytes = 1 << 20
 
 const (
 	longestName = 63
-	wanted      = "want a list of clusters: - name: NAME, with kubeconfig:, context: or secret: NAMESPACE/NAME"
+	wanted      = "expected a list of clusters: - name: NAME, with kubeconfig:, context: or secret: NAMESPACE/NAME"
 )
 
 var (
@@ -70,21 +70,21 @@ func (p *parser) problem(at *yaml.Node, format string, args ...any) {
 
 func (p *parser) file(text []byte) []Cluster {
 	if len(text) > MostBytes {
-		p.problem(&yaml.Node{Line: 1}, "it is larger than %d bytes", MostBytes)
+		p.problem(&yaml.Node{Line: 1}, "the file is larger than %d bytes", MostBytes)
 		return nil
 	}
 	var document, more yaml.Node
 	decoder := yaml.NewDecoder(strings.NewReader(string(text)))
 	switch err := decoder.Decode(&document); {
 	case errors.Is(err, io.EOF):
-		p.problem(&yaml.Node{Line: 1}, "it is empty: %s", wanted)
+		p.problem(&yaml.Node{Line: 1}, "the file is empty: %s", wanted)
 		return nil
 	case err != nil:
 		p.problem(&yaml.Node{Line: lineOf(err)}, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
 		return nil
 	}
 	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
-		p.problem(&document, "want one document")
+		p.problem(&document, "expected one document")
 		return nil
 	}
 	top := p.mapping(document.Content[0], "the file", "clusters")
@@ -100,7 +100,7 @@ func (p *parser) file(text []byte) []Cluster {
 	for i, node := range clusters.Content {
 		c := p.cluster(node, fmt.Sprintf("clusters[%d]", i))
 		if line, taken := lines[c.Name]; taken && c.Name != "" {
-			p.problem(node, "clusters[%d].name: %q is the name of the one in line %d", i, c.Name, line)
+			p.problem(node, "clusters[%d].name: %q is already the name of the cluster in line %d", i, c.Name, line)
 		}
 		lines[c.Name] = node.Line
 		list = append(list, c)
@@ -122,16 +122,17 @@ func (p *parser) cluster(node *yaml.Node, at string) Cluster {
 	case !given("name"):
 		p.problem(node, "%s.name is required", at)
 	case c.Name != "" && (!name.MatchString(c.Name) || len(c.Name) > longestName):
-		p.problem(fields["name"], "%s.name: %q: want up to %d lower-case letters, digits, - and .", at, c.Name,
+		p.problem(fields["name"], "%s.name: %q: expected up to %d lowercase letters, digits, - and .", at, c.Name,
 			longestName)
 	}
 	switch {
 	case given("secret") && (given("kubeconfig") || given("context")):
-		p.problem(node, "%s: secret has a kubeconfig; leave kubeconfig and context out, or secret", at)
+		p.problem(node, "%s: the secret already contains a kubeconfig; set either secret, or kubeconfig and context, "+
+			"but not both", at)
 	case !given("secret") && !given("kubeconfig") && !given("context"):
-		p.problem(node, "%s: want kubeconfig, context, both, or secret", at)
+		p.problem(node, "%s: expected kubeconfig, context, both, or secret", at)
 	case c.Secret != "" && !secret.MatchString(c.Secret):
-		p.problem(fields["secret"], "%s.secret: %q: want NAMESPACE/NAME", at, c.Secret)
+		p.problem(fields["secret"], "%s.secret: %q: expected NAMESPACE/NAME", at, c.Secret)
 	}
 	if _, err := shard.Parse(c.Shard); c.Shard != "" && err != nil {
 		p.problem(fields["shard"], "%s.shard: %q: %v", at, c.Shard, err)
@@ -142,7 +143,7 @@ func (p *parser) cluster(node *yaml.Node, at string) Cluster {
 // mapping returns the values of a mapping by field, or nil if node is not a mapping. Unknown fields are problems.
 func (p *parser) mapping(node *yaml.Node, at string, fields ...string) map[string]*yaml.Node {
 	if node.Kind != yaml.MappingNode {
-		p.problem(node, "%s: want fields: %s", at, strings.Join(fields, ", "))
+		p.problem(node, "%s: expected fields: %s", at, strings.Join(fields, ", "))
 		return nil
 	}
 	found := map[string]*yaml.Node{}
@@ -152,7 +153,7 @@ func (p *parser) mapping(node *yaml.Node, at string, fields ...string) map[strin
 		case key.Kind != yaml.ScalarNode || !slices.Contains(fields, key.Value):
 			p.problem(key, "%s: unknown field %q; fields are %s", at, key.Value, strings.Join(fields, ", "))
 		case found[key.Value] != nil:
-			p.problem(key, "%s.%s is given twice", at, key.Value)
+			p.problem(key, "%s.%s is set twice", at, key.Value)
 		default:
 			found[key.Value] = value
 		}
@@ -168,7 +169,7 @@ func (p *parser) text(node *yaml.Node, at string) string {
 	case node.Kind != yaml.ScalarNode || node.Tag != "!!str":
 		p.problem(node, "%s: must be a string, in quotes if it looks like another type", at)
 	case strings.TrimSpace(node.Value) == "":
-		p.problem(node, "%s: it is empty; omit it", at)
+		p.problem(node, "%s: the value is empty; omit the field", at)
 	default:
 		return node.Value
 	}

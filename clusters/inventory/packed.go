@@ -28,7 +28,7 @@ func pack(object kube.Object) (packed, error) {
 func (p packed) unpack() (kube.Object, error) {
 	object := reflect.New(p.of).Interface().(kube.Object)
 	if err := object.Unmarshal(p.body); err != nil {
-		return nil, fmt.Errorf("unpack a %s that was listed: %w", p.of.Name(), err)
+		return nil, fmt.Errorf("unpack a listed %s: %w", p.of.Name(), err)
 	}
 	return object, nil
 }
@@ -45,7 +45,7 @@ type contents struct {
 }
 
 // errGone is returned if a cluster has already been opened, or may not be opened.
-var errGone = errors.New("what was listed of it is not kept any more; it has to be listed again")
+var errGone = errors.New("the listed objects of the cluster are no longer kept; list the clusters again")
 
 // Open unpacks the listed objects. It works only once, because the packed objects are then discarded. A second call
 // returns an error, so that the missing objects are not mistaken for an empty cluster.

@@ -242,7 +242,7 @@ func TestUnpackErrorReturnsNothing(t *testing.T) {
 		p := &listed.contents.objects[i]
 		p.body = p.body[:len(p.body)-1]
 		own, err := listed.Open()
-		if own != nil || err == nil || !strings.HasPrefix(err.Error(), "unpack a "+kindOf(o)+" that was listed: ") {
+		if own != nil || err == nil || !strings.HasPrefix(err.Error(), "unpack a listed "+kindOf(o)+": ") {
 			t.Errorf("%s: %+v, %v", kindOf(o), own, err)
 		}
 	}

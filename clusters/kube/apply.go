@@ -40,7 +40,7 @@ func (c *Client) ApplyCluster(
 // explained adds an instruction to err if the API server does not know a field that this program knows.
 func explained(err error) error {
 	if strings.Contains(err.Error(), "field not declared in schema") {
-		return fmt.Errorf("%w; the CustomResourceDefinition is older than this quorate: "+
+		return fmt.Errorf("%w; the CustomResourceDefinition is older than this version of Quorate: "+
 			"update it with \"quorate install\"", err)
 	}
 	return err

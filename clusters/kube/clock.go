@@ -15,7 +15,7 @@ import (
 // both are invalid: the clock was set, or the machine was suspended.
 const stepped = 5 * time.Second
 
-var errNoClock = errors.New("its responses do not contain the time. Make sure that proxies pass on the Date header")
+var errNoClock = errors.New("its responses do not contain the time. Make sure that proxies forward the Date header")
 
 // clock is the API server's clock according to its newest response. It costs no request.
 type clock struct {

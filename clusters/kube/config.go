@@ -80,7 +80,7 @@ func checkAddress(config *rest.Config) error {
 	case err != nil: // err quotes the address
 		return errors.New("its server in the kubeconfig is not a URL")
 	case address.User != nil:
-		return errors.New("its server URL in the kubeconfig contains credentials, and reports show that URL. Use the " +
+		return errors.New("its server URL in the kubeconfig contains credentials, and reports show this URL. Use the " +
 			"username and password of the user entry instead, or a token")
 	}
 	return nil
@@ -98,7 +98,7 @@ func (k Kubeconfig) unknownContext(rules *clientcmd.ClientConfigLoadingRules) er
 	if more := len(names) - most; more > 0 {
 		listed += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Errorf("the kubeconfig has no context %q; it has %s", k.Context, listed)
+	return fmt.Errorf("the kubeconfig does not contain context %q; its contexts are %s", k.Context, listed)
 }
 
 // find loads the kubeconfig. The service account is the fallback only if no file was named.
@@ -123,8 +123,8 @@ func (k Kubeconfig) checkSignIn(found clientcmd.ClientConfig, config *rest.Confi
 	switch exec, legacy := config.ExecProvider, config.AuthProvider; {
 	case exec != nil && !k.AllowExec:
 		return fmt.Errorf("context %q of the kubeconfig authenticates by running a program, %q, which would have all "+
-			"rights and secrets of this process. If you trust the kubeconfig, set --allow-exec; otherwise use one "+
-			"with a token or a client certificate", name, exec.Command)
+			"rights and secrets of this process. If you trust the kubeconfig, set --allow-exec; otherwise use a "+
+			"kubeconfig with a token or a client certificate", name, exec.Command)
 	case legacy != nil:
 		return fmt.Errorf("context %q of the kubeconfig uses the auth provider %q, which Kubernetes has removed. "+
 			"Use a kubeconfig with a token, a client certificate or, with --allow-exec, a program (exec)",
@@ -136,8 +136,8 @@ func (k Kubeconfig) checkSignIn(found clientcmd.ClientConfig, config *rest.Confi
 // configIn returns the configuration in an untrusted kubeconfig. No error quotes its content.
 func configIn(kubeconfig []byte) (*rest.Config, error) {
 	if yamlguard.Refuse(string(kubeconfig)) != nil {
-		return nil, errors.New("it has a YAML alias, which a kubeconfig in a Secret may not have, or it is not " +
-			"valid YAML")
+		return nil, errors.New("it is not valid YAML, or it contains a YAML alias, which is not allowed in a " +
+			"kubeconfig in a Secret")
 	}
 	loaded, err := clientcmd.Load(kubeconfig)
 	if err != nil {
@@ -146,8 +146,8 @@ func configIn(kubeconfig []byte) (*rest.Config, error) {
 	for _, user := range loaded.AuthInfos {
 		switch {
 		case user.Exec != nil || user.AuthProvider != nil:
-			return nil, errors.New("it authenticates by running a program, which a kubeconfig in a Secret may not " +
-				"do. Use a token or a client certificate")
+			return nil, errors.New("it authenticates by running a program, which is not allowed for a kubeconfig in " +
+				"a Secret. Use a token or a client certificate")
 		case user.TokenFile+user.ClientCertificate+user.ClientKey != "":
 			return nil, errFiles
 		case len(user.ClientKeyData) > pki.MaxKey:
@@ -164,8 +164,8 @@ func configIn(kubeconfig []byte) (*rest.Config, error) {
 	}
 	config, err := clientcmd.NewNonInteractiveClientConfig(*loaded, "", nil, nil).ClientConfig()
 	if err != nil {
-		return nil, errors.New("its current context is not usable: it must have the address of a server and one way " +
-			"to authenticate")
+		return nil, errors.New("its current context is not usable: the context must specify a server address and one " +
+			"authentication method")
 	}
 	if err := checkAddress(config); err != nil {
 		return nil, err
@@ -173,11 +173,12 @@ func configIn(kubeconfig []byte) (*rest.Config, error) {
 	return config, nil
 }
 
-var errFiles = errors.New("it refers to files, which a kubeconfig in a Secret may not do. Embed their content " +
+var errFiles = errors.New("it refers to files, which is not allowed for a kubeconfig in a Secret. Embed the content " +
+	"of the files " +
 	"(kubectl config view --flatten)")
 
-var errLongKeys = fmt.Errorf("it has a key longer than %d KiB or a CA longer than %d KiB, which a kubeconfig in a "+
-	"Secret may not have", pki.MaxKey>>10, pki.MaxPEM>>10)
+var errLongKeys = fmt.Errorf("it contains a key longer than %d KiB or a CA longer than %d KiB, which is not allowed "+
+	"for a kubeconfig in a Secret", pki.MaxKey>>10, pki.MaxPEM>>10)
 
 // beforeHost matches the part of a URL before its host, which may contain a password in any form.
 var beforeHost = regexp.MustCompile(`://\S*@`)

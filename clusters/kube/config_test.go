@@ -38,7 +38,7 @@ func TestExecPluginsRequirePermission(t *testing.T) {
 		{legacy, "", false, []string{`context "prod"`, `"gcp"`, "--allow-exec"}},
 		{legacy, "", true, []string{`context "prod"`, `"gcp"`}},
 		{"{token: s3cret}", "", false, nil},
-		{"{token: s3cret}", "prdo", false, []string{`the kubeconfig has no context "prdo"; it has plain, prod`}},
+		{"{token: s3cret}", "prdo", false, []string{`the kubeconfig does not contain context "prdo"; its contexts are plain, prod`}},
 	} {
 		if err := os.WriteFile(file, []byte(kubeconfig(test.user, server)), 0o600); err != nil {
 			t.Fatal(err)
@@ -92,7 +92,7 @@ func TestUntrustedKubeconfigIsRestricted(t *testing.T) {
 		{"{token: s3cret}", `{server: "https://127.0.0.1:1", certificate-authority: /etc/passwd}`, "it refers to files"},
 		{"{client-certificate-data: eA==, client-key-data: " + strings.Repeat("eHh4", 3<<10) + "}", server, "a key longer than 8 KiB"},
 		{"{token: s3cret}", `{server: "https://127.0.0.1:1", certificate-authority-data: ` + strings.Repeat("eHh4", 22<<10) + "}", "a CA longer than 64 KiB"},
-		{"{token: &a s3cret, tokenFile: *a}", server, "has a YAML alias"},
+		{"{token: &a s3cret, tokenFile: *a}", server, "contains a YAML alias"},
 		{"{token: s3cret}", "{}", "not usable"},
 		{"hunter2", server, "it is not a kubeconfig"},
 	} {

@@ -16,7 +16,7 @@ func (c *Client) Delete(ctx context.Context, kind string, read metav1.Object) (b
 	uid, version := over(read)
 	one, known := kinds[kind]
 	if !known {
-		return false, fmt.Errorf("delete %s %s/%s: not one of the kinds of a cluster", kind, namespace, name)
+		return false, fmt.Errorf("delete %s %s/%s: clusters do not have objects of this kind", kind, namespace, name)
 	}
 	background := metav1.DeletePropagationBackground
 	err := one.remove(ctx, c.typed, namespace, name, metav1.DeleteOptions{

@@ -30,6 +30,7 @@ func (c *Client) KubeconfigIn(ctx context.Context, namespace, name string) ([]by
 			return content, nil
 		}
 	}
-	return nil, fmt.Errorf("read the kubeconfig in Secret %s/%s: it has none of the keys kubeconfig and value",
+	return nil, fmt.Errorf("read the kubeconfig in Secret %s/%s: it contains neither the key kubeconfig nor the key "+
+		"value",
 		namespace, name)
 }

@@ -132,7 +132,7 @@ func (c *Client) Apply(ctx context.Context, object any) (metav1.Object, error) {
 			return live, err
 		}
 	}
-	return nil, fmt.Errorf("apply %T: not one of the kinds of a cluster", object)
+	return nil, fmt.Errorf("apply %T: clusters do not have objects of this type", object)
 }
 
 // Owned returns the fields of a live object that Quorate owns, as an apply configuration. It uses managedFields
@@ -143,5 +143,5 @@ func Owned(live any) (any, error) {
 			return config, err
 		}
 	}
-	return nil, fmt.Errorf("read Quorate's fields of a %T: not one of the kinds of a cluster", live)
+	return nil, fmt.Errorf("read Quorate's fields of a %T: clusters do not have objects of this type", live)
 }

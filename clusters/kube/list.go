@@ -112,7 +112,7 @@ func takes(taker Taker) func(runtime.Object) error {
 	return func(item runtime.Object) error {
 		object, is := item.(Object)
 		if !is {
-			return fmt.Errorf("a %T is not one of the kinds of a cluster", item)
+			return fmt.Errorf("clusters do not have objects of type %T", item)
 		}
 		reduce(object)
 		return taker.Take(object)

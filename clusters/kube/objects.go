@@ -19,7 +19,7 @@ import (
 func (c *Client) Look(ctx context.Context, kind, namespace, name string) (metav1.Object, error) {
 	one, known := kinds[kind]
 	if !known {
-		return nil, fmt.Errorf("look for %s %s/%s: not one of the kinds of a cluster", kind, namespace, name)
+		return nil, fmt.Errorf("look for %s %s/%s: clusters do not have objects of this kind", kind, namespace, name)
 	}
 	object, err := one.get(ctx, c.typed, namespace, name)
 	if apierrors.IsNotFound(err) {

@@ -39,7 +39,7 @@ func TestCheckBackup(t *testing.T) {
 		{v1alpha1.BackupSpec{Schedule: "@daily", TimeZone: "Etc/UTC", Recipients: []v1alpha1.BackupRecipient{key}}, nil},
 		{v1alpha1.BackupSpec{Schedule: "@daily", TimeZone: "Etc/UTC", Recipients: []v1alpha1.BackupRecipient{pq}}, nil},
 		{v1alpha1.BackupSpec{Schedule: "0 0 31 2 *", TimeZone: "Europe/Atlantis"}, []string{
-			`spec.backup.schedule: "0 0 31 2 *" never happens`, `spec.backup.timeZone: "Europe/Atlantis": the IANA database has no`}},
+			`spec.backup.schedule: "0 0 31 2 *" never matches`, `spec.backup.timeZone: "Europe/Atlantis": the IANA database does not contain`}},
 		{v1alpha1.BackupSpec{Schedule: "H/2 * * * *", TimeZone: "Local"}, []string{
 			`spec.backup.schedule: "H/2": H may only replace the whole minute`, `spec.backup.timeZone: "Local" is not an IANA time zone`}},
 		{v1alpha1.BackupSpec{Schedule: "@daily", TimeZone: "Etc/UTC", Recipients: []v1alpha1.BackupRecipient{key, key[:60], ssh, "", "# a", key + "\n" + key,

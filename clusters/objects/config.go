@@ -120,11 +120,11 @@ func initialCluster(in Input, m decide.RecordedMember, live string) (map[string]
 	case decide.Founding:
 		keys["initial-cluster-state"] = "new"
 		keys["initial-cluster"] = joinPeers(foundingPeers(in))
-		return keys, "# Founding: starts a new cluster together with the members listed.\n", nil
+		return keys, "# Founding: starts a new cluster together with the listed members.\n", nil
 	case decide.Joining:
 		if peers := joiningPeers(in, m, live); peers != "" {
 			keys["initial-cluster"] = peers
-			return keys, "# Joining: starts as a new member of the cluster of the members listed.\n", nil
+			return keys, "# Joining: starts as a new member of the listed members' cluster.\n", nil
 		}
 		return keys, sealedComment, nil
 	case decide.Sealed, decide.Restoring:
@@ -139,7 +139,7 @@ func clusterToken(in Input) string {
 	return fmt.Sprintf("%s-%s-%s", in.Cluster.Namespace, in.Cluster.Name, in.Record.Token)
 }
 
-const sealedComment = "# Sealed: starts on its data, or not at all.\n"
+const sealedComment = "# Sealed: starts only with its data.\n"
 
 // joiningPeers returns the members that a joining member starts with. They must be the members that etcd currently
 // lists, because otherwise etcd refuses to start (hard case H18). While etcd's list is unknown, the members in the

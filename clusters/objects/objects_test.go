@@ -112,9 +112,9 @@ func TestCheckOptions(t *testing.T) {
 		`spec.etcd.options.enable-distributed-tracing: "yes" is neither true nor false`,
 		`spec.etcd.options.log-level: "loud" is not one of debug, info, warn, error, panic, fatal`,
 		`spec.etcd.options.max-wals: "-1" is not a whole number from 0 to 4294967295`,
-		`spec.etcd.options.snapshot-catchup-entries: the configuration file of etcd 3.5.9 has no such option; use etcd 3.5.14 or newer, or remove the option`,
+		`spec.etcd.options.snapshot-catchup-entries: the configuration file of etcd 3.5.9 does not support this option; use etcd 3.5.14 or newer, or remove the option`,
 		`spec.etcd.options.warning-apply-duration: "5" is not a duration such as 100ms, 5s or 1h`,
-		`spec.etcd.options.warning-unary-request-duration: the configuration file of etcd 3.5.9 has no such option; use etcd 3.6.0 or newer, or remove the option`,
+		`spec.etcd.options.warning-unary-request-duration: the configuration file of etcd 3.5.9 does not support this option; use etcd 3.6.0 or newer, or remove the option`,
 	}
 	got := CheckOptions(c.Spec)
 	if len(got) != len(want) {

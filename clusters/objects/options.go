@@ -136,7 +136,7 @@ func (f configFile) setOption(name, value string) string {
 			strings.Join(slices.Sorted(maps.Keys(options)), ", "))
 	}
 	if !f.version.AtLeast(o.since) {
-		return fmt.Sprintf("spec.etcd.options.%s: the configuration file of etcd %s has no such option; "+
+		return fmt.Sprintf("spec.etcd.options.%s: the configuration file of etcd %s does not support this option; "+
 			"use etcd %s or newer, or remove the option", name, f.version, o.since)
 	}
 	parsed, err := o.parse(value)

@@ -31,8 +31,8 @@ func DecodeRecord(text string) (decide.Record, error) {
 	var r decide.Record
 	if err := yaml.UnmarshalStrict([]byte(text), &r); err != nil {
 		if unknown := unknownField.FindStringSubmatch(err.Error()); unknown != nil {
-			return decide.Record{}, fmt.Errorf("it has %s, which this version of Quorate does not know: run the version "+
-				"that wrote it", unknown[1])
+			return decide.Record{}, fmt.Errorf("it contains %s, which this version of Quorate does not know: run the "+
+				"version that wrote it", unknown[1])
 		}
 		return decide.Record{}, err
 	}
@@ -80,7 +80,7 @@ func checkRecord(r decide.Record) error {
 	}
 	if begun := r.Recovery; begun != (decide.RecordedRecovery{}) &&
 		(begun.ClusterID == 0 || begun.VolumeUID == "" || begun.Ordinal < 0 || begun.Ordinal > MaxOrdinal) {
-		return fmt.Errorf("it describes the started recovery incompletely")
+		return fmt.Errorf("its description of the started recovery is incomplete")
 	}
 	last = -1
 	for _, gone := range r.Removed {

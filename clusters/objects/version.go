@@ -10,7 +10,7 @@ import (
 func declaredVersion(text string) (etcdversion.Version, error) {
 	v, err := etcdversion.Parse(text)
 	if err != nil || v.Major != 3 || v.Pre != "" {
-		return etcdversion.Version{}, fmt.Errorf("read version %q: it is not of the form 3.MINOR.PATCH", text)
+		return etcdversion.Version{}, fmt.Errorf("read version %q: it does not have the form 3.MINOR.PATCH", text)
 	}
 	return v, nil
 }

@@ -41,15 +41,15 @@ func compare(t targets.Target, before *reconcile.Declaration) cluster {
 		}
 	}
 	if c.resumed = before != nil && before.Cluster.Spec.Suspend && !t.Cluster.Spec.Suspend; c.resumed {
-		c.warnings = append(c.warnings, "suspended at "+before.Revision+", so the live cluster may differ from "+
-			"that revision; use plan without "+Flag+" to observe it")
+		c.warnings = append(c.warnings, "suspended at "+before.Revision+", so the live cluster may differ from this "+
+			"revision; use plan without "+Flag+" to observe the live cluster")
 	}
 	c.target = t.WithQuota(own)
 	c.declared = c.target.Declared()
 	if c.declared.Recovery.ClusterID != 0 {
 		c.declared.Recovery = decide.RecoveryOrder{}
-		c.warnings = append(c.warnings, "spec.recovery is ignored: no data is assumed lost here; "+
-			"use plan without "+Flag+" to observe it")
+		c.warnings = append(c.warnings, "spec.recovery is ignored, because all data is assumed to exist; use plan "+
+			"without "+Flag+" to observe the live cluster")
 	}
 	return c
 }
@@ -101,7 +101,8 @@ func (c cluster) State(context.Context) (decide.State, error) {
 	old.Recovery = decide.RecoveryOrder{}
 	world, d := simulate.Settled(name, old)
 	if d.Verdict != decide.Done {
-		return decide.State{}, fmt.Errorf("the live state cannot be assumed: the declaration at %s ends at %s %s: %s",
+		return decide.State{}, fmt.Errorf("the live state cannot be assumed: the plan for the declaration at %s ends "+
+			"with %s %s: %s",
 			c.before.Revision, d.Verdict, d.Rule, d.Message)
 	}
 	world.Declared = c.declared
@@ -130,7 +131,7 @@ func (c cluster) Changes(decide.Action) ([]report.Change, error) { return c.chan
 
 // Do implements reconcile.Cluster.
 func (c cluster) Do(context.Context, decide.Action) (report.Outcome, error) {
-	return report.Outcome{}, errors.New("there are no objects to act on")
+	return report.Outcome{}, errors.New("no objects exist to act on")
 }
 
 // Report implements reconcile.Cluster.

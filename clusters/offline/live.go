@@ -157,7 +157,8 @@ func (l *Live) Complete(rep *report.Report) {
 			c.Road.Open = true
 		}
 		if r := c.Road; r != nil && !r.Open && len(r.Steps) > 0 && r.End.Verdict == decide.Block {
-			c.Warnings = append(slices.Clip(c.Warnings), fmt.Sprintf("it ends at %s: %s", r.End.Rule, r.End.Message))
+			c.Warnings = append(slices.Clip(c.Warnings), fmt.Sprintf("the plan ends with %s: "+
+				"%s", r.End.Rule, r.End.Message))
 		}
 	}
 }

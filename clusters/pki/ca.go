@@ -33,7 +33,7 @@ type CA struct {
 func NewCA(name, namespace string, now time.Time) (*CA, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make the key of the CA of %s/%s: %w", namespace, name, err)
+		return nil, fmt.Errorf("create the CA key of %s/%s: %w", namespace, name, err)
 	}
 	id, err := keyID(&key.PublicKey)
 	if err != nil {
@@ -52,7 +52,7 @@ func NewCA(name, namespace string, now time.Time) (*CA, error) {
 	}
 	pair, err := sign(template, template, key, key)
 	if err != nil {
-		return nil, fmt.Errorf("make the CA of %s/%s: %w", namespace, name, err)
+		return nil, fmt.Errorf("create the CA of %s/%s: %w", namespace, name, err)
 	}
 	return ReadCA(pair, now)
 }
@@ -65,7 +65,7 @@ func ReadCA(p Pair, now time.Time) (*CA, error) {
 	}
 	switch {
 	case !certificate.IsCA || !certificate.BasicConstraintsValid:
-		err = fmt.Errorf("the certificate is not that of a CA")
+		err = fmt.Errorf("the certificate is not a CA certificate")
 	case now.After(certificate.NotAfter):
 		err = fmt.Errorf("it expired at %s", certificate.NotAfter.UTC().Format(time.RFC3339))
 	case now.Before(certificate.NotBefore):
@@ -89,7 +89,7 @@ func (a *CA) String() string { return a.certificate.Subject.String() }
 func (a *CA) Issue(l Leaf, now time.Time) (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return Pair{}, fmt.Errorf("make the key of %s: %w", l.CommonName, err)
+		return Pair{}, fmt.Errorf("create the key of %s: %w", l.CommonName, err)
 	}
 	template := l.template()
 	template.NotBefore = now.Add(-clockSkew)

@@ -43,7 +43,7 @@ func checkExcess(certificate *x509.Certificate, l Leaf) error {
 	weak := Weakness(certificate)
 	switch {
 	case certificate.IsCA:
-		return fmt.Errorf("it is that of a CA")
+		return fmt.Errorf("it is a CA certificate")
 	case certificate.KeyUsage != leafKeyUsage:
 		return fmt.Errorf("its key may be used for more than signing handshakes")
 	case weak != "":
@@ -70,7 +70,7 @@ func excess(certificate *x509.Certificate, l Leaf) []string {
 		}
 	}
 	for _, address := range certificate.EmailAddresses {
-		extra = append(extra, "the mail address "+address)
+		extra = append(extra, "the email address "+address)
 	}
 	for _, uri := range certificate.URIs {
 		extra = append(extra, "the URI "+uri.String())
@@ -95,14 +95,14 @@ func checkLimits(c *x509.Certificate) error {
 	limited := len(c.ExtKeyUsage)+len(c.UnknownExtKeyUsage) > 0 && !slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageAny)
 	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
 		if limited && !slices.Contains(c.ExtKeyUsage, usage) {
-			return fmt.Errorf("it may not certify for %s", usage)
+			return fmt.Errorf("it may not issue certificates for %s", usage)
 		}
 	}
 	if len(c.UnhandledCriticalExtensions) > 0 {
-		return fmt.Errorf("it has the critical extension %s, which is not understood", c.UnhandledCriticalExtensions[0])
+		return fmt.Errorf("it has the critical extension %s, which is not supported", c.UnhandledCriticalExtensions[0])
 	}
 	if len(c.PermittedDNSDomains)+len(c.ExcludedDNSDomains)+len(c.PermittedIPRanges)+len(c.ExcludedIPRanges) > 0 {
-		return fmt.Errorf("it may only certify certain names")
+		return fmt.Errorf("it may issue certificates only for certain names")
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func checkLifetime(certificate, issuer *x509.Certificate, now time.Time) error {
 	case left < 0:
 		return fmt.Errorf("it expired at %s", at)
 	case left < lifetime/3 && (issuer == nil || certificate.NotAfter.Before(issuer.NotAfter)):
-		return fmt.Errorf("it expires at %s, less than a third of its lifetime is left", at)
+		return fmt.Errorf("it expires at %s: less than a third of its lifetime is left", at)
 	case now.Before(certificate.NotBefore):
 		return fmt.Errorf("it is not valid before %s", certificate.NotBefore.UTC().Format(time.RFC3339))
 	}

@@ -42,7 +42,7 @@ func (p Pair) parse() (*x509.Certificate, *ecdsa.PrivateKey, error) {
 		return nil, nil, err
 	}
 	if len(certificates) != 1 {
-		return nil, nil, fmt.Errorf("there are %d certificates instead of one", len(certificates))
+		return nil, nil, fmt.Errorf("expected one certificate, found %d", len(certificates))
 	}
 	key, err := parseKey(p.Key)
 	if err != nil {

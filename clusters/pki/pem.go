@@ -60,7 +60,7 @@ func parseKey(text PrivateKey) (*ecdsa.PrivateKey, error) {
 		return nil, err
 	}
 	if len(blocks) != 1 {
-		return nil, fmt.Errorf("there are %d keys instead of one", len(blocks))
+		return nil, fmt.Errorf("expected one key, found %d", len(blocks))
 	}
 	key, err := x509.ParsePKCS8PrivateKey(blocks[0])
 	if err != nil {
@@ -82,7 +82,7 @@ func parseBlocks(text []byte, blockType string) ([][]byte, error) {
 	var blocks [][]byte
 	for rest := bytes.TrimSpace(text); len(rest) > 0; {
 		if !bytes.HasPrefix(rest, []byte("-----BEGIN ")) {
-			return nil, fmt.Errorf("there is text outside of the PEM blocks")
+			return nil, fmt.Errorf("text found outside the PEM blocks")
 		}
 		before := bytes.Count(rest, []byte("-----BEGIN "))
 		block, after := pem.Decode(rest)
@@ -96,7 +96,7 @@ func parseBlocks(text []byte, blockType string) ([][]byte, error) {
 		rest = bytes.TrimSpace(after)
 	}
 	if len(blocks) == 0 {
-		return nil, fmt.Errorf("there is no PEM block")
+		return nil, fmt.Errorf("no PEM block found")
 	}
 	return blocks, nil
 }

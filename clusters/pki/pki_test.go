@@ -60,12 +60,12 @@ func TestCheckReportsReason(t *testing.T) {
 	}{
 		{"nothing", Pair{}, first, now, "the certificate is missing"},
 		{"no key", Pair{Certificate: good.Certificate}, first, now, "the key is missing"},
-		{"not PEM", Pair{Certificate: []byte("x"), Key: good.Key}, first, now, "there is text outside of the PEM blocks"},
+		{"not PEM", Pair{Certificate: []byte("x"), Key: good.Key}, first, now, "text found outside the PEM blocks"},
 		{"key of another", Pair{Certificate: good.Certificate, Key: issue(t, a, first).Key}, first, now, "the key does not match the certificate"},
-		{"a chain", Pair{Certificate: append(bytes.Clone(good.Certificate), a.Pair().Certificate...), Key: good.Key}, first, now, "there are 2 certificates instead of one"},
+		{"a chain", Pair{Certificate: append(bytes.Clone(good.Certificate), a.Pair().Certificate...), Key: good.Key}, first, now, "expected one certificate, found 2"},
 		{"other CA", issue(t, other, first), first, now, "which is not the CA of this cluster"},
 		{"expired", good, first, now.Add(366 * day), "it expired at 2027-03-01T12:00:00Z"},
-		{"soon expired", good, first, now.Add(244 * day), "it expires at 2027-03-01T12:00:00Z, less than a third of its lifetime is left"},
+		{"soon expired", good, first, now.Add(244 * day), "it expires at 2027-03-01T12:00:00Z: less than a third of its lifetime is left"},
 		{"from the future", good, first, now.Add(-2 * time.Hour), "it is not valid before 2026-03-01T11:00:00Z"},
 		{"other name", good, with(func(l *Leaf) { l.CommonName = "x" }), now, `it lacks the common name "x"`},
 		{"no such SAN", good, with(func(l *Leaf) { l.DNSNames = []string{"b"} }), now, "it lacks the name b"},
@@ -97,7 +97,7 @@ func TestReadCA(t *testing.T) {
 		now  time.Time
 	}{
 		"the certificate is missing":                  {Pair{}, now},
-		"the certificate is not that of a CA":         {issue(t, a, first), now},
+		"the certificate is not a CA certificate":     {issue(t, a, first), now},
 		"it expired at 2036-02-27T12:00:00Z":          {a.Pair(), now.Add(caLifetime + day)},
 		"it is not valid before 2026-03-01T11:00:00Z": {a.Pair(), now.Add(-day)},
 	} {

@@ -40,10 +40,10 @@ func TestCheckRejectsExcessContent(t *testing.T) {
 		want   string
 	}{
 		{"nothing", func(*x509.Certificate) {}, ""},
-		{"a CA", func(c *x509.Certificate) { c.IsCA, c.KeyUsage = true, c.KeyUsage|x509.KeyUsageCertSign }, "it is that of a CA"},
+		{"a CA", func(c *x509.Certificate) { c.IsCA, c.KeyUsage = true, c.KeyUsage|x509.KeyUsageCertSign }, "it is a CA certificate"},
 		{"a name", func(c *x509.Certificate) { c.DNSNames = append(c.DNSNames, "example.com") }, "it has the name example.com"},
 		{"an address", func(c *x509.Certificate) { c.IPAddresses = append(c.IPAddresses, net.IPv6loopback) }, "it has the address ::1"},
-		{"a mailbox", func(c *x509.Certificate) { c.EmailAddresses = []string{"a@example.com"} }, "it has the mail address a@example.com"},
+		{"a mailbox", func(c *x509.Certificate) { c.EmailAddresses = []string{"a@example.com"} }, "it has the email address a@example.com"},
 		{"a URI", func(c *x509.Certificate) { c.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }, "it has the URI spiffe://x"},
 		{"a usage", func(c *x509.Certificate) { c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageCodeSigning) }, "it has the usage codeSigning"},
 		{"any usage", func(c *x509.Certificate) { c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageAny) }, "it has the usage anyExtendedKeyUsage"},
@@ -90,12 +90,12 @@ func TestRestrictedCAIsRejected(t *testing.T) {
 	}{
 		{"nothing", func(*x509.Certificate) {}, ""},
 		{"may not sign", func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature }, "its key may not sign certificates"},
-		{"servers only", func(c *x509.Certificate) { c.ExtKeyUsage = both[:1] }, "it may not certify for clientAuth"},
+		{"servers only", func(c *x509.Certificate) { c.ExtKeyUsage = both[:1] }, "it may not issue certificates for clientAuth"},
 		{"both", func(c *x509.Certificate) { c.ExtKeyUsage = both }, ""},
-		{"some names", func(c *x509.Certificate) { c.PermittedDNSDomains = []string{"example.com"} }, "it may only certify certain names"},
+		{"some names", func(c *x509.Certificate) { c.PermittedDNSDomains = []string{"example.com"} }, "it may issue certificates only for certain names"},
 		{"not some addresses", func(c *x509.Certificate) {
 			c.ExcludedIPRanges = []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}}
-		}, "it may only certify certain names"},
+		}, "it may issue certificates only for certain names"},
 	} {
 		_, err := ReadCA(caWith(t, elliptic.P256(), test.change), now)
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {

@@ -18,19 +18,19 @@ func (k Kind) checkBackup(pattern string) error {
 	switch k { //nolint:exhaustive // Check has the others
 	case ServiceAccounts:
 		if !classPattern.MatchString(pattern) {
-			return errors.New("want a ServiceAccount name, such as backup-*; * matches any characters")
+			return errors.New("expected a ServiceAccount name, such as backup-*; * matches any characters")
 		}
 	case KMSKeys:
 		if !keysOfKMS.MatchString(pattern) {
-			return errors.New("want the ID, ARN or alias of a key, such as alias/shop-*; * matches any characters")
+			return errors.New("expected the ID, ARN or alias of a key, such as alias/shop-*; * matches any characters")
 		}
 	case LockTimes:
 		if d, err := time.ParseDuration(pattern); err != nil || d <= 0 {
-			return errors.New("want a maximum time, such as 720h")
+			return errors.New("expected a maximum time, such as 720h")
 		}
 	case BackupsPerDay:
 		if n, err := strconv.Atoi(pattern); err != nil || n <= 0 {
-			return errors.New("want a maximum number, such as 24")
+			return errors.New("expected a maximum number, such as 24")
 		}
 	}
 	return nil

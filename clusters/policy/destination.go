@@ -99,7 +99,8 @@ func checkDestination(pattern string) error {
 	d := destinationPattern(pattern)
 	s, known := stores[d.scheme]
 	if !known {
-		return fmt.Errorf("want LOCATION or LOCATION@ENDPOINT, where LOCATION begins with %s, such as s3://backups/etcd",
+		return fmt.Errorf("expected LOCATION or LOCATION@ENDPOINT, where LOCATION begins with "+
+			"%s, such as s3://backups/etcd",
 			strings.Join(slices.Sorted(maps.Keys(stores)), "://, ")+"://")
 	}
 	if strings.Contains(pattern, Everything) {
@@ -120,7 +121,7 @@ func (s store) checkBucket(bucket string) error {
 		valid = s.bucketPattern
 	}
 	if !valid.MatchString(bucket) || len(strings.ReplaceAll(bucket, "*", "")) > s.longest {
-		return fmt.Errorf("%q cannot be the name of %s; * matches any characters of a name", bucket, s.what)
+		return fmt.Errorf("%q is not a valid name for %s; * matches any characters of a name", bucket, s.what)
 	}
 	return nil
 }
@@ -131,11 +132,11 @@ func (s store) checkPrefix(d destination) error {
 	case !d.hasPrefix:
 		return nil
 	case !s.prefixes:
-		return fmt.Errorf("%s has no prefix: want %s://%s", s.what, d.scheme, d.bucket)
+		return fmt.Errorf("%s does not have a prefix: expected %s://%s", s.what, d.scheme, d.bucket)
 	case slices.ContainsFunc(strings.Split(d.prefix, "/"), invalid),
 		len(strings.ReplaceAll(d.prefix, "*", "")) > longestPrefix:
-		return fmt.Errorf("%q cannot be a prefix: want names of letters, digits, '.', '_' and '-', with '/' between "+
-			"them; * matches any of these; without a prefix, all are allowed", d.prefix)
+		return fmt.Errorf("%q is not a valid prefix: expected names made up of letters, digits, '.', '_' and '-', "+
+			"separated by '/'; * matches any of these; without a prefix, all prefixes are allowed", d.prefix)
 	}
 	return nil
 }
@@ -143,11 +144,13 @@ func (s store) checkPrefix(d destination) error {
 func (s store) checkEndpoint(pattern string, d destination) error {
 	switch has := strings.Contains(pattern, "@"); {
 	case s.ownEndpoint && !has:
-		return fmt.Errorf("name the endpoint of the storage account: %s@https://ACCOUNT.blob.core.windows.net", pattern)
+		return fmt.Errorf("specify the endpoint of the storage account: "+
+			"%s@https://ACCOUNT.blob.core.windows.net", pattern)
 	case has && !s.endpoints:
-		return fmt.Errorf("%s has no endpoint: leave out @%s", s.what, d.endpoint)
+		return fmt.Errorf("%s does not have an endpoint: remove @%s", s.what, d.endpoint)
 	case has && !endpointURL.MatchString(d.endpoint):
-		return fmt.Errorf("%q is not an endpoint: want a URL without *, such as https://s3.example.com; without @, only "+
+		return fmt.Errorf("%q is not an endpoint: expected a URL without "+
+			"*, such as https://s3.example.com; without @, only "+
 			"the public endpoint is allowed", d.endpoint)
 	}
 	return nil

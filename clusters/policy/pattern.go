@@ -48,7 +48,7 @@ func (k Kind) Check(pattern string) error {
 		return checkRepository(pattern)
 	case k == PriorityClasses:
 		if !classPattern.MatchString(pattern) {
-			return errors.New("want a PriorityClass name, such as tenant-*; * matches any characters")
+			return errors.New("expected a PriorityClass name, such as tenant-*; * matches any characters")
 		}
 		return nil
 	case k == BackupDestinations:
@@ -88,8 +88,8 @@ func entryOf(pattern string) entry {
 func (e entry) check() error {
 	switch {
 	case !keyPattern.MatchString(e.key):
-		return fmt.Errorf("%q is not a key: "+
-			"want NAME or DOMAIN/NAME, such as prometheus.io/*; * in NAME matches any characters", e.key)
+		return fmt.Errorf("%q is not a key: expected "+
+			"NAME or DOMAIN/NAME, such as prometheus.io/*; * in NAME matches any characters", e.key)
 	case strings.Contains(e.key, Everything):
 		return fmt.Errorf("%q: %s allows everything, and must be the whole pattern; * matches any characters of a name",
 			e.key, Everything)
@@ -109,7 +109,8 @@ func (e entry) checkLabel() error {
 	if e.any || valuePattern.MatchString(e.value) && len(strings.ReplaceAll(e.value, "*", "")) <= longestValue {
 		return nil
 	}
-	return fmt.Errorf("%q cannot be a value: want up to %d letters, digits, '-', '_' and '.', with a letter or a "+
+	return fmt.Errorf("%q is not a valid value: expected up to %d "+
+		"letters, digits, '-', '_' and '.', with a letter or a "+
 		"digit at both ends; * matches any of these", e.value, longestValue)
 }
 

@@ -168,12 +168,12 @@ func (r *refusals) podTerm(path string, namespaces []string, term v1alpha1.PodAf
 	for i, namespace := range term.Namespaces {
 		if !slices.Contains(namespaces, namespace) {
 			r.add(fmt.Sprintf("%s.namespaces[%d]", path, i),
-				"namespace %s belongs to another source; this source may only name namespaces %s",
+				"namespace %s belongs to another source; this source may name only namespaces %s",
 				quoted(namespace), own)
 		}
 	}
 	if term.NamespaceSelector != nil {
 		r.add(path+".namespaceSelector",
-			"a selector also selects other sources' namespaces; this source may only name %s, in namespaces", own)
+			"a selector also selects other sources' namespaces; this source may name only %s, in namespaces", own)
 	}
 }

@@ -18,16 +18,16 @@ var (
 func checkRepository(pattern string) error {
 	host, path, has := strings.Cut(pattern, "/")
 	if !has || !registry.MatchString(host) || !isRegistry(host) {
-		return errors.New("a pattern begins with the name of a registry, " +
-			"without *, such as registry.example.com/team/* or docker.io/library/etcd")
+		return errors.New("a pattern must begin with a registry name that does not contain *: for " +
+			"example, registry.example.com/team/* or docker.io/library/etcd")
 	}
 	elements := strings.Split(path, "/")
 	for i, element := range elements {
 		switch {
 		case element == Everything && i == len(elements)-1:
 		case !elementPatterns.MatchString(element) || strings.Contains(element, Everything):
-			return fmt.Errorf("%q is no part of a repository: want it without tag or digest; * stands for any "+
-				"characters between two slashes, and %s, at the end, for all below", element, Everything)
+			return fmt.Errorf("%q cannot be part of a repository: remove any tag or digest; * matches any characters "+
+				"between two slashes, and %s at the end matches everything below", element, Everything)
 		}
 	}
 	return nil

@@ -99,7 +99,7 @@ func (s Schedule) after(t time.Time) time.Time {
 func checkForm(expression string) error {
 	switch {
 	case len(expression) > longest:
-		return fmt.Errorf("it has %d characters; %d are the most", len(expression), longest)
+		return fmt.Errorf("it has %d characters, but the maximum is %d", len(expression), longest)
 	case strings.Contains(expression, "TZ"):
 		return errors.New("set the time zone in timeZone, not in the schedule")
 	case strings.HasPrefix(expression, "@every"):
@@ -122,12 +122,12 @@ func parseTimes(expression string) (*cron.SpecSchedule, error) {
 	// A field such as "," is empty; searching for its times would take a long time.
 	for _, field := range []uint64{times.Minute, times.Hour, times.Dom, times.Month, times.Dow} {
 		if field == 0 {
-			return nil, fmt.Errorf("%q never happens: a field of it is empty", expression)
+			return nil, fmt.Errorf("%q never matches: one of its fields is empty", expression)
 		}
 	}
 	times.Location = time.UTC
 	if times.Next(time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return nil, fmt.Errorf("%q never happens: no year has that day", expression)
+		return nil, fmt.Errorf("%q never matches: no year has that day", expression)
 	}
 	return times, nil
 }

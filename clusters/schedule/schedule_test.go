@@ -60,10 +60,10 @@ func TestInvalidExpressionsAreRejected(t *testing.T) {
 		"0 0 15W * *":            "parse int",
 		"0 0 * * FRI#3":          "parse int",
 		"0 0 * * 5L":             "parse int",
-		"0 0 31 2 *":             "never happens",
-		"0 0 31 4,6,9,11 *":      "never happens",
-		", * * * *":              "never happens",
-		"0 0 * * ,":              "never happens",
+		"0 0 31 2 *":             "never matches",
+		"0 0 31 4,6,9,11 *":      "never matches",
+		", * * * *":              "never matches",
+		"0 0 * * ,":              "never matches",
 		"H/15 * * * *":           "may only replace the whole minute or the whole hour",
 		"H,H * * * *":            "may only replace the whole minute or the whole hour",
 		"H(0-29) * * * *":        "may only replace the whole minute or the whole hour",
@@ -73,7 +73,7 @@ func TestInvalidExpressionsAreRejected(t *testing.T) {
 		"0 0 * * H":              "may only replace the whole minute or the whole hour",
 		"H H * * THURSDAY":       "may only replace the whole minute or the whole hour",
 		"h * * * *":              "parse int",
-		strings.Repeat("0", 101): "100 are the most",
+		strings.Repeat("0", 101): "the maximum is 100",
 	} {
 		if _, err := Parse(expression, "Etc/UTC", "prod/a"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", expression, err, want)
@@ -277,7 +277,7 @@ func TestExpressionsMatchKubernetes(t *testing.T) {
 		expression := strings.Join(fields, " ")
 		_, err := Parse(expression, "Etc/UTC", "prod/a")
 		_, theirs := cron.ParseStandard(expression)
-		if (err == nil) != (theirs == nil) && (err == nil || !strings.Contains(err.Error(), "never happens")) {
+		if (err == nil) != (theirs == nil) && (err == nil || !strings.Contains(err.Error(), "never matches")) {
 			t.Fatalf("%q: %v, but Kubernetes returns %v", expression, err, theirs)
 		}
 		if err == nil {
@@ -332,6 +332,6 @@ func TestPerDay(t *testing.T) {
 		}
 	}
 	if (Schedule{}).PerDay() != 0 {
-		t.Error("it never happens")
+		t.Error("it never matches")
 	}
 }

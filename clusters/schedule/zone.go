@@ -30,7 +30,7 @@ func parseZone(name string) (*time.Location, error) {
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, fmt.Errorf("%q: the IANA database has no time zone of that name", name)
+		return nil, fmt.Errorf("%q: the IANA database does not contain this time zone", name)
 	}
 	return zone, nil
 }

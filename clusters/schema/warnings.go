@@ -18,7 +18,8 @@ func Warnings(spec v1alpha1.EtcdClusterSpec) []string {
 	}
 	if n := spec.Replicas; n != nil && *n > 7 {
 		warnings = append(warnings, fmt.Sprintf(
-			"spec.replicas is %d: every write waits for %d members; more than seven is seldom worth it", *n, *n/2+1))
+			"spec.replicas is %d: every write waits for %d members; more than seven voters are seldom "+
+				"useful", *n, *n/2+1))
 	}
 	quota, size := spec.Etcd.Quota, spec.Storage.Size
 	if 2*quota.Value() > size.Value() {
@@ -31,7 +32,7 @@ func Warnings(spec v1alpha1.EtcdClusterSpec) []string {
 			"everything")
 		if _, set := spec.Etcd.Options["tls-min-version"]; set {
 			warnings = append(warnings,
-				"spec.etcd.options: tls-min-version does nothing while spec.tls.mode is Disabled")
+				"spec.etcd.options: tls-min-version has no effect while spec.tls.mode is Disabled")
 		}
 	}
 	if _, limited := spec.Pod.Resources.Limits["cpu"]; limited {

@@ -25,7 +25,8 @@ func Parse(text string) (Shard, error) {
 	i, errIndex := strconv.Atoi(index)
 	n, errOf := strconv.Atoi(of)
 	if !found || errors.Join(errIndex, errOf) != nil || i < 0 || i >= n || n > Most {
-		return Shard{}, errors.New("want i/n, such as 0/4: the shard from 0 up, and how many there are, 1000 at most")
+		return Shard{}, errors.New("expected i/n, such as 0/4: the shard number, starting at 0, and the number of " +
+			"shards, up to 1000")
 	}
 	return Shard{i, n}, nil
 }

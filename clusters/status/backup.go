@@ -112,7 +112,8 @@ func staleCondition(status *v1alpha1.BackupStatus, seen decide.Backups) (reason,
 	case seen.Overdue && last == nil:
 		return "NoBackup", "no backup yet" + failureOf(status), true
 	case seen.Overdue:
-		return "Overdue", fmt.Sprintf("the newest backup is from %s; one was due at %s%s", stamp(last.Slot), due,
+		return "Overdue", fmt.Sprintf("the newest backup is from %s, but a newer backup was due at "+
+			"%s%s", stamp(last.Slot), due,
 			failureOf(status)), true
 	case last == nil:
 		return "Pending", "the first backup has been due since " + due, false

@@ -172,7 +172,7 @@ func inTurn(waiting, tried []int) []int {
 
 // couldNotBegin introduces the reason, in the status of a cluster that is waiting for its deletion, why the deletion
 // was blocked at its turn.
-const couldNotBegin = "; it could not begin when it had its turn: "
+const couldNotBegin = "; in its turn, the deletion could not start: "
 
 // blockedNow returns the reason why a cluster was blocked in the last pass, unless it was waiting for its deletion, or
 // "".
@@ -248,8 +248,10 @@ func (t Target) waitForDeletion(custom *v1alpha1.EtcdCluster, live bool, all, mo
 		owner = "namespace"
 	}
 	problem := fmt.Sprintf("lifecycle Deleted with retention Delete: %d clusters in its %s "+
-		"are newly declared for deletion with their data, and this one is not among the %d that a run may start. "+
-		"To delete them all, raise %s to %d; otherwise revert its declaration", all, owner, most, FlagMaxDeletions, all)
+		"are newly declared for deletion with their data, and this cluster is not among the %d that a run may start "+
+		"to delete. "+
+		"To delete them all, raise %s to %d; otherwise revert the declaration of this "+
+		"cluster", all, owner, most, FlagMaxDeletions, all)
 	if why := cmp.Or(blockedNow(custom), blockedBefore(custom)); why != "" {
 		problem += couldNotBegin + why
 	}

@@ -103,8 +103,8 @@ func refusalsOf(c v1alpha1.EtcdCluster, source string, desired reconcile.Desired
 	}
 	for _, state := range desired.Sources {
 		if state.Namespaces.Allow(c.Namespace) && len(state.Refuses.Refusals(c.Spec)) > 0 {
-			return []string{"it is not known which source declared the state applied last, and not every source " +
-				"that may declare clusters in the namespace allows what it requests. Declare the cluster"}
+			return []string{"it is not known which source declared the last applied state, and not every source that " +
+				"may declare clusters in the namespace allows this state. Declare the cluster"}
 		}
 	}
 	return nil

@@ -27,8 +27,8 @@ func refusing(version string) reconcile.Policy {
 func TestPolicyAppliesToEverySpec(t *testing.T) {
 	const shop, fleet = "https://host/shop.git", "https://host/fleet.git"
 	const refused = "3.5.30 is not allowed"
-	const unknown = "it is not known which source declared the state applied last, and not every source that may declare clusters in the namespace allows " +
-		"what it requests. Declare the cluster"
+	const unknown = "it is not known which source declared the last applied state, and not every source that may declare clusters in the namespace allows " +
+		"this state. Declare the cluster"
 	unread := errors.New("no answer")
 	tests := []struct {
 		name string
@@ -215,7 +215,7 @@ func TestBackupsAreChecked(t *testing.T) {
 			desired.Clusters[i].Cluster.Spec.Backup = never
 		}
 		list, _ := Of(desired, owned)
-		if got := strings.Join(list[0].Problems, "; "); !strings.Contains(got, `spec.backup.schedule: "0 0 31 2 *" never happens`) {
+		if got := strings.Join(list[0].Problems, "; "); !strings.Contains(got, `spec.backup.schedule: "0 0 31 2 *" never matches`) {
 			t.Errorf("%q", got)
 		}
 	}

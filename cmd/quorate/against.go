@@ -49,7 +49,7 @@ func (f *runFlags) checkAgainst(flags *pflag.FlagSet) error {
 	}
 	for _, o := range f.output.all() {
 		if o.format == "state" {
-			return usageError{fmt.Errorf("%s observes nothing, so there is no state for --output state; "+
+			return usageError{fmt.Errorf("%s does not observe the live clusters, so --output state is not available; "+
 				"use --output json", offline.Flag)}
 		}
 	}
@@ -86,8 +86,8 @@ func (a *olderSource) read(ctx context.Context) (older reconcile.Desired, note [
 	err = older.Failure()
 	var missing gitsource.MissingPathError
 	if errors.As(err, &missing) && missing.Revision.Commit != "" {
-		note = []string{printable.Line(fmt.Sprintf("%s has no path %q: every cluster is compared as new, "+
-			"including clusters that another path declares there", missing.Revision, missing.Path))}
+		note = []string{printable.Line(fmt.Sprintf("%s has no path %q: every cluster is treated as new, including "+
+			"clusters that this revision declares in another path", missing.Revision, missing.Path))}
 		return reconcile.Desired{Revision: printable.Line(missing.Revision.String())}, note, nil
 	}
 	if err != nil {
@@ -112,7 +112,7 @@ func (a *olderSource) advice(why error) string {
 	if !ok || server == "refs" {
 		server, branch = "origin", a.against
 	}
-	return fmt.Sprintf("; if this clone is shallow and lacks it: git fetch %s %s, or "+
+	return fmt.Sprintf("; if this clone is shallow and does not contain the revision, run git fetch %s %s, or set "+
 		"fetch-depth: 0 for actions/checkout", printable.Line(server), printable.Line(branch))
 }
 

@@ -133,7 +133,7 @@ func TestForcePushedRevisionThatVanishedIsRefused(t *testing.T) {
 	if served.Load() < 2 || w.git("a", "rev-parse", "HEAD") != last {
 		t.Fatalf("it was not rewritten again: %d", served.Load())
 	}
-	want := "main@sha1:" + rewritten + " of " + source[1] + " is rejected: the source no longer has it"
+	want := "main@sha1:" + rewritten + " of " + source[1] + " is rejected: the source no longer contains this revision"
 	if got.code != exitError || !strings.Contains(got.out, want) || strings.Contains(got.out, "a/zero") {
 		t.Errorf("%d\n%s", got.code, got.out)
 	}

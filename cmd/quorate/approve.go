@@ -22,8 +22,8 @@ type approveFlag struct {
 }
 
 // needsRevisions is the error for approving the plan of a directory, whose files may have changed since the plan.
-const needsRevisions = "--approve plan=DIGEST needs a git repository, or --source cluster: the files of a directory " +
-	"may change"
+const needsRevisions = "--approve plan=DIGEST requires a git repository or --source cluster: the files in a " +
+	"directory may change"
 
 const (
 	approveAuto         = "auto"
@@ -76,11 +76,10 @@ func (f *approveFlag) check(untilConverged, loop bool) error {
 	case f.plan == "":
 		return nil
 	case loop:
-		return usageError{errors.New("--approve plan=DIGEST applies to one run: use it without --loop, with " +
-			"--until-converged")}
+		return usageError{errors.New("--approve plan=DIGEST applies to one run: replace --loop with --until-converged")}
 	case !untilConverged:
-		return usageError{errors.New("--approve plan=DIGEST requires --until-converged: after the first step, " +
-			"the plan is a different one")}
+		return usageError{errors.New("--approve plan=DIGEST requires --until-converged: the plan changes after the " +
+			"first step")}
 	}
 	return nil
 }
@@ -108,8 +107,8 @@ func (f *approveFlag) keepTo(ctx context.Context, targets []*target) error {
 	}
 	// An empty plan has no digest, and the run does not change anything.
 	if digest := plan.Digest(); digest != "" && digest != f.plan {
-		return blockedError{fmt.Errorf("the plan of %s is now %s, but %s was approved: run quorate plan again, review "+
-			"what has changed, and approve the new digest", plan.Revision, digest, f.plan)}
+		return blockedError{fmt.Errorf("the plan of %s is now %s, but %s was approved: run quorate plan again, "+
+			"review the changes, and approve the new digest", plan.Revision, digest, f.plan)}
 	}
 	for i, s := range targets {
 		if s.r != nil {

@@ -45,13 +45,14 @@ func newBackup(std streams) *cobra.Command {
 checking it: the checksum at its end, every page, its revision against what etcd had
 committed before, and the hash of its data against a quorum of members.
 
-A URL is a store, in which each backup has a manifest that is written last: a backup without
-one is ignored. A file has no manifest; it is compressed unless its name ends in .db, and
-encrypted with --recipient; it must not exist yet. Nothing in Kubernetes is written. The exit
-code is 4 if etcd has a CORRUPT alarm: that backup may hold wrong data.
+A URL is the location of a store. Each backup in a store has a manifest, which is written last:
+a backup without a manifest is ignored. A file must not exist yet. It does not have a manifest;
+it is compressed unless its name ends in .db, and encrypted if --recipient is set. The command
+does not write to Kubernetes. The exit code is 4 if etcd has a CORRUPT alarm: the backup may then
+hold wrong data.
 
-A Job created by a CronJob passes its name as --job. If its pod is restarted after the backup
-was stored, it finds that backup and does not take another.`,
+A Job created by a CronJob passes its name as --job. If the Job's pod is restarted after the backup
+was stored, the command finds this backup and does not take another.`,
 		Example: `  quorate backup prod/a --to a.db
   quorate backup prod/a --to s3://backups/etcd --recipient age1…
   quorate backup prod/a --to file:///srv/backups -o json`,
@@ -110,7 +111,7 @@ func takeBackup(ctx context.Context, std streams, f backupFlags, argument string
 		return fmt.Errorf("back up %s: %w", cluster, err)
 	}
 	if earlier {
-		fmt.Fprintf(std.err, "quorate: %s: %s already exists and was not taken again\n", cluster,
+		fmt.Fprintf(std.err, "quorate: %s: backup %s already exists and was not taken again\n", cluster,
 			manifest.Backup().ID())
 	}
 	f.job.end(std.err, manifest)

@@ -23,8 +23,8 @@ type jobFlags struct {
 
 func (f *jobFlags) add(c *cobra.Command) {
 	c.Flags().Var(&f.name, "job",
-		"name of the Kubernetes Job that runs this: if a CronJob has named it, as CRONJOB-MINUTES, the backup is for "+
-			"that minute, and one of it that is there already is as good; with --member and a store")
+		"name of the Kubernetes Job that runs this command; requires --member and a store. If a CronJob named the "+
+			"Job (CRONJOB-MINUTES), the backup is for that minute, and an existing backup for it is used instead")
 	f.results.add(c)
 }
 
@@ -47,7 +47,7 @@ func (n *jobName) Set(name string) error {
 // Without --member, the time comes from the API server and is unrelated to the Job's name.
 func (f *jobFlags) check(to string, named bool) error {
 	if f.name != "" && !(store.IsLocation(to) && named) {
-		return usageError{errors.New("--job requires --member, and the URL of a store as --to")}
+		return usageError{errors.New("--job requires --member, and a store URL as --to")}
 	}
 	return f.results.check("to", to)
 }

@@ -26,8 +26,8 @@ func newBackups(std streams) *cobra.Command {
 		Short: "List, verify, drill, fetch and prune the backups in a store",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("backups has no command %q; it has list, verify, drill, fetch and "+
-					"prune", args[0])}
+				return usageError{fmt.Errorf("backups does not have a command %q; expected list, verify, drill, "+
+					"fetch or prune", args[0])}
 			}
 			return c.Help()
 		},
@@ -45,7 +45,7 @@ func newBackupsList(std streams) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "list [[NAMESPACE/]CLUSTER] --from URL",
-		Short: "List the backups of a cluster, or of all",
+		Short: "List the backups of one cluster or of all clusters",
 		Example: `  quorate backups list --from file:///srv/backups
   quorate backups list prod/a --from s3://backups/etcd -o json`,
 		Args: cobra.MaximumNArgs(1),
@@ -140,9 +140,9 @@ func newBackupsVerify(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify [NAMESPACE/]CLUSTER [BACKUP] --from URL",
 		Short: "Read a backup back, check it, and record the result in the store",
-		Long: `Verify reads a backup back from the store, and checks what is stored, what etcd had sent,
-and every page of it. The result is recorded next to the manifest: older backups are pruned only
-after a newer one was verified, and a damaged backup no longer counts as a backup.
+		Long: `Verify reads a backup back from the store, and checks the stored data, the snapshot that etcd
+sent, and every page of the snapshot. The result is recorded next to the manifest: older backups are
+pruned only after a newer backup has been verified, and a damaged backup no longer counts as a backup.
 ` + helpWhich + `
 The exit code is 4 if the backup is damaged.`,
 		Example: `  quorate backups verify prod/a --from s3://backups/etcd --identity key.txt`,
@@ -248,7 +248,7 @@ func (f *readingFlags) choose(
 		return manifestOf(ctx, std, bucket, listing, which)
 	}
 	if len(which) > 0 {
-		return store.Manifest{}, usageError{errors.New("--result names the backup: do not name another")}
+		return store.Manifest{}, usageError{errors.New("--result already names the backup: remove the BACKUP argument")}
 	}
 	text, err := os.ReadFile(f.result)
 	if err != nil {
@@ -265,7 +265,8 @@ func (f *readingFlags) choose(
 			return m, nil
 		}
 	}
-	return store.Manifest{}, fmt.Errorf("the store has no backup %s with the data %s", store.SlotID(told.Slot),
+	return store.Manifest{}, fmt.Errorf("the store does not contain backup %s with the data "+
+		"%s", store.SlotID(told.Slot),
 		told.Data)
 }
 
@@ -286,24 +287,26 @@ func manifestOf(
 	case 1:
 		return store.ReadManifest(ctx, bucket, found[0])
 	default:
-		return store.Manifest{}, fmt.Errorf("clusters with %d different IDs have a backup %s: "+
-			"fetch one from a copy of the store that lacks the others", len(found), which[0])
+		return store.Manifest{}, fmt.Errorf("clusters with %d different IDs have a backup %s: use a copy of the "+
+			"store that contains only one of these clusters", len(found), which[0])
 	}
 }
 
 // errNoneUsable is returned if every backup in the store is damaged, suspect, or dated in the future.
-var errNoneUsable = errors.New("none is usable")
+var errNoneUsable = errors.New("none of them is usable")
 
 // newestOf returns the newest usable backup. It warns about newer, unusable backups and about backups with different
 // cluster IDs, because after an accident the newest backup may be of an empty cluster.
 func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing store.Listing) (store.Manifest, error) {
 	if len(listing.Backups) == 0 {
-		return store.Manifest{}, errors.New("the store has no backup of it; to list backups, run quorate backups list")
+		return store.Manifest{}, errors.New("the store does not contain backups of this cluster; to list backups, " +
+			"run quorate backups list")
 	}
 	until := time.Now().Add(clockSkew)
 	newest, some := listing.Until(until).Newest()
 	if !some {
-		return store.Manifest{}, fmt.Errorf("the store has %d, and %w: to see why, run quorate backups list",
+		return store.Manifest{}, fmt.Errorf("number of backups in the store: %d, but %w; to see why, run quorate "+
+			"backups list",
 			len(listing.Backups), errNoneUsable)
 	}
 	others := map[string]bool{}
@@ -317,14 +320,14 @@ func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing sto
 		}
 		if b.ClusterID != newest.ClusterID && !others[b.ClusterID] {
 			others[b.ClusterID] = true
-			fmt.Fprintf(std.err, "quorate: %s is of cluster %s; there are also backups of cluster %s: "+
-				"see quorate backups list\n", newest.ID(), newest.ClusterID, b.ClusterID)
+			fmt.Fprintf(std.err, "quorate: %s is a backup of cluster %s; the store also contains backups of cluster "+
+				"%s: run quorate backups list\n", newest.ID(), newest.ClusterID, b.ClusterID)
 		}
 	}
 	warnOfLater(std.err, listing, newest)
 	m, err := store.ReadManifest(ctx, bucket, newest)
 	if errors.Is(err, store.ErrManifest) {
-		err = fmt.Errorf("%w; name another backup from quorate backups list", err)
+		err = fmt.Errorf("%w; name another backup shown by quorate backups list", err)
 	}
 	return m, err
 }
@@ -341,8 +344,8 @@ func warnOfLater(w io.Writer, listing store.Listing, newest store.Backup) {
 		}
 	}
 	if latest != newest && revisions[newest] > 0 {
-		fmt.Fprintf(w, "quorate: %s has a later revision than %s: %d and %d; a clock was wrong, or a copy of the "+
-			"cluster is also backed up there: name the backup that you want\n",
+		fmt.Fprintf(w, "quorate: %s has a higher revision than %s (%d and %d): a clock was wrong, or a copy of the "+
+			"cluster is also backed up in this store; name the backup that you want\n",
 			latest.ID(), newest.ID(), revisions[latest], revisions[newest])
 	}
 }
@@ -353,8 +356,8 @@ func newBackupsFetch(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "fetch [NAMESPACE/]CLUSTER [BACKUP] --from URL --to FILE",
 		Short: "Write a backup to a file, as a snapshot that etcd's own tools accept",
-		Long: `Fetch reads a backup from the store, checks it, and writes it to a file that must not exist:
-decrypted and decompressed, as the member sent it.
+		Long: `Fetch reads a backup from the store, checks it, and writes it to a file that must not exist yet.
+The file is decrypted and decompressed, exactly as the member sent it.
 ` + helpWhich,
 		Example: `  quorate backups fetch prod/a --from s3://backups/etcd --identity key.txt --to a.db`,
 		Args:    cobra.RangeArgs(1, 2),
@@ -381,7 +384,8 @@ func fetchBackup(ctx context.Context, std streams, f readingFlags, to string, ar
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(std.out, "%s  %s is in %s: revision %d, etcd %s\n", m.Backup().Cluster, m.Backup().ID(), to,
+	_, err = fmt.Fprintf(std.out, "%s  %s was written to %s: revision %d, etcd "+
+		"%s\n", m.Backup().Cluster, m.Backup().ID(), to,
 		m.Snapshot.Revision, printable.Line(m.EtcdVersion))
 	return err
 }

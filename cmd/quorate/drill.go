@@ -35,13 +35,13 @@ func newBackupsDrill(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "drill [NAMESPACE/]CLUSTER [BACKUP] --from URL",
 		Short: "Test a backup: restore it, start etcd with it, and compare the data",
-		Long: `Drill reads a backup back and checks it, as verify does, creates a data directory from it, starts
-an etcd on this machine that no other process can reach, and compares the hash of its data with
-the backup. It then deletes everything. The duration and the result are recorded next to the
+		Long: `Drill reads a backup back and checks it, as verify does, and creates a data directory from it. It
+starts etcd on this machine, without access for other processes, and compares the hash of its data with
+the backup. It then deletes the restored data. The duration and the result are recorded next to the
 manifest: the backup then counts as verified and drilled.
 ` + helpWhich + `
-If etcd runs in another container, as in a pod, --prepare restores the backup for it, and --prepared
-continues once it runs.
+If etcd runs in a separate container, as in a pod, restore the backup with --prepare, start etcd, and
+continue with --prepared.
 If the backup is damaged, or etcd does not hold the data that was backed up, the exit code is 4.`,
 		Example: `  quorate backups drill prod/a --from s3://backups/etcd --identity key.txt
   quorate backups drill prod/a --from file:///srv/backups --etcd /opt/etcd-3.6.16/etcd -o json`,
@@ -51,13 +51,15 @@ If the backup is damaged, or etcd does not hold the data that was backed up, the
 	f.reading.add(c, helpFrom)
 	f.reading.addIdentity(c)
 	c.Flags().StringVar(&f.etcd, "etcd", "etcd",
-		"etcd to start, as a path or a name in PATH: of the minor version that the cluster ran, or the next one")
+		"etcd to start, as a path or a name in PATH; must have the cluster's minor version or the next minor version")
 	c.Flags().StringVar(&f.dir, "dir", "",
-		"directory to restore in, with space for three times the data (default: the system's temporary directory)")
+		"directory in which to restore the backup, with "+
+			"space for three times the data (default: the system's temporary directory)")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "do not record the result")
 	f.apart.add(c, "restore the backup in", drill.ConfigFile)
 	c.Flags().StringVar(&f.state, "state-dir", "",
-		"directory for what --prepare tells --prepared, which that etcd need not be able to write to (default: --dir)")
+		"directory in which --prepare leaves information for --prepared; etcd does not need write access to it "+
+			"(default: --dir)")
 	f.results.add(c)
 	f.reading.timeout.add(c)
 	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
@@ -88,7 +90,7 @@ func (f *drillFlags) run(ctx context.Context, std streams, args []string) error 
 	case err != nil:
 		return err
 	case f.apart.prepare:
-		fmt.Fprintf(std.out, "%s  %s is restored in %s\n", m.Backup().Cluster, m.Backup().ID(), f.dir)
+		fmt.Fprintf(std.out, "%s  %s was restored in %s\n", m.Backup().Cluster, m.Backup().ID(), f.dir)
 		return nil
 	}
 	if err := f.results.write(drilledResult(m, found).Encode); err != nil {
@@ -112,9 +114,10 @@ func (f *drillFlags) check(args []string) error {
 	case f.state != "" && !f.apart.is():
 		return usageError{errors.New("--state-dir requires --prepare or --prepared")}
 	case f.apart.prepared && len(args) > 1:
-		return usageError{errors.New("--prepared continues with the backup that --prepare restored: do not name one")}
+		return usageError{errors.New("--prepared continues with the backup that --prepare restored: remove the " +
+			"BACKUP argument")}
 	case f.apart.prepare && len(f.results) > 0:
-		return usageError{errors.New("--result requires --prepared: there is no result before")}
+		return usageError{errors.New("--result requires --prepared: --prepare does not have a result")}
 	}
 	return errors.Join(f.apart.check(f.dir), f.results.check("from", f.reading.from))
 }

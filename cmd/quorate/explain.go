@@ -18,8 +18,8 @@ func newExplain(std streams) *cobra.Command {
 		Use:   "explain [NAMESPACE/]CLUSTER",
 		Short: "Explain the state of a cluster: the result of every rule, and which rule decides",
 		Long: `Explain observes one cluster that Quorate has applied, queries etcd itself, and evaluates every rule
-in order. The first rule that applies decides. The results of the other rules that apply are shown as
-well, and the descriptions of those that do not. It does not read git or write anything.`,
+in order. The first rule that applies decides. Of the other rules, explain shows the result if the rule
+applies, and the description if it does not. It does not read git or write anything.`,
 		Example: `  quorate explain prod/a
   quorate explain a --namespace prod -o json`,
 		Args: cobra.ExactArgs(1),
@@ -62,5 +62,6 @@ func explainCluster(
 	if unseen != nil {
 		return unseen
 	}
-	return fmt.Errorf("explain %s: Quorate has not applied a cluster with that name; quorate status lists all", of)
+	return fmt.Errorf("explain %s: Quorate has not applied a cluster with that name; to list all clusters, run "+
+		"quorate status", of)
 }

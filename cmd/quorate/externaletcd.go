@@ -20,10 +20,9 @@ type externalEtcdFlags struct {
 // add adds the flags to a command. verb describes how the command prepares the directory.
 func (f *externalEtcdFlags) add(c *cobra.Command, verb, config string) {
 	c.Flags().BoolVar(&f.prepare, "prepare", false,
-		"only "+verb+" --dir, for an etcd that somebody else starts there, in that directory, with "+
-			"--config-file="+config)
-	c.Flags().BoolVar(&f.prepared, "prepared", false, "continue with what --prepare has created, and that etcd")
-	c.Flags().StringVar(&f.version, "etcd-version", "", "version of that etcd")
+		"only "+verb+" --dir; then start etcd separately, in that directory, with --config-file="+config)
+	c.Flags().BoolVar(&f.prepared, "prepared", false, "continue after --prepare, with the separately started etcd")
+	c.Flags().StringVar(&f.version, "etcd-version", "", "version of the separately started etcd")
 }
 
 // is reports whether etcd is started externally.
@@ -36,7 +35,8 @@ func (f *externalEtcdFlags) check(dir string) (err error) {
 	case !f.is():
 		return nil
 	case f.prepare && f.prepared:
-		return usageError{errors.New("--prepare comes first, and --prepared after it")}
+		return usageError{errors.New("--prepare and --prepared cannot be combined: use --prepare, start etcd, then " +
+			"use --prepared")}
 	case dir == "" || f.version == "":
 		return usageError{errors.New("--prepare and --prepared require --dir and --etcd-version")}
 	}

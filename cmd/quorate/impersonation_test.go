@@ -139,7 +139,7 @@ func TestRunImpersonatesTenantUsers(t *testing.T) {
 		"as the other tenant":     {[]string{"--source", w.as("shop", userOf("bank"))}, `User "quorate:tenant:bank" cannot list`, "create rolebinding quorate-tenant --namespace=shop --clusterrole=quorate --user=quorate:tenant:bank"},
 		"as somebody else there":  {[]string{"--source", w.as("shop", "ann")}, `cannot impersonate resource "users"`, "use as=" + userOf("shop")},
 		"as an administrator":     {[]string{"--source", w.as("shop", "admin") + ",as-group=system:masters"}, "cannot impersonate resource", "use as=" + userOf("shop")},
-		"as a tenant of no right": {[]string{"--source", w.as("other", userOf("other"))}, `cannot impersonate resource "users"`, "add that name to the ClusterRole quorate-tenants"},
+		"as a tenant of no right": {[]string{"--source", w.as("other", userOf("other"))}, `cannot impersonate resource "users"`, "add this name to the ClusterRole quorate-tenants"},
 		"as nobody's placeholder": {[]string{"--source", w.as("shop", userOf("none"))}, `cannot impersonate resource "users"`, "use as=" + userOf("shop")},
 		"as somebody, all of it":  {[]string{"--source", w.repository("shop"), "--allow-namespace", "shop", "--as", "ann"}, `cannot impersonate resource "users"`, "or omit --as"},
 	} {
@@ -161,7 +161,7 @@ func TestRunImpersonatesTenantUsers(t *testing.T) {
 	}
 	for _, want := range []string{
 		"error list namespace bank, for " + w.repository("bank") + ": list Leases: ",
-		`in the namespace "bank"; the user in as= is not allowed to do this: kubectl create rolebinding quorate-tenant --namespace=bank --clusterrole=quorate --user=quorate:tenant:bank`,
+		`in the namespace "bank"; the user in as= is not allowed to do this: run kubectl create rolebinding quorate-tenant --namespace=bank --clusterrole=quorate --user=quorate:tenant:bank`,
 		"(docs/how-to/tenants.md)",
 	} {
 		if strings.Count(got.out, want) != 1 {

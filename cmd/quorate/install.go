@@ -29,18 +29,18 @@ func newInstall(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "install [flags] [-- FLAGS OF run]",
 		Short: "Install the EtcdCluster CustomResourceDefinition and, with --mode, Quorate itself",
-		Long: `Install applies the CustomResourceDefinition of EtcdCluster. With --mode, it applies what the
-directory deploy/ has beside it: the namespace ` + deploy.Namespace + `, a service account with the rights that runs
+		Long: `Install applies the EtcdCluster CustomResourceDefinition. With --mode, it also applies the other
+manifests in the directory deploy/: the namespace ` + deploy.Namespace + `, a service account with the rights that runs
 use, and a CronJob, a CronJob of Indexed Jobs, or a Deployment. Objects installed by another mode are
-deleted; etcd clusters are not changed. Flags of run for the runs that it starts follow after --.`,
-		Example: `  # The CustomResourceDefinition alone: runs are made by a pipeline, or by hand.
+deleted; etcd clusters are not changed. Put flags for the installed runs (see quorate run --help) after --.`,
+		Example: `  # Only the CustomResourceDefinition: a pipeline runs Quorate, or you run it manually.
   quorate install
 
-  # Two loops, of clusters that are declared in a private repository; kubectl has made the Secret quorate-git.
+  # Two loops, for clusters declared in a private repository. Create the Secret quorate-git first.
   quorate install --mode loop --image registry.example.com/quorate:1.0 --private \
     --source https://git.example.com/fleet.git --path clusters -- --max-deletions 3
 
-  # The same objects, to be read, or committed for Flux and Argo CD.
+  # Print the same objects, to review them or to commit them for Flux or Argo CD.
   quorate install --mode loop --image registry.example.com/quorate:1.0 \
     --source https://git.example.com/fleet.git --print > quorate.yaml`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -57,10 +57,11 @@ deleted; etcd clusters are not changed. Flags of run for the runs that it starts
 	}
 	f.add(c)
 	flags := c.Flags()
-	flags.StringVar(&f.mode, "mode", "", "how Quorate runs: cronjob, indexed-job or loop (default: not installed)")
+	flags.StringVar(&f.mode, "mode", "", "how Quorate runs: cronjob, indexed-job or loop (default: do not install "+
+		"Quorate itself)")
 	flags.StringVar(&f.options.Image, "image", "", "Quorate image that the nodes have or can pull")
-	flags.StringVar(&f.options.Source, "source", "", "URL of the git repository, or \"cluster\", as run has it")
-	flags.StringVar(&f.options.Branch, "branch", "", "branch to read (default: the branch that HEAD names)")
+	flags.StringVar(&f.options.Source, "source", "", "URL of the git repository, or \"cluster\", as in quorate run")
+	flags.StringVar(&f.options.Branch, "branch", "", "branch to read (default: the branch that HEAD points to)")
 	flags.StringVar(&f.options.Path, "path", "", "directory in the repository (default: its root)")
 	flags.BoolVar(&f.options.Private, "private", false,
 		"mount the source credentials from the Secret quorate-git")
@@ -92,12 +93,12 @@ func (f *installFlags) checkNothingRuns(flags *pflag.FlagSet, args []string) err
 	for _, name := range []string{"image", "source", "branch", "path", "private", "network-policy", "shards"} {
 		if flags.Changed(name) {
 			problems = errors.Join(problems,
-				usageError{fmt.Errorf("--%s requires --mode: without it, no runs are installed", name)})
+				usageError{fmt.Errorf("--%s requires --mode: without --mode, Quorate itself is not installed", name)})
 		}
 	}
 	if len(args) > 0 {
 		problems = errors.Join(problems,
-			usageError{fmt.Errorf("%q requires --mode: without it, no runs are installed", args)})
+			usageError{fmt.Errorf("%q requires --mode: without --mode, Quorate itself is not installed", args)})
 	}
 	return problems
 }
@@ -126,7 +127,7 @@ func (f *installFlags) check(c *cobra.Command) error {
 		wrong("--shards %d: Kubernetes allows up to %d pods in an Indexed Job", f.options.Shards, mostShards)
 	}
 	if c.ArgsLenAtDash() != 0 && len(f.options.Args) > 0 {
-		wrong("%q: flags of run follow after --", f.options.Args[0])
+		wrong("%q: put flags for quorate run after --", f.options.Args[0])
 	}
 	return errors.Join(problems, f.checkSource(), checkRun(f.options.Args))
 }
@@ -146,8 +147,7 @@ func (f *installFlags) checkSource() error {
 		return s.hide(err)
 	}
 	if scheme, _, _ := strings.Cut(o.Source, "://"); o.Private && strings.EqualFold(scheme, "http") {
-		return usageError{errors.New("--private: the credentials would cross the network unencrypted, " +
-			"which the pods refuse; use https")}
+		return usageError{errors.New("--private: the pods do not send credentials unencrypted; use https")}
 	}
 	if !remote.IsAddress(s.Location) {
 		return usageError{fmt.Errorf("--source %q: expected the URL of a git repository, or %q: "+
@@ -180,7 +180,8 @@ func checkRun(args []string) error {
 		err = fmt.Errorf("%q is not a flag", run.Flags().Arg(0))
 	}
 	if err != nil {
-		return usageError{fmt.Errorf("flags of run, after --: %w; for the list, run \"quorate run --help\"", err)}
+		return usageError{fmt.Errorf("flags for quorate run, after --: "+
+			"%w; for the list, run \"quorate run --help\"", err)}
 	}
 	_, err = f.source.sources(source.checkPasswords)
 	return errors.Join(f.source.settings.checkPasswords(), err)

@@ -99,7 +99,7 @@ func TestInstallReportsRemovedFlagsAndWidenedRights(t *testing.T) {
 		t.Errorf("in another mode: %+v", got)
 	}
 	// An overlay restricts runs to some namespaces by omitting the binding for all namespaces.
-	const widened = "runs had no ClusterRoleBinding and now have their rights in all namespaces"
+	const widened = "runs did not have a ClusterRoleBinding, and now have their rights in all namespaces"
 	if got := w.install(cronjob); got.code != exitOK || strings.Contains(got.out, widened) {
 		t.Errorf("%+v", got)
 	}
@@ -235,13 +235,14 @@ func TestInstallKeepsObjectsOfOtherOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := w.install(loop())
-	for _, want := range []string{"nothing was applied: ", `ServiceAccount quorate-system/quorate is Helm's, of the release "etcd" in the namespace "quorate-system"`,
-		`ClusterRoleBinding quorate is of a Quorate that runs in the namespace "etcd-ops"`} {
+	for _, want := range []string{"nothing was applied: ", `ServiceAccount quorate-system/quorate is owned by Helm " +
+		"release "etcd" in namespace "quorate-system"`,
+		`ClusterRoleBinding quorate is owned by Quorate in namespace "etcd-ops"`} {
 		if got.code != exitBlocked || got.out != "" || !strings.Contains(got.err, want) {
 			t.Errorf("want %q of %+v", want, got)
 		}
 	}
-	if got := w.command("uninstall"); got.code != exitOK || got.out != "" || strings.Count(got.err, " is kept: it is ") != 3 || !strings.Contains(got.err, `ClusterRole quorate is kept: it is of a Quorate that runs in the namespace "etcd-ops"`) {
+	if got := w.command("uninstall"); got.code != exitOK || got.out != "" || strings.Count(got.err, " is kept: it is ") != 3 || !strings.Contains(got.err, `ClusterRole quorate is kept: it is owned by Quorate in namespace "etcd-ops"`) {
 		t.Errorf("uninstall: %+v", got)
 	}
 	_, err = roles.Get(t.Context(), "quorate", metav1.GetOptions{})

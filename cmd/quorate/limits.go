@@ -15,27 +15,29 @@ import (
 // has little memory.
 func addLimits(f *pflag.FlagSet, l *sources.Limits) {
 	addBytes(f, &l.Transfer.RefsBytes, "max-refs-bytes",
-		"maximum bytes of a server's list of branches and tags")
+		"maximum size, in bytes, of a server's list of branches and tags")
 	addBytes(f, &l.Transfer.PackBytes, "max-pack-bytes",
-		"maximum compressed bytes that a server may send for one revision; they are kept in a temporary file")
-	addCount(f, &l.Transfer.Pack.Objects, "max-pack-objects", "maximum git objects a server may send for one revision")
+		"maximum compressed size, in bytes, of the data that a server may send for one revision; the data is kept in "+
+			"a temporary file")
+	addCount(f, &l.Transfer.Pack.Objects, "max-pack-objects", "maximum number of git objects that a server may "+
+		"send for one revision")
 	addBytes(f, &l.Transfer.Pack.InflatedBytes, "max-inflated-bytes",
-		"maximum uncompressed bytes of all objects that a server sends for one revision")
-	addBytes(f, &l.Transfer.Pack.ObjectBytes, "max-object-bytes", "maximum bytes of one object held in memory")
-	addBytes(f, &l.Files.FileBytes, "max-file-bytes", "maximum bytes of one file")
+		"maximum uncompressed size, in bytes, of all objects that a server sends for one revision")
+	addBytes(f, &l.Transfer.Pack.ObjectBytes, "max-object-bytes", "maximum size, in bytes, of an object held in memory")
+	addBytes(f, &l.Files.FileBytes, "max-file-bytes", "maximum size, in bytes, of a file")
 	addBytes(f, &l.Files.TotalBytes, "max-total-bytes",
-		"maximum bytes of all files; a file counts each time it is read")
-	addCount(f, &l.Files.Files, "max-files", "maximum files; a file counts each time it is read")
+		"maximum total size, in bytes, of all files; a file counts each time it is read")
+	addCount(f, &l.Files.Files, "max-files", "maximum number of files; a file counts each time it is read")
 	addCount(f, &l.Files.Depth, "max-depth", "maximum depth of directories below the path")
 	addCount(f, &l.Files.Kustomizations, "max-kustomizations",
-		"maximum kustomizations; one counts each time it is a base of another")
+		"maximum number of kustomizations; a kustomization counts each time it is used as a base")
 	addCount(f, &l.Files.DocumentNodes, "max-document-nodes",
-		"maximum values in one YAML document, with aliases expanded")
-	addCount(f, &l.Files.TotalNodes, "max-total-nodes", "maximum values in all YAML documents")
+		"maximum number of values in one YAML document, with aliases expanded")
+	addCount(f, &l.Files.TotalNodes, "max-total-nodes", "maximum number of values in all YAML documents")
 	addCount(f, &l.Files.Nesting, "max-nesting", "maximum depth of values in one YAML document")
-	addCount(f, &l.Files.Keys, "max-keys", "maximum keys of one mapping in a YAML document")
-	addCount(f, &l.Files.Documents, "max-documents", "maximum YAML documents in all files")
-	addCount(f, &l.Files.Objects, "max-objects", "maximum objects that may be declared")
+	addCount(f, &l.Files.Keys, "max-keys", "maximum number of keys in one mapping of a YAML document")
+	addCount(f, &l.Files.Documents, "max-documents", "maximum number of YAML documents in all files")
+	addCount(f, &l.Files.Objects, "max-objects", "maximum number of objects that may be declared")
 	addBytes(f, &l.Files.RenderMemory, "max-render-memory",
 		"maximum memory, in bytes, of the process that parses the files of a source")
 	f.Var((*span)(&l.Files.RenderCPU), "max-render-cpu",

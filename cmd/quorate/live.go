@@ -41,8 +41,8 @@ type kubeFlags struct {
 
 func (f *kubeFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.as.User, "as", "",
-		"act as this user, such as quorate:tenant:shop, and with no other rights")
-	c.Flags().StringArrayVar(&f.as.Groups, "as-group", nil, "act as a member of this group; repeatable, with --as")
+		"act as this user, such as quorate:tenant:shop, with only the rights of this user")
+	c.Flags().StringArrayVar(&f.as.Groups, "as-group", nil, "act as a member of this group; repeatable, requires --as")
 	f.errors = c.ErrOrStderr
 	f.impersonates = func() bool { return c.Flags().Changed("as") || c.Flags().Changed("as-group") }
 	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "",
@@ -59,7 +59,7 @@ func (f *kubeFlags) add(c *cobra.Command) {
 func (f *kubeFlags) addNamespace(c *cobra.Command) {
 	c.Flags().VarP(&namespacesFlag{list: &f.namespaces}, "namespace", "n",
 		"use only this namespace; repeatable, or several separated by ;. "+
-			"A single one is also the namespace of declarations that do not set one")
+			"If only one is set, it is also the namespace of declarations without a namespace")
 }
 
 // checkAs rejects impersonation without a user, before anything is read.
@@ -69,11 +69,11 @@ func (f *kubeFlags) checkAs() error {
 	}
 	if strings.TrimSpace(f.as.User) == "" && len(f.as.Groups) > 0 {
 		return usageError{errors.New(
-			"--as-group requires --as, the name of a user; without it, the process would act with its own rights")}
+			"--as-group requires --as with a user name; without --as, the process would act with its own rights")}
 	}
 	if strings.TrimSpace(f.as.User) == "" {
 		return usageError{fmt.Errorf(
-			"--as %q: expected a user name; without one, the process would act with its own rights", f.as.User)}
+			"--as %q: expected a user name; without a user name, the process would act with its own rights", f.as.User)}
 	}
 	for _, group := range f.as.Groups {
 		if strings.TrimSpace(group) == "" {

@@ -28,15 +28,15 @@ func (f *loopFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.on, "loop", false,
 		"run until stopped: process each cluster when something about it changes")
 	flags.DurationVar(&f.often.Git, "git-interval", 10*time.Second,
-		"with --loop, how long to wait before each source is read again; an unchanged git repository is "+
-			"asked only for its references")
+		"with --loop, how long to wait before each source is read again; if a git repository has not changed, only "+
+			"its references are read")
 	flags.DurationVar(&f.often.Resync, "resync", 5*time.Minute,
 		"with --loop, how often to process all clusters even if nothing has changed")
 	flags.DurationVar(&f.often.Etcd, "etcd-interval", 30*time.Second,
 		"with --loop, minimum time between checks of the members of an unchanged, "+
 			"up-to-date cluster")
 	flags.StringVar(&f.listen, "listen", "",
-		"with --loop, address to serve /healthz, /readyz and /metrics at, such as :8080 (default: none)")
+		"with --loop, address on which to serve /healthz, /readyz and /metrics, such as :8080 (default: none)")
 }
 
 // notWithLoop lists the flags that cannot be combined with --loop, and why.
@@ -57,7 +57,7 @@ func (f *loopFlags) check(flags *pflag.FlagSet) error {
 	if !f.on {
 		for _, name := range []string{"git-interval", "resync", "etcd-interval", "listen"} {
 			if flags.Changed(name) {
-				problem("--%s: requires --loop", name)
+				problem("--%s requires --loop", name)
 			}
 		}
 		return usage(problems)

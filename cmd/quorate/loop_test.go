@@ -27,8 +27,8 @@ func TestLoopFlags(t *testing.T) {
 		"--loop --timeout 1m":        "--timeout and --loop: a loop runs until stopped",
 		"--loop -o json":             "--output and --loop",
 		"--loop --detailed-exitcode": "--detailed-exitcode and --loop",
-		"--git-interval 1m":          "--git-interval: requires --loop",
-		"--listen :0":                "--listen: requires --loop",
+		"--git-interval 1m":          "--git-interval requires --loop",
+		"--listen :0":                "--listen requires --loop",
 		"--loop --resync 0":          "--resync 0s: must be at least one second",
 		"--loop --timeout 1m --resync 0 --output json": "--timeout and --loop: a loop runs until stopped; " +
 			"--cluster-timeout limits the time per cluster; remove one of them; " +

@@ -80,7 +80,7 @@ func newMemberFiles(std streams) *cobra.Command {
 			memory := memberMemory(args[0])
 			debug.SetMemoryLimit(memory / 4 * 3)
 			if err := confined.Bound(memory, memberCPU); err != nil {
-				return fmt.Errorf("bound the memory for reading a member: %w", err)
+				return fmt.Errorf("limit the memory for reading a member: %w", err)
 			}
 			return json.NewEncoder(std.out).Encode(doWithMember(args[0], args[1]))
 		},
@@ -101,7 +101,7 @@ func doWithMember(task, dir string) (a memberAnswer) {
 	case disableAuth:
 		err = snapshot.DisableAuth(dir)
 	default:
-		err = fmt.Errorf("%q is not a task for a member", task)
+		err = fmt.Errorf("unknown task %q", task)
 	}
 	if err != nil {
 		is := slices.IndexFunc(memberErrors, func(one error) bool { return errors.Is(err, one) })

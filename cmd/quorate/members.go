@@ -25,9 +25,10 @@ func (f *memberFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.members, "member", nil,
 		"NAME=URL of a member, such as a-0=https://10.0.0.7:2379, instead of finding members through Kubernetes; "+
 			"repeatable")
-	c.Flags().StringVar(&f.caFile, "cacert", "", "file with the CA that signs the certificates of --member, in PEM")
-	c.Flags().StringVar(&f.cert, "cert", "", "file with the client certificate for --member, in PEM")
-	c.Flags().StringVar(&f.keyFile, "key", "", "file with the key of --cert, in PEM")
+	c.Flags().StringVar(&f.caFile, "cacert", "", "PEM file with the CA that signed the certificates of the members "+
+		"in --member")
+	c.Flags().StringVar(&f.cert, "cert", "", "PEM file with the client certificate for --member")
+	c.Flags().StringVar(&f.keyFile, "key", "", "PEM file with the key of --cert")
 }
 
 // cluster returns a cluster that consists of the members in the flags.
@@ -81,7 +82,8 @@ func parseMember(text string) (name, address, scheme string, err error) {
 	u, err := url.Parse(rest)
 	if err != nil || !store.IsName(name) || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" ||
 		u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
-		return "", "", "", fmt.Errorf("--member %s: expected NAME=https://HOST:2379, with the name of its pod",
+		return "", "", "", fmt.Errorf("--member %s: expected NAME=https://HOST:2379, where NAME is the name of the "+
+			"member's pod",
 			withoutSecrets(text))
 	}
 	port := u.Port()

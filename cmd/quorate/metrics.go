@@ -42,7 +42,7 @@ func (f *metricsFlags) add(c *cobra.Command) {
 		"job name for pushed metrics; replaces metrics pushed earlier with the same job")
 	c.Flags().StringVar(&f.heartbeat, "heartbeat", "",
 		"URL to GET after a successful run (exit code 0 or 2), for a dead man's switch "+
-			"that alerts if the request is missing")
+			"that alerts if a request is missing")
 }
 
 // check rejects settings that would fail at the end of the run.

@@ -49,7 +49,8 @@ func (f *notifyFlags) add(flags *pflag.FlagSet) {
 		"write a commit status to the commit that was read: "+inWords(deliver.Kinds())+
 			"; gitlab=URL sets the API URL (default: the repository's host)")
 	flags.StringVar(&f.repository, "report-status-repository", "",
-		"URL of the repository that receives commit statuses, if the only source is its checkout (default: the source)")
+		"URL of the repository that receives commit statuses, if the only source is a local checkout of it (default: "+
+			"the source)")
 	flags.StringVar(&f.tokenFile, "report-status-token-file", "",
 		"file with the token for writing commit statuses")
 	flags.StringVar(&f.context, "report-status-context", "quorate",
@@ -234,10 +235,11 @@ func hostsOf(kind, api string, list []source) ([]commitHost, error) {
 	}
 	switch {
 	case len(hosts) == 0:
-		return nil, errors.New("no source is a repository at a supported host; " +
+		return nil, errors.New("none of the sources is a repository on a supported host; " +
 			"for a checkout, set its URL with --report-status-repository URL")
 	case len(names) > 1:
-		return nil, fmt.Errorf("the sources are at several hosts, but the token is for one; set its API, %s=URL", kind)
+		return nil, fmt.Errorf("the sources are on several hosts, but the token is for only one of them; set the API "+
+			"of that host: %s=URL", kind)
 	}
 	return hosts, nil
 }

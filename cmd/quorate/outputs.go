@@ -30,7 +30,8 @@ type output struct{ format, file string }
 
 func (o *outputs) add(c *cobra.Command, formats ...string) {
 	o.formats = formats
-	c.Flags().VarP(o, "output", "o", inWords(formats)+"; json=FILE writes that to a file; repeatable, once for stdout")
+	c.Flags().VarP(o, "output", "o", inWords(formats)+"; json=FILE writes JSON to FILE; repeatable, with at most one "+
+		"format for stdout")
 }
 
 // Set adds an output: FORMAT for stdout, or FORMAT=FILE.
@@ -81,8 +82,8 @@ func (o *outputs) check() error {
 			switch {
 			case !samePlace(earlier.file, chosen.file):
 			case chosen.file == "":
-				return usageError{fmt.Errorf("--output %s and --output %s: only one can be written to stdout; "+
-					"name a file for the other, such as %s=FILE", earlier.format, chosen.format, chosen.format)}
+				return usageError{fmt.Errorf("--output %s and --output %s: only one of them can be written to "+
+					"stdout; write the other to a file, such as %s=FILE", earlier.format, chosen.format, chosen.format)}
 			default:
 				return usageError{fmt.Errorf("--output %s=%s and --output %s=%s: both write to the same file",
 					earlier.format, earlier.file, chosen.format, chosen.file)}

@@ -39,7 +39,8 @@ type kubeTarget = fleetfile.Cluster
 func (f *targetFlags) places() ([]kubeTarget, error) {
 	switch {
 	case f.fleet != "" && len(f.contexts) > 0:
-		return nil, usageError{errors.New("--fleet and --context: the file sets the context; remove one of them")}
+		return nil, usageError{errors.New("--fleet and --context: the fleet file sets the contexts; remove one of " +
+			"the flags")}
 	case f.fleet != "":
 		list, err := fleet.ReadFile(f.fleet)
 		if err != nil {
@@ -59,7 +60,7 @@ func (f *targetFlags) places() ([]kubeTarget, error) {
 	for _, name := range f.contexts {
 		switch {
 		case name == "":
-			return nil, usageError{errors.New(`--context "": expected a context name, because there are several`)}
+			return nil, usageError{errors.New(`--context "": expected a context name, because --context is repeated`)}
 		case given[name]:
 			return nil, usageError{fmt.Errorf("--context %s: specified twice", name)}
 		}

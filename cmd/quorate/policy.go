@@ -19,19 +19,20 @@ func addPolicy(f *pflag.FlagSet, p *policy.Policy) {
 			"repeatable, or several separated by ; " +
 			"(default: all, or " + policy.DefaultImage + " if --allow-namespace is set)"},
 		{policy.PriorityClasses, "pattern of priority classes that pods may have" + rest},
-		{policy.Annotations, "pattern of annotations that pods may have as well as Quorate's own: KEY or KEY=VALUE" +
+		{policy.Annotations, "pattern of annotations that pods may have in addition to " +
+			"Quorate's own: KEY or KEY=VALUE" +
 			rest},
-		{policy.Labels, "pattern of labels that pods may have as well as Quorate's own: KEY or KEY=VALUE" + rest},
+		{policy.Labels, "pattern of labels that pods may have in addition to Quorate's own: KEY or KEY=VALUE" + rest},
 		{policy.Tolerations, "pattern of taints that pods may tolerate: KEY[=VALUE][:EFFECT]" + rest},
 		{policy.NodeSelectors, "pattern of labels that pods may use to select nodes: KEY or KEY=VALUE" + rest},
-		{policy.NetworkPeers, "pattern of network peers that may reach the members beyond the source's own " +
-			"namespaces: addresses such as 10.0.0.0/8, or a label of namespaces, KEY or KEY=VALUE" + rest},
+		{policy.NetworkPeers, "pattern of network peers that may reach the members, in addition to the source's own " +
+			"namespaces: addresses such as 10.0.0.0/8, or a namespace label, KEY or KEY=VALUE" + rest},
 		{policy.ServiceAccounts, "pattern of service accounts that backup pods may use; ** also allows the " +
-			"credentials of the node, which pods use without secretName and serviceAccountName" + rest},
+			"credentials of the node, which pods use if neither secretName nor serviceAccountName is set" + rest},
 		{policy.KMSKeys, "pattern of KMS keys that backups may be encrypted with (kmsKey)" + rest},
-		{policy.LockTimes, "maximum time that backups may be locked for (lockFor), such as 720h " +
+		{policy.LockTimes, "maximum time for which backups may be locked (lockFor), such as 720h " +
 			"(default: any, or none if --allow-namespace is set)"},
-		{policy.BackupsPerDay, "maximum number of backups, and of drills, that a schedule may have per day " +
+		{policy.BackupsPerDay, "maximum number of backups, and of drills, that a schedule may start per day " +
 			"(default: any, or " + policy.DefaultBackupsPerDay + " if --allow-namespace is set)"},
 		{policy.BackupDestinations, "pattern of locations that backups may use and restores may read: LOCATION or " +
 			"LOCATION@ENDPOINT, such as s3://backups/team-*; repeatable, or several separated by ; " +

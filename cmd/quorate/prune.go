@@ -22,7 +22,7 @@ func newBackupsPrune(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "prune [NAMESPACE/]CLUSTER --from URL",
 		Short: "Delete the backups of a cluster that the retention does not keep",
-		Long: fmt.Sprintf(`Prune deletes the backups that none of --last, --hourly, --daily and --weekly keeps, at
+		Long: fmt.Sprintf(`Prune deletes the backups that are not kept by --last, --hourly, --daily or --weekly, at
 most %d at a time. If you set one of these, the others default to zero.
 The newest backup and the newest verified backup are always kept, and nothing is deleted unless
 the newest backup has been verified, because it replaces the others. Backups from before a
@@ -34,7 +34,7 @@ the exit code is 4.`, retention.MaxDeleted),
 	f.add(c, helpFrom)
 	f.timeout.add(c)
 	parts := addParts(c, &p)
-	c.Flags().DurationVar(&p.MinAge, "min-age", 24*time.Hour, "keep younger backups")
+	c.Flags().DurationVar(&p.MinAge, "min-age", 24*time.Hour, "keep backups that are younger than this")
 	c.Flags().BoolVar(&p.ByVerified, "by-verified", false,
 		"base retention on the newest verified backup; newer unverified backups "+
 			"are kept and do not count")
@@ -55,9 +55,12 @@ func addParts(c *cobra.Command, p *retention.Policy) (parts []*pflag.Flag) {
 		help  string
 	}{
 		{&p.Last, "last", 7, "number of newest backups to keep"},
-		{&p.Hourly, "hourly", 24, "number of hours with backups whose newest backup to keep"},
-		{&p.Daily, "daily", 7, "number of days (UTC) with backups whose newest backup to keep"},
-		{&p.Weekly, "weekly", 4, "number of weeks with backups whose newest backup to keep"},
+		{&p.Hourly, "hourly", 24, "number of hours for which to keep the newest backup; hours without backups do not " +
+			"count"},
+		{&p.Daily, "daily", 7, "number of days (UTC) for which to keep the newest backup; days without backups do " +
+			"not count"},
+		{&p.Weekly, "weekly", 4, "number of weeks for which to keep the newest backup; weeks without backups do not " +
+			"count"},
 	} {
 		*part.to = part.value
 		parts = append(parts, c.Flags().VarPF((*number)(part.to), part.name, "", part.help))
@@ -102,11 +105,12 @@ func pruneBackups(
 		return exit(exitBlocked)
 	}
 	if err := store.Confirm(ctx, bucket, plan.RestsOn); err != nil {
-		return fmt.Errorf("prune the backups of %s: nothing is deleted, because the newest is not the verified one: %w",
+		return fmt.Errorf("prune the backups of %s: nothing is deleted, because the verified backup could not be "+
+			"confirmed: %w",
 			of, err)
 	}
 	for _, b := range plan.Waiting {
-		fmt.Fprintf(std.out, "%s  %s is kept and does not count: it has not been verified yet\n", of,
+		fmt.Fprintf(std.out, "%s  %s is kept and does not count, because it has not been verified yet\n", of,
 			b.ID())
 	}
 	pruner := pruner{std, bucket, of, listing, plan.RestsOn, dryRun}
@@ -161,7 +165,7 @@ func (p pruner) run(ctx context.Context, plan retention.Plan) error {
 	}
 	more := ""
 	if len(plan.Delete) == retention.MaxDeleted {
-		more = "; there may be more: run the command again"
+		more = "; run the command again, because there may be more to delete"
 	}
 	_, err := fmt.Fprintf(p.std.out, "%s  %d of %d backups %s%s\n", p.of, deleted, len(p.listed.Backups),
 		done, more)
@@ -215,7 +219,7 @@ func (p pruner) stands(ctx context.Context) error {
 		return nil
 	}
 	if err := store.Confirm(ctx, p.bucket, p.restsOn); err != nil {
-		return fmt.Errorf("nothing more is deleted, because %s no longer matches the verified backup: %w",
+		return fmt.Errorf("the deletion was stopped, because %s no longer matches the verified backup: %w",
 			p.restsOn.ID(), err)
 	}
 	return nil
@@ -238,7 +242,7 @@ func (p pruner) discard(ctx context.Context, name string) error {
 	case err != nil || p.dryRun:
 		return err
 	case named:
-		return fmt.Errorf("%w: a manifest now refers to them", store.ErrHeld)
+		return fmt.Errorf("%w: a manifest now refers to this data", store.ErrHeld)
 	}
 	return p.bucket.Delete(ctx, name)
 }

@@ -134,7 +134,7 @@ func TestPruneStopsOnceNewestBackupIsDamaged(t *testing.T) {
 			return remove()
 		}}
 	})
-	if left := listed(t, bucket).Backups; err == nil || !strings.Contains(err.Error(), "nothing more is deleted") || len(left) != 3 {
+	if left := listed(t, bucket).Backups; err == nil || !strings.Contains(err.Error(), "the deletion was stopped") || len(left) != 3 {
 		t.Errorf("%+v, %v: %+v", got, err, left)
 	}
 }
@@ -161,7 +161,8 @@ func TestPruneKeepsDataWithNewManifest(t *testing.T) {
 	}
 	var out, stderr bytes.Buffer
 	p := pruner{streams{out: &out, err: &stderr}, bucket, store.Cluster{Namespace: "ns", Name: "a"}, was, plan.RestsOn, false}
-	if err := p.run(t.Context(), plan); err != nil || !strings.Contains(stderr.String(), "a manifest now refers to them") {
+	if err := p.run(t.Context(), plan); err != nil || !strings.Contains(stderr.String(), "a manifest now refers to "+
+		"this data") {
 		t.Errorf("%v: %s%s", err, &out, &stderr)
 	}
 	for _, b := range listed(t, bucket).Backups {
@@ -203,7 +204,7 @@ func TestPruneKeepsOrphanedDataOnceNewestIsDamaged(t *testing.T) {
 			left++
 		}
 	}
-	if err == nil || !strings.Contains(err.Error(), "nothing more is deleted") || left != 2 {
+	if err == nil || !strings.Contains(err.Error(), "the deletion was stopped") || left != 2 {
 		t.Errorf("%v: %d are left", err, left)
 	}
 }
@@ -415,7 +416,8 @@ func TestOlderBackupWithLaterRevisionIsReported(t *testing.T) {
 	if err != nil || store.SlotID(m.Slot) != newest {
 		t.Fatalf("%+v %v", m, err)
 	}
-	if said := stderr.String(); strings.Count(said, "later revision") != 1 || !strings.Contains(said, late+" has a later revision than "+newest+": 300 and 200") {
+	if said := stderr.String(); strings.Count(said, "higher "+
+		"revision") != 1 || !strings.Contains(said, late+" has a higher revision than "+newest+" (300 and 200)") {
 		t.Error(said)
 	}
 	newest = stored(time.Minute, ours, 300)

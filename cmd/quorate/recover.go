@@ -47,17 +47,17 @@ func newRecover(std streams) *cobra.Command {
 		Use:   "recover [[NAMESPACE/]CLUSTER] --data-dir DIR",
 		Short: "Create a new cluster from one member's data directory after losing the majority",
 		Long: `Recover creates the first member of a new cluster from the data directory of one member of a
-cluster that has permanently lost its majority. No etcd may be running on the directory. If you can
+cluster that has permanently lost its majority. Stop etcd on this directory first. If you can
 bring back the data directories of a majority, do that instead: no data is lost.
 
-With --dry-run it shows the contents of the directory. If there are several directories, recover
-the one whose log ends last: at the larger term or, in the same term, at the larger index. It may
-lack writes that lost members acknowledged. Its whole log is kept, including entries not known to
-be committed, which etcd's --force-new-cluster drops.
+With --dry-run, it shows the contents of the directory. If there are several directories, recover
+the directory whose log ends last: at the higher term or, in the same term, at the higher index. The
+log may lack writes that lost members acknowledged. The whole log is kept, including entries not known
+to be committed, which etcd's --force-new-cluster drops.
 
-It works on a copy, which needs space for three times the data. With --to it backs up the member's
+Recover works on a copy, which needs space for three times the data. With --to, it backs up the member's
 data and does not change the member; restore a cluster from that backup as from any other. Without
---to it creates a member in the directory. The revision is raised, and earlier revisions are marked
+--to, it creates a member in the directory. The revision is raised, and earlier revisions are marked
 as compacted, so that watches restart instead of silently missing events. The new cluster has a
 different ID: returning members of the old cluster cannot join it. The old member is kept in the
 directory as member.lost-ID. The command may be killed at any point and repeated.`,
@@ -75,10 +75,10 @@ func (f *recoverFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.into.DataDir, "data-dir", "", "data directory of the surviving member")
 	require(c, "data-dir")
 	c.Flags().StringVar(&f.clusterID, "cluster-id", "",
-		"ID of the lost cluster, in hexadecimal digits, as shown by --dry-run; other clusters are not changed")
+		"hexadecimal ID of the lost cluster, as shown by --dry-run; data of other clusters is not changed")
 	c.Flags().StringVar(&f.etcd, "etcd", "etcd",
-		"etcd to start on the copy, as a path or a name in PATH: of the minor version that the cluster ran, "+
-			"or the next one")
+		"etcd to start on the copy, as a path or a name in PATH; must have the cluster's minor version or the next "+
+			"minor version")
 	c.Flags().StringVar(&f.into.Name, "name", "", "name of the member, as passed to etcd (default: unchanged)")
 	c.Flags().StringVar(&f.into.PeerURL, "peer-url", "",
 		"peer URL of the member, as passed to etcd (default: unchanged)")
@@ -86,7 +86,7 @@ func (f *recoverFlags) add(c *cobra.Command) {
 	c.Flags().Uint64Var(&f.into.Bump, "revision-bump", snapshot.DefaultBump, "number to add to the revision")
 	c.Flags().StringVar(&f.dir, "dir", "",
 		"working directory, with space for twice the data (default: in the data directory)")
-	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what is in the directory without changing it")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "show the contents of the directory without changing it")
 	c.Flags().StringVar(&f.backup.to, "to", "",
 		"file or URL of a store to write a backup to, instead of creating a member: "+store.Locations)
 	f.backup.encoding.add(c)
@@ -153,7 +153,7 @@ func (f *recoverFlags) check() (err error) {
 	case f.clusterID != "":
 		f.lost, err = clusterID("cluster-id", f.clusterID)
 	case !f.dryRun:
-		err = usageError{errors.New("--cluster-id is required, the ID of the lost cluster; --dry-run shows it")}
+		err = usageError{errors.New("--cluster-id is required: set the ID of the lost cluster, which --dry-run shows")}
 	}
 	if err != nil {
 		return err
@@ -202,8 +202,9 @@ func ownedByUs(flag, dir string, parts ...string) (string, error) {
 	case err != nil:
 		return whole, fmt.Errorf("--%s: %w", flag, err)
 	case changed != "":
-		return whole, usageError{fmt.Errorf("--%s: users other than root can change %s: run this as the etcd user, "+
-			"with setpriv --reuid=UID --regid=GID --clear-groups, or where only root can change all parents",
+		return whole, usageError{fmt.Errorf("--%s: users other than root can change %s: run this command as the etcd "+
+			"user, with setpriv --reuid=UID --regid=GID --clear-groups, or use a directory whose parents only root "+
+			"can change",
 			flag, changed)}
 	}
 	return whole, nil
@@ -222,11 +223,13 @@ func (f *recoverFlags) describe(ctx context.Context, std streams) error {
 	minor := printable.Line(strings.TrimSuffix(s.Facts.ClusterVersion, ".0"))
 	fmt.Fprintf(std.out, "member %s (%s) of cluster %s: %s\n", printable.Line(s.Name), snapshot.FormatID(s.MemberID),
 		snapshot.FormatID(s.ClusterID), role)
-	fmt.Fprintf(std.out, "its log ends at term %d, index %d; it knows that %d was committed\n", s.End.Term, s.End.Index,
+	fmt.Fprintf(std.out, "its log ends at term %d, index %d; entries up to index %d are known to be "+
+		"committed\n", s.End.Term, s.End.Index,
 		min(s.Committed, s.End.Index))
 	fmt.Fprintf(std.out, "its data is from etcd %s\n", cmp.Or(minor, "of an unknown version"))
 	if s.Voters > 2 {
-		fmt.Fprintf(std.out, "if you can bring back %d of %d members with their data, do that: no data is lost\n",
+		fmt.Fprintf(std.out, "if you can bring back %d of %d members with their data, do that instead: no data is "+
+			"lost\n",
 			s.Voters/2+1, s.Voters)
 	}
 	warnSuspect(std, s.Facts.Corrupt())
@@ -316,10 +319,10 @@ func tellRecovered(std streams, d datadir.Recovery, r recovery.Recovered) {
 	fmt.Fprintf(std.out, "recovered cluster %s from member %s into %s\n", snapshot.FormatID(s.ClusterID),
 		printable.Line(s.Name), d.Dir)
 	if unknown := s.End.Index - min(s.Committed, s.End.Index); unknown > 0 {
-		fmt.Fprintf(std.out, "it has the whole log, with %s at its end that may not have been acknowledged\n",
+		fmt.Fprintf(std.out, "it has the whole log, including %s at the end that may not have been acknowledged\n",
 			entries(unknown))
 	}
-	fmt.Fprintf(std.out, "data that only the lost members had is lost; the old member is kept in %s\n", d.Kept())
+	fmt.Fprintf(std.out, "data that only the lost members held is lost; the old member is kept in %s\n", d.Kept())
 	tellStart(std, r.Facts, r.Into, r.Made.Revision)
 	warnSuspect(std, r.Suspect())
 }

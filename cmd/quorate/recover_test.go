@@ -146,10 +146,10 @@ func TestRecoverCreatesClusterOnce(t *testing.T) {
 	r.unchanged(exitOK, fmt.Sprintf("of cluster %s: a voter, one of 1\nits log ends at term 2, index ", snapshot.FormatID(r.id.ClusterID)), func() ran { return r.recover(r.dir(), "--dry-run") })
 	r.unchanged(exitInvalid, "--cluster-id is required", func() ran { return r.recover(r.dir(), "--cluster-id=") })
 	r.unchanged(exitInvalid, "expected hexadecimal digits", func() ran { return r.recover(r.dir(), "--cluster-id=a-0") })
-	r.unchanged(exitBlocked, "this member cannot be used to create a cluster: it holds a member of cluster "+snapshot.FormatID(r.id.ClusterID)+
+	r.unchanged(exitBlocked, "this member cannot be used to create a cluster: the directory holds a member of cluster "+snapshot.FormatID(r.id.ClusterID)+
 		", not of 00000000000000ab (--cluster-id)", func() ran { return r.recover(r.dir(), "--cluster-id=ab") })
 	programs := etcdPrograms(t)
-	r.unchanged(exitBlocked, "this etcd version must not run on the data", func() ran { return r.recover(r.dir(), "--etcd="+programs[0]) })
+	r.unchanged(exitBlocked, "this etcd version must not be started with the data", func() ran { return r.recover(r.dir(), "--etcd="+programs[0]) })
 	r.unchanged(exitBlocked, "the data directory does not contain a member", func() ran { return r.recover(r.volume) })
 
 	got := r.recover(r.dir())
@@ -203,13 +203,13 @@ func TestRecoverToStoresBackup(t *testing.T) {
 	r := newRecoveries(t)
 	file := filepath.Join(t.TempDir(), "a.db")
 	r.unchanged(exitInvalid, "name the cluster", func() ran { return r.recover(r.dir(), "--to="+file) })
-	r.unchanged(exitInvalid, "it requires --to", func() ran { return r.recover(r.dir(), "ns/a") })
+	r.unchanged(exitInvalid, "a cluster name can be set only with --to", func() ran { return r.recover(r.dir(), "ns/a") })
 	r.store = t.TempDir()
 	for to, said := range map[string]string{file: "ns/a backed up as " + file, "file://" + r.store: "z in file://" + r.store} {
 		was := contents(t, r.dir())
 		got := r.recover(r.dir(), "ns/a", "--to="+to)
 		if got.code != exitOK || got.err != "" || !strings.Contains(strings.Join(strings.Fields(got.out), " "), said) ||
-			!strings.Contains(got.out, "from a-0") || !strings.Contains(got.out, "not compared with a quorum: it remains from a cluster") {
+			!strings.Contains(got.out, "from a-0") || !strings.Contains(got.out, "not compared with a quorum: the member is left from a cluster") {
 			t.Errorf("%+v", got)
 		}
 		if is := contents(t, r.dir()); is != was {
@@ -319,7 +319,7 @@ func TestRecoverRejectsDamagedData(t *testing.T) {
 func TestRecoverKeepsAuthenticationEnabled(t *testing.T) {
 	r := newRecoveries(t, `/v3/auth/user/add {"name":"root","password":"secret"}`, `/v3/auth/role/add {"name":"root"}`,
 		`/v3/auth/user/grant {"user":"root","role":"root"}`, `/v3/auth/enable {}`)
-	if got := r.recover(r.dir()); got.code != exitOK || !strings.Contains(got.out, "authentication is on") {
+	if got := r.recover(r.dir()); got.code != exitOK || !strings.Contains(got.out, "authentication is enabled") {
 		t.Fatalf("%+v", got)
 	}
 	r.store = t.TempDir()
@@ -328,7 +328,7 @@ func TestRecoverKeepsAuthenticationEnabled(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	from := restores{t, r.store, t.TempDir(), filepath.Join(t.TempDir(), "result")}
-	if got := from.restore("--peer-url=" + r.peer); got.code != exitOK || !strings.Contains(got.out, "authentication is on") {
+	if got := from.restore("--peer-url=" + r.peer); got.code != exitOK || !strings.Contains(got.out, "authentication is enabled") {
 		t.Fatalf("%+v", got)
 	}
 	if got := r.recover(r.dir()); got.code != exitOK {

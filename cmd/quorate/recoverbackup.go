@@ -17,7 +17,7 @@ func (f *recoverFlags) target(args []string) (o backup.Order, err error) {
 	to := f.backup.to
 	switch {
 	case to == "" && len(args) > 0:
-		return o, usageError{fmt.Errorf("%s names the cluster of the backup: it requires --to", args[0])}
+		return o, usageError{fmt.Errorf("%s: a cluster name can be set only with --to", args[0])}
 	case to == "":
 		return o, nil
 	case len(args) == 0:

@@ -44,7 +44,7 @@ func TestRecoverWithExternalEtcd(t *testing.T) {
 		t.Fatal(err)
 	}
 	overwriteFile(t, survivor, strings.Replace(string(before), `"Index":`, `"Index":1`, 1))
-	if got := step("--prepared"); got.code != exitBlocked || !strings.Contains(got.err, "it has changed since it was copied") {
+	if got := step("--prepared"); got.code != exitBlocked || !strings.Contains(got.err, "the member has changed since it was copied") {
 		t.Errorf("%+v", got)
 	}
 	overwriteFile(t, survivor, "") // as left by a --prepare that was killed while copying

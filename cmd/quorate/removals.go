@@ -29,8 +29,8 @@ func (r *revisions) Set(value string) error {
 	}
 	for _, name := range names {
 		if name != revision.Directory && !revision.IsCommit(name) {
-			return fmt.Errorf("%q is not a revision: expected one from the report, such as main@sha1:COMMIT, or all "+
-				"40 digits of the commit", name)
+			return fmt.Errorf("%q is not a revision: expected one from the report, such as main@sha1:COMMIT, or the "+
+				"full 40-digit commit hash", name)
 		}
 	}
 	*r = append(*r, names...)

@@ -46,23 +46,23 @@ func newRestore(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restore [[NAMESPACE/]CLUSTER [BACKUP]] --from FILE|URL --data-dir DIR",
 		Short: "Create a data directory from a backup, without Kubernetes",
-		Long: `Restore checks a backup and creates the data directory of a new member from it, with which
-etcd starts a new cluster. The source is a file, or a store and a cluster.
+		Long: `Restore checks a backup, and creates the data directory of a new member from it. With this
+directory, etcd starts a new cluster. The source is a file, or a store and a cluster.
 ` + helpWhich + `
-If the store has backups of several cluster IDs, name the backup: after an accident, the newest one
-may be of an empty cluster.
+If the store has backups of several cluster IDs, name the backup: after an accident, the newest
+backup may be of an empty cluster.
 
 The revision is raised, and earlier revisions are marked as compacted, so that watches restart
-instead of silently missing events. Alarms are not restored. The token, random unless it is given,
-keeps members of the old cluster from joining by mistake.
+instead of silently missing events. Alarms are not restored. The token, which is random by default,
+prevents members of the old cluster from joining by mistake.
 
-With --once it may be killed at any point, repeated, and run several times in parallel: data that
-the same command line has restored is left unchanged. DIR.restored.json records what was restored.
-If the backup is damaged or suspect, does not match --etcd-version or --quota, or the directory
-holds other data, the exit code is 4.
+With --once, the command may be killed at any point, repeated, and run several times in parallel:
+data that the same command line has restored is left unchanged. The restored backup is recorded in
+DIR.restored.json. If the backup is damaged or suspect, does not match --etcd-version or --quota, or
+the directory holds different data, the exit code is 4.
 
-With --lost-cluster-id, DIR may contain a member of that cluster or its remains, which are kept
-there as member.lost-ID: the cluster has permanently lost its majority, and the backup replaces it.`,
+With --lost-cluster-id, DIR may contain a member, or the remains of a member, of a cluster that has
+permanently lost its majority. The old data is kept in DIR as member.lost-ID.`,
 		Example: `  quorate restore --from a.db --data-dir /var/lib/etcd
   quorate restore prod/a --from s3://backups/etcd --identity key.txt --data-dir /var/lib/etcd \
     --name a-0 --peer-url https://a-0.example.com:2380`,
@@ -83,23 +83,23 @@ func (f *restoreFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.r.PeerURL, "peer-url", "http://localhost:2380",
 		"peer URL of the member, as passed to etcd")
 	c.Flags().StringVar(&f.r.InitialCluster, "initial-cluster", "",
-		"NAME=URL of all members of the new cluster, separated by commas (default: only this member)")
+		"comma-separated NAME=URL of all members of the new cluster (default: only this member)")
 	c.Flags().StringVar(&f.r.Token, "initial-cluster-token", "",
-		"token of the new cluster: the same for all its members (default: random)")
+		"token of the new cluster, the same for all of its members (default: random)")
 	c.Flags().Uint64Var(&f.r.Bump, "revision-bump", snapshot.DefaultBump,
 		"number to add to the revision; use 0 only to compare data")
 	c.Flags().BoolVar(&f.once, "once", false,
-		"keep data already restored by the same command line, and remove what it left behind when it was "+
-			"killed; requires a store and --initial-cluster-token")
+		"keep data already restored by the same command line, and remove files left behind when it was killed; "+
+			"requires a store and --initial-cluster-token")
 	c.Flags().StringVar(&f.lostID, "lost-cluster-id", "",
-		"ID of a cluster, in hexadecimal digits, whose member may be in --data-dir and is kept there under another "+
-			"name; requires --once")
+		"hexadecimal ID of a lost cluster; if --data-dir contains its member, that data is kept there under a "+
+			"different name; requires --once")
 	f.results.add(c)
 	c.Flags().StringVar(&f.etcd, "etcd-version", "",
-		"version of etcd that will be started with it; rejects a backup that is not from the same minor version "+
-			"or the previous one (default: any)")
+		"version of etcd that will be started with the data; a backup from a minor version other than this or the "+
+			"previous one is rejected (default: any)")
 	addBytes(c.Flags(), &f.quota, "quota",
-		"maximum database size of etcd, in bytes; rejects a backup that is not smaller (default: any)")
+		"maximum database size of etcd, in bytes; a backup that is not smaller is rejected (default: any)")
 }
 
 func (f *restoreFlags) run(ctx context.Context, std streams, args []string) error {
@@ -197,8 +197,8 @@ func (f *restoreFlags) checkFrom(args []string) error {
 	switch inStore := store.IsLocation(f.from); {
 	case inStore && len(args) == 0:
 		return usageError{errors.New(
-			"--from names a store: name the cluster as well, as in quorate restore NAMESPACE/CLUSTER; " +
-				"a file has no file://")}
+			"--from is the URL of a store: name the cluster as well, as in quorate restore NAMESPACE/CLUSTER; for a " +
+				"file, omit file://")}
 	case !inStore && len(args) > 0:
 		return usageError{fmt.Errorf("--from %s is a file, which contains one backup: remove %s", f.from,
 			strings.Join(args, " "))}
@@ -280,7 +280,7 @@ func (f *restoreFlags) restore(
 }
 
 // errWhichCluster is returned if the store's newest backup may be of a different cluster than intended.
-var errWhichCluster = errors.New("name the backup to restore, from quorate backups list")
+var errWhichCluster = errors.New("name the backup to restore; to list backups, run quorate backups list")
 
 // ofOneCluster returns listing. It also returns an error if the backups have different cluster IDs. A recreated
 // cluster, which may be empty, has a different ID.

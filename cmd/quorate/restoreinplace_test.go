@@ -56,7 +56,7 @@ func TestRestoreReplacesMemberOfLostCluster(t *testing.T) {
 	r.unchanged(exitBlocked, "the data directory is not empty", func() ran { return r.restore("--lost-cluster-id=ab") })
 	r.unchanged(exitInvalid, "expected hexadecimal digits", func() ran { return r.restore("--lost-cluster-id=a-0") })
 	r.unchanged(exitInvalid, "requires --once", func() ran { return r.restore(r.lost(), "--once=false") })
-	if got := r.restore(r.lost(), "--from=file://"+t.TempDir()); got.code != exitError || !strings.Contains(got.err, "the store has no backup of it; to list backups, run quorate backups list") {
+	if got := r.restore(r.lost(), "--from=file://"+t.TempDir()); got.code != exitError || !strings.Contains(got.err, "the store does not contain backups of this cluster; to list backups, run quorate backups list") {
 		t.Errorf("%+v", got)
 	}
 	waiting, err := os.OpenFile(filepath.Join(r.dir(), "member", "snap", "db"), os.O_RDWR, 0)
@@ -78,7 +78,7 @@ func TestRestoreReplacesMemberOfLostCluster(t *testing.T) {
 	}
 	r.isRestored()
 	told := r.told()
-	r.unchanged(exitBlocked, "by another command line", func() ran { return r.restore(r.lost(), "--initial-cluster-token=another") })
+	r.unchanged(exitBlocked, "by a different command line", func() ran { return r.restore(r.lost(), "--initial-cluster-token=another") })
 	url, _ := r.start(r.dir(), "--initial-cluster=a-0=http://127.0.0.1:2380", "--initial-cluster-token=ns-a-t")
 	_, said := post(t, url+"/v3/kv/range", `{"key":"aw=="}`)
 	if !strings.Contains(said, fmt.Sprintf(`"revision":"%d"`, told.NewRevision)) || strings.Contains(said, `"value":"dg=="`) {

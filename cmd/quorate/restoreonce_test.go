@@ -149,16 +149,16 @@ func TestRestoreOnceReusesEarlierRestore(t *testing.T) {
 	if second := r.told(); second != first {
 		t.Errorf("%+v, then %+v", first, second)
 	}
-	r.unchanged(exitBlocked, "etcd 4.0.0 must not be started with it", func() ran { return r.restore("--etcd-version=4.0.0") })
+	r.unchanged(exitBlocked, "etcd 4.0.0 must not be started with this backup", func() ran { return r.restore("--etcd-version=4.0.0") })
 	r.unchanged(exitBlocked, "the quota of etcd is 4096", func() ran { return r.restore("--quota=4096") })
 	for _, other := range []string{"--name=a-1", "--peer-url=http://127.0.0.1:2381", "--initial-cluster-token=ns-a-u", "--revision-bump=1", "--from=file:///srv"} {
-		r.unchanged(exitBlocked, "it was restored from ns/a 20261122t180000z of cluster 00000000000000aa at", func() ran { return r.restore(other) })
+		r.unchanged(exitBlocked, "the member was restored from ns/a 20261122t180000z of cluster 00000000000000aa at", func() ran { return r.restore(other) })
 		if text, err := os.ReadFile(r.result); err != nil || len(text) > 0 {
 			t.Errorf("%s: %s %v", other, text, err)
 		}
 	}
 	// Naming the restored backup makes it a different command line.
-	r.unchanged(exitBlocked, "by another command line", func() ran { return r.again("20261122t180000z") })
+	r.unchanged(exitBlocked, "by a different command line", func() ran { return r.again("20261122t180000z") })
 	// Without the mark, the origin of the member is unknown. An unreadable mark does not prove the origin.
 	mark := r.dir() + ".restored.json"
 	text, err := os.ReadFile(mark)
@@ -175,7 +175,7 @@ func TestRestoreOnceReusesEarlierRestore(t *testing.T) {
 	if err := os.Remove(mark); err != nil {
 		t.Fatal(err)
 	}
-	r.unchanged(exitBlocked, "it is not recorded as restored", func() ran { return r.restore() })
+	r.unchanged(exitBlocked, "the member is not recorded as restored", func() ran { return r.restore() })
 }
 
 // again restores the backup with the given name.
@@ -194,7 +194,7 @@ func TestRestoreOnceKeepsUnknownFiles(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(r.dir(), "member"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r.unchanged(exitBlocked, "it holds a member, and it has no log", func() ran { return r.restore() })
+	r.unchanged(exitBlocked, "the directory holds a member, and the member does not have a log", func() ran { return r.restore() })
 	if err := os.Remove(filepath.Join(r.dir(), "member")); err != nil {
 		t.Fatal(err)
 	}
@@ -356,13 +356,13 @@ func TestRestoreRejectsUnsuitableVersionOrQuota(t *testing.T) {
 		"without format":  {"3.5.0", "", "3.5.35", 100, "", ""},
 		"newer":           {"3.6.0", "3.6.0", "3.5.35", 100, "the data is from etcd 3.6", ""},
 		"much older":      {"3.5.0", "", "3.7.3", 100, "use etcd 3.5 or 3.6", ""},
-		"another major":   {"3.6.0", "3.6.0", "4.0.0", 100, "must not be started with it", ""},
+		"another major":   {"3.6.0", "3.6.0", "4.0.0", 100, "must not be started with this backup", ""},
 		"downgrading":     {"3.5.0", "3.6.0", "3.5.35", 100, "the data is from etcd 3.6", ""},
 		"unknown":         {"", "", "3.6.16", 100, "", "does not record its etcd version"},
-		"unreadable":      {"x\x1b", "", "3.6.16", 100, "the version that the cluster ran as", ""},
+		"unreadable":      {"x\x1b", "", "3.6.16", 100, "the version that the cluster ran", ""},
 		"no version":      {"9.9.0", "", "", 100, "", ""},
 		"below the quota": {"3.6.0", "", "3.6.16", quota + 31, "", ""},
-		"the quota":       {"3.6.0", "", "3.6.16", quota + 32, "its database has 20480 bytes, and the quota of etcd is 20480", ""},
+		"the quota":       {"3.6.0", "", "3.6.16", quota + 32, "the database of the backup has 20480 bytes, but the quota of etcd is 20480", ""},
 	} {
 		f := restoreFlags{etcd: c.etcd, quota: quota}
 		if c.etcd != "" {
@@ -390,7 +390,8 @@ func TestSuspectBackupIsRestoredOnlyByName(t *testing.T) {
 	}
 	r := newRestores(t)
 	r.store = j.store
-	if got := r.restore(); got.code != exitBlocked || !strings.Contains(got.err, "the store has 1, and none is usable") {
+	if got := r.restore(); got.code != exitBlocked || !strings.Contains(got.err, "number of backups in the store: 1, "+
+		"but none of them is usable") {
 		t.Errorf("%+v", got)
 	}
 	if _, err := os.Stat(r.dir()); !errors.Is(err, fs.ErrNotExist) {

@@ -23,16 +23,17 @@ func (f *restoreFlags) suits(std streams, facts snapshot.Facts, bytes int64) err
 		case err != nil:
 			return blockedError{err}
 		case !suits:
-			return blockedError{fmt.Errorf("etcd %s must not be started with it: the data is from etcd %s, and "+
-				"a different version could start with the data and misread it; use etcd %s or %s "+
+			return blockedError{fmt.Errorf("etcd %s must not be started with this backup: the data is from etcd %s, "+
+				"and other versions could misread it; use etcd %s or %s "+
 				"(--etcd-version)", f.version, of, of, of.Next(1))}
 		case facts.ClusterVersion == "" && facts.StorageVersion == "":
-			fmt.Fprintf(std.err, "quorate: the backup does not record its etcd version: make sure that "+
-				"it is %s or the previous minor version\n", f.version.MajorMinor())
+			fmt.Fprintf(std.err, "quorate: the backup does not record its etcd version: make sure that this version "+
+				"is %s or the previous minor version\n", f.version.MajorMinor())
 		}
 	}
 	if database := bytes - sha256.Size; f.quota > 0 && database >= f.quota {
-		return blockedError{fmt.Errorf("its database has %d bytes, and the quota of etcd is %d: etcd would reject "+
+		return blockedError{fmt.Errorf("the database of the backup has %d bytes, but the quota of etcd is %d: etcd "+
+			"would reject "+
 			"writes (NOSPACE); raise the quota (--quota), or defragment the backed-up etcd and take a new "+
 			"backup", database, f.quota)}
 	}
@@ -51,9 +52,9 @@ func (f *restoreFlags) tell(std streams, said restored) {
 // is the revision at which etcd will start.
 func tellStart(std streams, facts snapshot.Facts, r snapshot.Restoration, revision int64) {
 	minor := printable.Line(strings.TrimSuffix(facts.ClusterVersion, ".0"))
-	fmt.Fprintf(std.out, "it holds revision %d; new writes come after %d\n", facts.Revision, revision)
+	fmt.Fprintf(std.out, "it holds revision %d; new writes get revisions after %d\n", facts.Revision, revision)
 	fmt.Fprintf(std.out, "start etcd %s, or the next minor version, as the user who owns the directory, with your "+
-		"listen, client and TLS flags and\n", cmp.Or(minor, "of the version that it was taken from"))
+		"listen, client and TLS flags and\n", cmp.Or(minor, "of the version that was backed up"))
 	for _, flag := range []struct{ name, value string }{
 		{"name", r.Name}, {"data-dir", r.DataDir}, {"initial-advertise-peer-urls", r.PeerURL},
 		{"initial-cluster", r.InitialCluster}, {"initial-cluster-token", r.Token},
@@ -61,7 +62,7 @@ func tellStart(std streams, facts snapshot.Facts, r snapshot.Restoration, revisi
 		fmt.Fprintf(std.out, "  --%s=%s\n", flag.name, quoted(flag.value))
 	}
 	if facts.Auth {
-		fmt.Fprintln(std.out, "authentication is on, with the users and passwords of that time")
+		fmt.Fprintln(std.out, "authentication is enabled, with the users and passwords from the time of the backup")
 	}
 	if len(facts.Alarms) > 0 {
 		fmt.Fprintf(std.out, "alarms not restored: %s\n", printable.Line(decide.Enumerate(facts.Alarms)))
@@ -72,15 +73,15 @@ func tellStart(std streams, facts snapshot.Facts, r snapshot.Restoration, revisi
 func (f *restoreFlags) tellAgain(std streams, of string, told result.Restored) {
 	fmt.Fprintf(std.out, "%s was restored into %s by the same command line at %s and is left unchanged\n",
 		datadir.BackupName(of, told), f.r.DataDir, told.FinishedAt.Format(time.RFC3339))
-	fmt.Fprintf(std.out, "it holds revision %d; new writes come after %d\n", told.Revision, told.NewRevision)
+	fmt.Fprintf(std.out, "it holds revision %d; new writes get revisions after %d\n", told.Revision, told.NewRevision)
 	warnSuspect(std, told.Suspect)
 	f.writeResult(std, told)
 }
 
 func warnSuspect(std streams, suspect bool) {
 	if suspect {
-		fmt.Fprintln(std.err, "quorate: members held different data when the backup was taken: compare what was "+
-			"restored with what you know")
+		fmt.Fprintln(std.err, "quorate: members held different data when the backup was taken: check whether the "+
+			"restored data is right")
 	}
 }
 

@@ -43,7 +43,7 @@ func (f resultFiles) checkFiles() error {
 // writable rejects a file that cannot be written. flag is the flag that sets the file name.
 func writable(flag, name string) error {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
-		return usageError{fmt.Errorf("--%s %s: it is a directory", flag, name)}
+		return usageError{fmt.Errorf("--%s %s: this is a directory", flag, name)}
 	}
 	return existingDir(flag, filepath.Dir(name))
 }

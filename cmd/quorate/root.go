@@ -93,7 +93,7 @@ func newRoot(std streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "quorate",
 		Short: "Reconcile etcd clusters on Kubernetes with a git repository",
-		Long: `Quorate runs etcd clusters on Kubernetes from a git repository. It needs no resident
+		Long: `Quorate runs etcd clusters on Kubernetes from a git repository. It does not need a resident
 controller: each pass reads the declared EtcdClusters, observes Kubernetes and
 etcd's own membership, performs the next action for each cluster, reports in the
 custom resources, and exits. Passes may be killed at any time and repeated.

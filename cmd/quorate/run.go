@@ -60,18 +60,18 @@ func newRun(std streams) *cobra.Command { return newRunOf(&runFlags{}, std) }
 func newRunOf(f *runFlags, std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
-		Short: "Run one pass, passes until every cluster is up to date, or passes forever",
+		Short: "Run one pass, or repeat passes until every cluster is up to date, or forever",
 		Long: `Run reads the declared clusters, observes the live state, performs the next action for each cluster,
 reports, and exits. After bootstrapping a cluster, it continues until the members are sealed.
 With --until-converged it continues, woken by changes, until every cluster is up to date or blocked,
 or until the timeout. With --loop it runs until stopped.`,
-		Example: `  # One pass, as a CronJob does it:
+		Example: `  # One pass, as in a CronJob:
   quorate run --source https://git.example.com/fleet.git --branch main --path clusters
 
-  # In a pipeline, after a push: wait up to ten minutes until it is done.
+  # In a pipeline, after a push: wait up to ten minutes until the clusters are up to date.
   quorate run --source . --until-converged --timeout 10m
 
-  # Until stopped, as a Deployment does it: a push is processed within seconds, a lost volume immediately.
+  # Until stopped, as in a Deployment: a push is processed within seconds, a lost volume immediately.
   quorate run --source https://git.example.com/fleet.git --loop --listen :8080`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -162,7 +162,7 @@ func (f *runFlags) run(ctx context.Context, std streams) error {
 		return err
 	}
 	ctx = withLog(ctx, log)
-	log.Debug("sources are read in processes of their own", "landlock", confined.Landlock())
+	log.Debug("sources are read in separate processes", "landlock", confined.Landlock())
 	if f.loop.on {
 		f.live.round = loopRound
 	}

@@ -34,8 +34,8 @@ func (p *part) Type() string { return "i/n" }
 
 func (f *liveFlags) addShard(c *cobra.Command) {
 	f.part = &part{}
-	c.Flags().Var(f.part, "shard", "process one part of the clusters and leave the others to the runs with the other "+
-		"parts: i/n, the part number from 0 and the number of parts (default: $"+indexVariable+"/$"+completionsVariable+
+	c.Flags().Var(f.part, "shard", "process only one of n parts of the clusters: i/n, where part numbers i start at "+
+		"0; other runs must process the other parts (default: $"+indexVariable+"/$"+completionsVariable+
 		", if both are set)")
 }
 

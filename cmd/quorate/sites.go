@@ -37,7 +37,7 @@ type target struct {
 }
 
 var errLoopOfSeveral = usageError{errors.New("--loop manages one Kubernetes cluster: run one loop for each, " +
-	"such as a Deployment in each of them, with one --context or none")}
+	"such as a Deployment in each Kubernetes cluster, with at most one --context")}
 
 // targets returns the targets of a run. If there are several, it does not open them, because opening them may take a
 // long time.
@@ -114,7 +114,7 @@ func (f *sourceFlags) at(p kubeTarget) (*sourceFlags, error) {
 	}
 	for _, s := range list {
 		if s.Path != p.Path {
-			return refuse(fmt.Sprintf("--source %s has its own", s))
+			return refuse(fmt.Sprintf("--source %s has its own path", s))
 		}
 	}
 	return &own, nil

@@ -42,10 +42,11 @@ func (s *source) add(f *pflag.FlagSet) {
 
 // addReading adds the flags for reading git, and for the namespaces in which the source may declare clusters.
 func (s *source) addReading(f *pflag.FlagSet) {
-	f.StringVar(&s.Selector.Branch, "branch", s.Selector.Branch, "branch to read (default: the branch that HEAD names)")
+	f.StringVar(&s.Selector.Branch, "branch", s.Selector.Branch, "branch to read (default: the branch that HEAD "+
+		"points to)")
 	f.StringVar(&s.Selector.Tag, "tag", s.Selector.Tag, "tag to read, instead of a branch")
 	f.StringVar(&s.Selector.SemVer, "semver", s.Selector.SemVer,
-		`range of versions, such as ">=1.2 <2": the highest tag in it is read, instead of a branch`)
+		`range of versions, such as ">=1.2 <2": read the highest tag in this range, instead of a branch`)
 	f.StringVar(&s.Selector.Name, "ref", s.Selector.Name,
 		"full reference to read, such as refs/pull/420/head, instead of a branch")
 	f.StringVar(&s.Selector.Commit, "commit", s.Selector.Commit,
@@ -64,10 +65,10 @@ func (s *source) addReading(f *pflag.FlagSet) {
 			"*.asc (PGP), *.sshpub or *.pub (SSH), allowed_signers or *.allowed_signers")
 	f.StringVar(&s.Verify, "verify", s.Verify,
 		"what must be signed with one of --verify-keys: commit, tag or tag-and-commit (default: "+
-			"commit, if there are keys)")
+			"commit, if --verify-keys is set)")
 	f.StringVar(&s.Path, "path", s.Path, "directory in the repository (default: its root)")
 	f.Var(&namespacesFlag{list: &s.AllowNamespaces}, "allow-namespace",
-		"namespace that clusters may be declared in; repeatable, or several separated by ; (default: all)")
+		"namespace in which clusters may be declared; repeatable, or several separated by ; (default: all)")
 	f.BoolVar(&s.IgnoreOtherKinds, "ignore-other-kinds", s.IgnoreOtherKinds,
 		"ignore objects other than EtcdClusters instead of rejecting them")
 	f.StringVar(&s.CacheDir, "cache-dir", s.CacheDir,

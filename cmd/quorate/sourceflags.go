@@ -86,7 +86,8 @@ func settingsIn(flags *pflag.FlagSet) []string {
 	return given
 }
 
-const helpSource = "URL of a git repository or user@host:path, path of a local one, or a directory (required); " +
+const helpSource = "URL of a git repository (or user@host:path), path of a local repository, or a directory " +
+	"(required); " +
 	"repeatable, each with its own settings: LOCATION,path=apps,branch=main"
 
 // live reports whether the custom resources are the source.
@@ -134,7 +135,7 @@ func checkEnvironment(list []source) error {
 	}
 	return usageError{fmt.Errorf(
 		"the credentials in the environment would be sent to several hosts: "+
-			"%s; give each source its own with git-credentials=DIRECTORY", strings.Join(hosts, ", "))}
+			"%s; set separate credentials for each source with git-credentials=DIRECTORY", strings.Join(hosts, ", "))}
 }
 
 func (s source) check() error {
@@ -186,11 +187,11 @@ func (f *sourceFlags) checkTogether() error {
 			ofCluster)}
 	case f.live() && len(f.confirmed) > 0:
 		return usageError{fmt.Errorf(
-			"--source %s: no cluster counts as removed while the custom resources themselves are the declaration; "+
+			"--source %s: clusters do not count as removed while the custom resources themselves are the declaration; "+
 				"remove %s", ofCluster, report.FlagConfirm)}
 	case f.live() && len(f.given()) > 0:
 		return usageError{fmt.Errorf(
-			"--source %s: no git repository is read, so these have no effect: %s; remove them "+
+			"--source %s: no git repository is read, so these flags have no effect: %s; remove them "+
 				"(--namespace and --as limit what the run may read and do)", ofCluster, strings.Join(f.given(), ", "))}
 	case f.live():
 		return nil

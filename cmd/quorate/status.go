@@ -51,7 +51,7 @@ important columns are omitted.
 
 With the name of a cluster, it shows its members with their pods and volumes, its conditions,
 backups, certificates and latest events. -o wide lists the members of every cluster; json and
-yaml show all data used for decisions, as a list, or as one cluster if you name it; name prints
+yaml show all data used for decisions: a list, or a single cluster if you name it; name prints
 names that kubectl accepts.`,
 		Example: `  quorate status
   quorate status prod/a
@@ -68,7 +68,7 @@ names that kubectl accepts.`,
 	f.log.add(c)
 	c.Flags().StringVarP(&f.output, "output", "o", "text", inWords(statusOutputs))
 	c.Flags().StringVar(&f.order, "sort-by", "name", inWords(report.Orders)+
-		": state lists clusters that need manual action first, size the largest database, age the latest change")
+		": state lists clusters that need manual action first; size, the largest databases; age, the latest changes")
 	c.Flags().StringVarP(&f.selector, "selector", "l", "",
 		"show only clusters whose EtcdCluster has these labels, such as team=shop,tier!=test")
 	c.Flags().StringSliceVar(&f.verdicts, "verdict", nil,
@@ -135,7 +135,8 @@ func status(ctx context.Context, std streams, f statusFlags, argument string) er
 func (f *statusFlags) named(argument string) (store.Cluster, error) {
 	if f.selector != "" || len(f.verdicts) > 0 {
 		return store.Cluster{}, usageError{fmt.Errorf(
-			"%s is one cluster, but --selector and --verdict select from all: remove one of them", argument)}
+			"%s names one cluster, but --selector and --verdict select from all clusters: remove the name or these "+
+				"flags", argument)}
 	}
 	return clusterNamed(argument, f.live.namespaces)
 }
@@ -193,8 +194,8 @@ const widestTable = 400
 // one writes a report about one cluster. It returns an error if the cluster could not be observed.
 func (f *statusFlags) one(w io.Writer, rep report.Report, of store.Cluster, unseen error) error {
 	if len(rep.Clusters) == 0 {
-		return fmt.Errorf("status of %s: Quorate has not applied a cluster with that name; quorate status "+
-			"lists all", of)
+		return fmt.Errorf("status of %s: Quorate has not applied a cluster with that name; to list all clusters, run "+
+			"quorate status", of)
 	}
 	var err error
 	switch c := rep.Clusters[0]; {

@@ -106,7 +106,7 @@ func TestStatusFlags(t *testing.T) {
 		"a/b --namespace a":       "a/b includes its namespace",
 		"a/b/c":                   "is not a cluster name",
 		"a/b a/c":                 "accepts at most 1 arg",
-		"a -n b --namespace c":    "because --namespace names several",
+		"a -n b --namespace c":    "because --namespace is set to several namespaces",
 		"-w -o wide":              "--watch shows the table; remove --output wide",
 		"-w --interval 1s":        "--interval 1s: must be at least 2s",
 		"--verdict= --sort-by=no": "expected one of",

@@ -121,12 +121,12 @@ func (f *encodingFlags) encoding(to string) (backup.Encoding, error) {
 	if strings.TrimSpace(text) == "" {
 		if f.recipientsFile != "" || len(f.recipients) > 0 {
 			return backup.Encoding{},
-				usageError{errors.New("--recipient, --recipients-file: no recipient is specified; " +
-					"without one, the backup would not be encrypted")}
+				usageError{errors.New("--recipient, --recipients-file: no recipient is specified; without a " +
+					"recipient, the backup would not be encrypted")}
 		}
 		if strings.HasSuffix(to, ".age") {
 			return backup.Encoding{},
-				usageError{fmt.Errorf("--to %s: without --recipient, it would not be encrypted", to)}
+				usageError{fmt.Errorf("--to %s: without --recipient, the backup would not be encrypted", to)}
 		}
 		return e, nil
 	}
@@ -238,7 +238,8 @@ func clusterNamed(argument string, namespaces []string) (store.Cluster, error) {
 	namespace, name, both := strings.Cut(argument, "/")
 	switch {
 	case !both && len(namespaces) > 1:
-		return store.Cluster{}, usageError{fmt.Errorf("%s: use NAMESPACE/%s, because --namespace names several",
+		return store.Cluster{}, usageError{fmt.Errorf("%s: use NAMESPACE/%s, because --namespace is set to several "+
+			"namespaces",
 			argument, argument)}
 	case !both && len(namespaces) == 1:
 		namespace, name = namespaces[0], argument

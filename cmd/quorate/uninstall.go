@@ -13,11 +13,11 @@ func newUninstall(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Uninstall Quorate and leave all etcd clusters unchanged",
-		Long: `Uninstall deletes what "quorate install --mode" has applied, in any mode: Quorate's workloads and
-configuration and, once its pods have finished, its rights. Clusters keep running without being managed.
+		Long: `Uninstall deletes the objects that "quorate install --mode" has applied, in any mode: Quorate's workloads
+and configuration and, once its pods have finished, its rights. Clusters keep running, but are no longer managed.
 The CustomResourceDefinition is kept, because deleting it would delete every EtcdCluster. Also kept are
 the namespace ` + deploy.Namespace + `, the other objects in it, and objects that belong to a Helm release or to
-a Quorate in another namespace.`,
+Quorate in another namespace.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, err := f.client()

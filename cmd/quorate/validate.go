@@ -32,7 +32,7 @@ and line.`,
 	source.anyDestination = true // the run determines which destinations are allowed
 	output.add(c, "text", "json", "markdown", "github", "junit", "sarif")
 	c.Flags().VarP(&namespacesFlag{list: &source.namespaces}, "namespace", "n",
-		"namespace of declarations that do not set one, if a single namespace is set (default \"default\")")
+		"namespace of declarations that do not set one, if this flag is set only once (default \"default\")")
 	return c
 }
 
@@ -45,7 +45,8 @@ func validate(ctx context.Context, std streams, source sourceFlags, output *outp
 	}
 	if source.live() {
 		return usageError{fmt.Errorf(
-			"--source %s: the API server has checked its custom resources already; specify a repository or a directory",
+			"--source %s: the API server has already checked these custom resources; "+
+				"specify a repository or a directory",
 			ofCluster)}
 	}
 	set, err := source.set()

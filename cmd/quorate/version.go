@@ -29,7 +29,7 @@ func newVersion(std streams) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version, and which sandboxing this machine supports for reading sources",
+		Short: "Print the version, and the sandboxing that this machine supports for reading sources",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := oneOf("output", output, "text", "json"); err != nil {

@@ -52,7 +52,7 @@ func (i Installer) Install(ctx context.Context, texts []string) error {
 		return err
 	}
 	if gainsRights(before) {
-		fmt.Fprintln(i.Out, "runs had no ClusterRoleBinding and now have their rights in all namespaces; "+
+		fmt.Fprintln(i.Out, "runs did not have a ClusterRoleBinding, and now have their rights in all namespaces; "+
 			"to undo this, run kubectl delete clusterrolebinding quorate")
 	}
 	if lost := lostFlags(before, objects); len(lost) > 0 {

@@ -24,11 +24,11 @@ const (
 func owner(object *unstructured.Unstructured) string {
 	if name := object.GetAnnotations()[helmRelease]; name != "" {
 		namespace := object.GetAnnotations()[helmNamespace]
-		return fmt.Sprintf("Helm's, of the release %q in the namespace %q", name, namespace)
+		return fmt.Sprintf("owned by Helm release %q in namespace %q", name, namespace)
 	}
 	if object.GetKind() == "ClusterRoleBinding" {
 		if others := boundIn(object); len(others) > 0 && !slices.Contains(others, deploy.Namespace) {
-			return fmt.Sprintf("of a Quorate that runs in the namespace %q", strings.Join(others, ", "))
+			return fmt.Sprintf("owned by Quorate in namespace %q", strings.Join(others, ", "))
 		}
 	}
 	return ""

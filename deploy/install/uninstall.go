@@ -78,10 +78,10 @@ func (i Installer) awaitEnd(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil || bound.Err() == nil:
-		return fmt.Errorf("wait for pods to finish; their rights still exist, and another quorate uninstall "+
-			"deletes them: %w", err)
+		return fmt.Errorf("wait for pods to finish: %w; their rights were not deleted: run quorate uninstall "+
+			"again", err)
 	}
-	fmt.Fprintf(i.Err, "after %s, %d pods still exist; they now lose their rights\n", longestEnd, left)
+	fmt.Fprintf(i.Err, "after %s, %d pods still exist; deleting their rights anyway\n", longestEnd, left)
 	return nil
 }
 

@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-var errAlias = errors.New("it has a YAML alias; replace the alias with the content of its anchor")
+var errAlias = errors.New("it contains a YAML alias; replace the alias with the content of its anchor")
 
 // Refuse rejects text that contains an alias, and text that may contain an alias but cannot be parsed. Untrusted text
 // could contain thousands of aliases for one long text, and decoding expands each alias to the full length.

@@ -56,7 +56,7 @@ func findSources() (string, error) {
 		}
 	}
 	return "", fmt.Errorf("find the sources in sandbox/build above %s: "+
-		"keep the program in the checkout or run it there", strings.Join(starts, " and "))
+		"keep the program in the checkout, or run it there", strings.Join(starts, " and "))
 }
 
 // name returns the name of the component's cache entry.

@@ -100,7 +100,8 @@ func (c *Cluster) Nodes(ctx context.Context) (map[string]NodeStatus, error) {
 }
 
 func statusOf(node corev1.Node) NodeStatus {
-	status := NodeStatus{Reason: "it has not reported its state yet", Version: node.Status.NodeInfo.KubeletVersion}
+	status := NodeStatus{Reason: "the kubelet has not reported the node's state " +
+		"yet", Version: node.Status.NodeInfo.KubeletVersion}
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
 			status.Ready = condition.Status == corev1.ConditionTrue
@@ -137,7 +138,7 @@ func (c *Cluster) PodNetwork(ctx context.Context, node string) error {
 	if err != nil {
 		return fmt.Errorf("list the probes on %s: %w", node, err)
 	}
-	why := fmt.Errorf("no probe runs on %s", node)
+	why := fmt.Errorf("no probe is running on %s", node)
 	for _, pod := range pods.Items {
 		if pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil {
 			why = fmt.Errorf("pod %s on %s is %s%s", pod.Name, node, pod.Status.Phase, waiting(pod))
@@ -148,7 +149,7 @@ func (c *Cluster) PodNetwork(ctx context.Context, node string) error {
 		if err == nil {
 			return nil
 		}
-		why = fmt.Errorf("ask pod %s on %s to reach Service probe-server: %w", pod.Name, node, err)
+		why = fmt.Errorf("reach Service probe-server from pod %s on %s: %w", pod.Name, node, err)
 	}
 	return why
 }

@@ -60,8 +60,8 @@ func Install(ctx context.Context, packages []Package) error {
 	}
 	wanted := strings.Join(names, " ")
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return fmt.Errorf("install %s: this is not Debian (there is no apt-get): "+
-			"install them yourself, so that %s exist", wanted, files(packages))
+		return fmt.Errorf("install %s: this is not Debian (apt-get not found); install the packages manually, so "+
+			"that %s exist", wanted, files(packages))
 	}
 	if err := aptGet(ctx, "update"); err != nil {
 		return err

@@ -77,13 +77,13 @@ func (e *etcd) start(pod types.NamespacedName, m member) error {
 		e.clusters[key] = c
 	}
 	if c == nil {
-		return errors.New("it has no data, and there is no cluster to join")
+		return errors.New("the member has no data, and the cluster to join does not exist")
 	}
 	id, sealed := c.volumes[m.volume]
 	if !sealed {
 		i := slices.IndexFunc(c.members, func(l *pb.Member) bool { return l.PeerURLs[0] == m.config.Peer })
 		if i < 0 || m.config.State == "existing" && c.members[i].Name != "" {
-			return errors.New("it has no data, and was not added")
+			return errors.New("the member has no data, and was not added to the cluster")
 		}
 		id = c.members[i].ID
 		c.volumes[m.volume] = id

@@ -151,7 +151,7 @@ func (k *kubelet) member(ctx context.Context, pod *corev1.Pod) (member, error) {
 		}
 	}
 	if m.tls == nil {
-		return m, errors.New("only members that serve with TLS can be distinguished")
+		return m, errors.New("only members that use TLS can be distinguished")
 	}
 	return m, nil
 }
@@ -163,7 +163,7 @@ func (k *kubelet) configuration(ctx context.Context, pod *corev1.Pod, name strin
 	}
 	text, there := files.Data[configured(pod)]
 	if !there {
-		return c, fmt.Errorf("ConfigMap %s has no file %q", name, configured(pod))
+		return c, fmt.Errorf("ConfigMap %s does not contain file %q", name, configured(pod))
 	}
 	err = yaml.Unmarshal([]byte(text), &c)
 	return c, err

@@ -38,7 +38,7 @@ func (n node) closeOthers(ctx context.Context) error {
 		_, err := n.api.CoreV1().Nodes().Patch(ctx, other.Name, types.StrategicMergePatchType,
 			[]byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
 		if err != nil {
-			return fmt.Errorf("close node %s to new pods: %w", other.Name, err)
+			return fmt.Errorf("mark node %s as unschedulable: %w", other.Name, err)
 		}
 	}
 	return nil

@@ -44,7 +44,7 @@ func (e *etcd) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	if p := e.hosts[hello.ServerName]; p != nil {
 		return p.tls, nil
 	}
-	return nil, fmt.Errorf("no member runs as %q", hello.ServerName)
+	return nil, fmt.Errorf("no member is running as %q", hello.ServerName)
 }
 
 // as calls do with the requested member. If agreed is set, it requires a leader, as etcd does for requests that need

@@ -38,7 +38,7 @@ type Image struct {
 func Repository(reference string) (string, error) {
 	tag, err := name.NewTag(reference, name.StrictValidation)
 	if err != nil {
-		return "", fmt.Errorf("name an image like quorate.dev/quorate:dev: %w", err)
+		return "", fmt.Errorf("expected an image name such as quorate.dev/quorate:dev: %w", err)
 	}
 	return tag.Repository.Name(), nil
 }

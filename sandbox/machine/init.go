@@ -18,7 +18,7 @@ import (
 // ends.
 func Run(dir string) error {
 	if os.Getpid() != 1 {
-		return fmt.Errorf("run machine %s: it is started by the sandbox, in namespaces of its own", dir)
+		return fmt.Errorf("run machine %s: only the sandbox can start a machine, in separate namespaces", dir)
 	}
 	spec, err := readSpec(dir)
 	if err != nil {
@@ -27,7 +27,7 @@ func Run(dir string) error {
 	if os.Getenv(isolated) == "" {
 		return fmt.Errorf("start machine %s: %w", spec.Name, isolate(spec.Cgroup))
 	}
-	slog.Info("machine starts", "name", spec.Name)
+	slog.Info("starting machine", "name", spec.Name)
 	if err := spec.setUp(); err != nil {
 		return fmt.Errorf("start machine %s: %w", spec.Name, err)
 	}
@@ -48,7 +48,7 @@ func isolate(group string) error {
 		return fmt.Errorf("create a cgroup namespace: %w", err)
 	}
 	if err := unix.Exec("/proc/self/exe", os.Args, append(os.Environ(), isolated+"=1")); err != nil {
-		return fmt.Errorf("execute itself: %w", err)
+		return fmt.Errorf("re-execute the program: %w", err)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func Start(spec Spec, host *Machine, listener *net.TCPListener) (*Machine, error
 	}
 	fd, err := unix.PidfdOpen(cmd.Process.Pid, 0)
 	if err != nil {
-		return nil, fmt.Errorf("hold machine %s: %w", spec.Name, err)
+		return nil, fmt.Errorf("open a handle for machine %s: %w", spec.Name, err)
 	}
 	go func() { _ = cmd.Wait() }() // reaps init if it ends before the caller does
 	m := &Machine{PID: cmd.Process.Pid, fd: fd}
@@ -207,7 +207,7 @@ func (m *Machine) Kill(patience time.Duration) error {
 		return fmt.Errorf("kill machine with process %d: %w", m.PID, err)
 	}
 	if !m.ended(patience) {
-		return fmt.Errorf("kill machine with process %d: it has not ended after %s", m.PID, patience)
+		return fmt.Errorf("kill machine with process %d: the process has not ended after %s", m.PID, patience)
 	}
 	return nil
 }

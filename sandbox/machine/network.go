@@ -53,7 +53,7 @@ func (m *Machine) InNetwork(f func() error) error {
 
 func (n *Network) configure() error {
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
-		return fmt.Errorf("forward between pods: %w", err)
+		return fmt.Errorf("enable forwarding between pods: %w", err)
 	}
 	loopback, err := netlink.LinkByName("lo")
 	if err != nil {

@@ -117,15 +117,15 @@ func (s Store) authority() (*x509.Certificate, crypto.Signer, error) {
 	certificate, _ := pem.Decode([]byte(pair.Certificate))
 	key, _ := pem.Decode([]byte(pair.Key))
 	if certificate == nil || key == nil {
-		return nil, nil, fmt.Errorf("decode the authority in %s: it is not PEM", s.Dir)
+		return nil, nil, fmt.Errorf("decode the CA in %s: the file is not PEM", s.Dir)
 	}
 	parsed, err := x509.ParseCertificate(certificate.Bytes)
 	if err != nil {
-		return nil, nil, fmt.Errorf("parse the authority's certificate: %w", err)
+		return nil, nil, fmt.Errorf("parse the CA certificate: %w", err)
 	}
 	signer, err := x509.ParseECPrivateKey(key.Bytes)
 	if err != nil {
-		return nil, nil, fmt.Errorf("parse the authority's key: %w", err)
+		return nil, nil, fmt.Errorf("parse the CA key: %w", err)
 	}
 	return parsed, signer, nil
 }

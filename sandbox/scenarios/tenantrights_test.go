@@ -23,7 +23,7 @@ func (w *world) actAsTenant(url string) {
 	source := func(as string) string {
 		return fmt.Sprintf("--source=%[1]s,branch=main,path=clusters,default-namespace=%[2]s,allow-namespace=%[2]s,as=%[3]s", url, w.namespace, as)
 	}
-	if said, ok := w.runJobWith("not-listed", source(user)); ok || !strings.Contains(said, "add that name to the ClusterRole quorate-tenants") {
+	if said, ok := w.runJobWith("not-listed", source(user)); ok || !strings.Contains(said, "add this name to the ClusterRole quorate-tenants") {
 		w.t.Errorf("a user that is not listed:\n%s", said)
 	}
 	w.kubectl("patch", "clusterrole", "quorate-tenants", "--type=json", `--patch=[{"op":"replace","path":"/rules/0/resourceNames","value":["`+user+`"]}]`)

@@ -29,7 +29,7 @@ const Revision = 12
 func Snapshot() ([]byte, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return nil, fmt.Errorf("read the snapshot of tests: %w", err)
+		return nil, fmt.Errorf("read the test snapshot: %w", err)
 	}
 	compressed, err := os.ReadFile(filepath.Join(dir, file))
 	for errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
@@ -37,11 +37,11 @@ func Snapshot() ([]byte, error) {
 		compressed, err = os.ReadFile(filepath.Join(dir, file))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the snapshot of tests: %w", err)
+		return nil, fmt.Errorf("read the test snapshot: %w", err)
 	}
 	decoder, err := zstd.NewReader(nil)
 	if err != nil {
-		return nil, fmt.Errorf("read the snapshot of tests: %w", err)
+		return nil, fmt.Errorf("read the test snapshot: %w", err)
 	}
 	defer decoder.Close()
 	return decoder.DecodeAll(compressed, nil)

@@ -99,7 +99,7 @@ func (r Recovery) Find() (told result.Recovered, done bool, err error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, result.ErrRecovered):
 		return result.Recovered{}, false, err
 	case err != nil || told.LostClusterID != snapshot.FormatID(r.Lost) || !is(told, found):
-		return result.Recovered{}, false, fmt.Errorf("%s: %w: it holds a member of cluster %s, not of %s "+
+		return result.Recovered{}, false, fmt.Errorf("%s: %w: the directory holds a member of cluster %s, not of %s "+
 			"(--cluster-id); nothing was changed", r.Dir, recovery.ErrUnfit, snapshot.FormatID(found.ClusterID),
 			snapshot.FormatID(r.Lost))
 	}
@@ -183,7 +183,7 @@ func (r Recovery) place(m recovery.Recovered, started time.Time) (result.Recover
 		err = writeMark(r.markName(), line)
 	}
 	if err != nil {
-		return told, fmt.Errorf("record what is recovered: %w", err)
+		return told, fmt.Errorf("record the recovery: %w", err)
 	}
 	return told, m.Place(KeptName(r.Lost))
 }

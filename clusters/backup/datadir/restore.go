@@ -76,19 +76,20 @@ func (r Restore) find() (told result.Restored, done bool, err error) {
 	mark, unmarked := r.read()
 	switch told = mark.Restored; {
 	case errors.Is(unmarked, fs.ErrNotExist):
-		return result.Restored{}, false, r.exists("it is not recorded as restored")
+		return result.Restored{}, false, r.exists("the member is not recorded as restored")
 	case errors.Is(unmarked, result.ErrMark):
 		return result.Restored{}, false, r.exists(unmarked.Error())
 	case unmarked != nil:
 		return result.Restored{}, false, unmarked
 	case mark.Asked != r.Asked:
-		return result.Restored{}, false, r.exists(fmt.Sprintf("it was restored from %s at %s by another command line",
+		return result.Restored{}, false, r.exists(fmt.Sprintf("the member was restored from %s at %s by a different "+
+			"command line",
 			BackupName(printable.Line(mark.Asked.Cluster), told), told.FinishedAt.Format(time.RFC3339)))
 	case err != nil:
 		return result.Restored{}, false, err
 	case !IsRestored(told, found):
-		return result.Restored{}, false, r.exists(fmt.Sprintf("it is %s of cluster %s, but the restored member was "+
-			"%s of %s", snapshot.FormatID(found.MemberID), snapshot.FormatID(found.ClusterID), told.MemberID,
+		return result.Restored{}, false, r.exists(fmt.Sprintf("the member is %s of cluster %s, but the restored "+
+			"member was %s of %s", snapshot.FormatID(found.MemberID), snapshot.FormatID(found.ClusterID), told.MemberID,
 			told.ClusterID))
 	}
 	// The process that put the member in place may have been killed before syncing the directories.
@@ -104,7 +105,7 @@ func IsRestored(told result.Restored, found snapshot.Identity) bool {
 func (r Restore) vacant() error {
 	switch _, err := os.Lstat(filepath.Join(r.Dir, "member")); {
 	case err == nil:
-		return r.exists("it has no log")
+		return r.exists("the member does not have a log")
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	default:
@@ -114,8 +115,9 @@ func (r Restore) vacant() error {
 
 // exists returns the error for a member other than the requested one.
 func (r Restore) exists(why string) error {
-	return fmt.Errorf("%s: %w: it holds a member, and %s; nothing was changed. Name another directory, "+
-		"or, if that member is not needed, remove the directory and %s", r.Dir, snapshot.ErrExists, why,
+	return fmt.Errorf("%s: %w: the directory holds a member, and %s; "+
+		"nothing was changed. Specify a different directory or, if "+
+		"the member is not needed, remove the directory and %s", r.Dir, snapshot.ErrExists, why,
 		filepath.Base(r.markName()))
 }
 

@@ -19,7 +19,7 @@ func Read(path string, most int64) ([]byte, error) {
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, most+1))
 	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("read %s: it has more than %d bytes", path, most)
+		err = fmt.Errorf("read %s: the file has more than %d bytes", path, most)
 	}
 	return text, err
 }

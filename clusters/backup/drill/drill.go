@@ -31,7 +31,7 @@ func Try(
 ) (store.Drill, error) {
 	work, err := workspace(dir)
 	if err != nil {
-		return store.Drill{}, fmt.Errorf("try to restore: %w", err)
+		return store.Drill{}, fmt.Errorf("test the restore: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(work) }()
 	t, err := begin(ctx, p, from, m)
@@ -110,7 +110,7 @@ func (t *trial) fill(ctx context.Context, from store.Bucket, work string, r back
 // ask waits until the etcd that was started with the restored data responds, and compares its data.
 func (t *trial) ask(ctx context.Context, s *etcdprocess.Server, tell backup.Progress) error {
 	if err := t.serves(ctx, s, tell); err != nil {
-		return fmt.Errorf("try to restore %s with etcd %s: %w", t.manifest.DataPath(), t.EtcdVersion, err)
+		return fmt.Errorf("test the restore of %s with etcd %s: %w", t.manifest.DataPath(), t.EtcdVersion, err)
 	}
 	return nil
 }
@@ -124,7 +124,8 @@ func (t *trial) serves(ctx context.Context, s *etcdprocess.Server, tell backup.P
 	}
 	t.StartSeconds = t.watch.lap()
 	if revision < t.facts.Revision { // expiring leases raise the revision
-		return fmt.Errorf("%w: it is at revision %d, and the backup at %d", ErrDiffers, revision, t.facts.Revision)
+		return fmt.Errorf("%w: etcd is at revision %d, but the backup is at revision "+
+			"%d", ErrDiffers, revision, t.facts.Revision)
 	}
 	tell.Step("compare with the backup")
 	t.Uncompared, err = compare(ctx, s, clients, t.facts)

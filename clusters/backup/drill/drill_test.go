@@ -208,7 +208,7 @@ func TestFinishRejectsOtherClusterOrVersion(t *testing.T) {
 		of store.Cluster
 	}{{v, store.Cluster{Namespace: "ns", Name: "b"}}, {v, store.Cluster{}}, {newer, of}} {
 		told, d, err := Finish(t.Context(), test.v, test.of, Apart{dir, state}, nil) // no etcd is running
-		if err == nil || !strings.Contains(err.Error(), "it is for ns/a with etcd 3.6.16") || told.Cluster != "" || d.SHA256 != "" {
+		if err == nil || !strings.Contains(err.Error(), "it was prepared for ns/a with etcd 3.6.16") || told.Cluster != "" || d.SHA256 != "" {
 			t.Errorf("%+v: %+v, %+v, %v", test, told, d, err)
 		}
 	}
@@ -329,7 +329,7 @@ func TestDrillAcceptsRelativePaths(t *testing.T) {
 	if err := os.Mkdir(os.TempDir(), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := found[0].Start("data"); err == nil || !strings.Contains(err.Error(), "set TMPDIR to a shorter one") {
+	if _, err := found[0].Start("data"); err == nil || !strings.Contains(err.Error(), "set TMPDIR to a shorter path") {
 		t.Errorf("%v", err)
 	}
 }

@@ -120,14 +120,15 @@ func Finish(
 	}
 	told, err := disk.Read(a.drillFile(), maxDrillFile)
 	if err != nil {
-		return store.Manifest{}, store.Drill{}, fmt.Errorf("read which backup was restored in %s: %w", a.Dir, err)
+		return store.Manifest{}, store.Drill{}, fmt.Errorf("determine which backup was restored in %s: %w", a.Dir, err)
 	}
 	var before prepared
 	if err := json.Unmarshal(told, &before); err != nil {
-		return store.Manifest{}, store.Drill{}, fmt.Errorf("read which backup was restored in %s: %w", a.Dir, err)
+		return store.Manifest{}, store.Drill{}, fmt.Errorf("determine which backup was restored in %s: %w", a.Dir, err)
 	}
 	if was := before.Pending.Manifest.Backup().Cluster; was != of || before.Drill.EtcdVersion != v.String() {
-		return store.Manifest{}, store.Drill{}, fmt.Errorf("continue the drill in %s: it is for %s with etcd %s",
+		return store.Manifest{}, store.Drill{}, fmt.Errorf("continue the drill in %s: it was prepared for %s with "+
+			"etcd %s",
 			a.Dir, was, before.Drill.EtcdVersion)
 	}
 	t := trial{

@@ -27,7 +27,7 @@ type Program struct {
 const versionPatience = 10 * time.Second
 
 // ErrVersion is returned for data with which this etcd must not be started.
-var ErrVersion = errors.New("this etcd version must not run on the data")
+var ErrVersion = errors.New("this etcd version must not be started with the data")
 
 // Find finds a program by its path, or by its name in PATH, and determines its version.
 func Find(ctx context.Context, program string) (Program, error) {
@@ -78,7 +78,8 @@ func (p Program) Suits(facts snapshot.Facts) error {
 		return err
 	}
 	if !suits {
-		return fmt.Errorf("%w: it is %s, but the cluster ran %s; use %s or %s", ErrVersion, p.Version, was, was,
+		return fmt.Errorf("%w: the program is etcd %s, but the cluster ran etcd %s; use %s or "+
+			"%s", ErrVersion, p.Version, was, was,
 			was.Next(1))
 	}
 	return nil

@@ -113,7 +113,7 @@ func socketDir() (string, error) {
 	}
 	path, err := filepath.Abs(dir)
 	if err == nil && len(filepath.Join(path, clientSocket)) > maxSocket {
-		err = fmt.Errorf("the path of a socket in %s would be too long: set TMPDIR to a shorter one", path)
+		err = fmt.Errorf("the path of a socket in %s would be too long: set TMPDIR to a shorter path", path)
 	}
 	if err != nil {
 		_ = os.RemoveAll(dir)

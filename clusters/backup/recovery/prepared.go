@@ -127,7 +127,7 @@ func RecoverPrepared(ctx context.Context, o Order, place func(Recovered) error) 
 func (o Order) isUnchanged(survivor snapshot.Survivor) error {
 	before, err := disk.Read(filepath.Join(o.Dir, survivorFile), maxSurvivor)
 	if err != nil {
-		return fmt.Errorf("read which member the copy in %s is from: %w", o.Dir, err)
+		return fmt.Errorf("determine which member was copied to %s: %w", o.Dir, err)
 	}
 	if len(before) == 0 {
 		return fmt.Errorf("the copy in %s is incomplete. Prepare it again before starting etcd on it", o.Dir)
@@ -137,7 +137,7 @@ func (o Order) isUnchanged(survivor snapshot.Survivor) error {
 		return err
 	}
 	if !bytes.Equal(before, now) {
-		return fmt.Errorf("%w: it has changed since it was copied: has etcd run on it?", ErrUnfit)
+		return fmt.Errorf("%w: the member has changed since it was copied; was etcd started with it?", ErrUnfit)
 	}
 	return nil
 }

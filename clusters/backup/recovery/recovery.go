@@ -94,7 +94,7 @@ func Check(s snapshot.Survivor, with etcdprocess.Program) error {
 		return err
 	}
 	if least := leastSound(with.Version, s); !with.Version.AtLeast(least) {
-		return fmt.Errorf("%w: etcd %s may lose data with --force-new-cluster; use %s or a later one",
+		return fmt.Errorf("%w: etcd %s may lose data with --force-new-cluster; use %s or later",
 			etcdprocess.ErrVersion, with.Version, least)
 	}
 	return nil
@@ -131,7 +131,7 @@ func Rescue(ctx context.Context, o Order, ordered backup.Order, put func(backup.
 	return o.rescue(ctx, ordered, func(_ *disk.Shared, s snapshot.Survivor, taken backup.Taken) error {
 		taken.Manifest.Member = s.Name
 		taken.Manifest.Snapshot.ProvenBy = nil
-		taken.Manifest.Snapshot.Unproven = "it remains from a cluster that has lost its majority"
+		taken.Manifest.Snapshot.Unproven = "the member is left from a cluster that has lost its majority"
 		return put(taken)
 	})
 }
@@ -186,7 +186,7 @@ func (o *Order) complete(s snapshot.Survivor) error {
 	into.Token = cmp.Or(into.Token, rand.Text())
 	into.Beside = true
 	if into.Name == "" || into.PeerURL == "" {
-		return fmt.Errorf("%w: it does not contain its name and peer URL; specify them", ErrUnfit)
+		return fmt.Errorf("%w: its data does not contain its name and peer URL; specify them", ErrUnfit)
 	}
 	var urls []string
 	for url := range strings.SplitSeq(into.PeerURL, ",") {
@@ -228,7 +228,7 @@ func (o Order) copyMember(ctx context.Context, survivor snapshot.Survivor, dataD
 	turnsAuthOn, err := o.Files.CommitLog(ctx, dataDir)
 	switch {
 	case err != nil:
-		return fmt.Errorf("keep all of the member's log: %w", err)
+		return fmt.Errorf("keep the member's whole log: %w", err)
 	case !survivor.Facts.Auth && turnsAuthOn:
 		return fmt.Errorf("%w: the end of its log enables authentication, but its database does not include that yet; "+
 			"use a different member or a backup", ErrUnfit)
@@ -236,7 +236,7 @@ func (o Order) copyMember(ctx context.Context, survivor snapshot.Survivor, dataD
 		return nil
 	}
 	if err := o.Files.DisableAuth(ctx, dataDir); err != nil {
-		return fmt.Errorf("turn authentication off in the copy: %w", err)
+		return fmt.Errorf("disable authentication in the copy: %w", err)
 	}
 	return nil
 }
@@ -266,7 +266,7 @@ func takeFrom(
 	}
 	all, err := snapshot.EnableAuth(taken.File)
 	if err != nil {
-		return backup.Taken{}, fmt.Errorf("turn authentication on again: %w", err)
+		return backup.Taken{}, fmt.Errorf("enable authentication again: %w", err)
 	}
 	s.Auth, s.Bytes, s.SHA256 = true, all.Size(), all.Sum()
 	return taken, nil
@@ -275,11 +275,11 @@ func takeFrom(
 // isOf returns an error unless etcd is the survivor as the only member, and has applied the whole log.
 func isOf(m decide.Membership, s snapshot.Survivor) error {
 	if !m.Known || len(m.Members) != 1 || uint64(m.ClusterID) != s.ClusterID || uint64(m.Members[0].ID) != s.MemberID {
-		return fmt.Errorf("the etcd that was started is not member %016x of cluster %016x alone", s.MemberID,
+		return fmt.Errorf("the started etcd is not member %016x of cluster %016x, or not its only member", s.MemberID,
 			s.ClusterID)
 	}
 	if applied := m.Members[0].Applied; applied < s.End.Index {
-		return fmt.Errorf("etcd has applied the log up to %d, but it ends at %d; the rest would be lost", applied,
+		return fmt.Errorf("etcd has applied the log up to %d, but the log ends at %d; the rest would be lost", applied,
 			s.End.Index)
 	}
 	return nil

@@ -104,7 +104,7 @@ func (r Drilled) problem() string {
 		}
 	}
 	if len(r.Uncompared) > maxUnproven || r.Uncompared != printable.Line(r.Uncompared) {
-		return "the reason why it was not compared is too long or not a printable line"
+		return "the reason for skipping the comparison is too long or not a printable line"
 	}
 	return ""
 }

@@ -42,11 +42,11 @@ func (m Mark) Encode() ([]byte, error) {
 	m.Format, m.Restored.Format = MarkFormat, RestoredFormat
 	m.Restored.utc()
 	if problem := m.problem(); problem != "" {
-		return nil, fmt.Errorf("write the mark of a restore: %s", problem)
+		return nil, fmt.Errorf("write the restore marker: %s", problem)
 	}
 	line, err := encode(m, MaxMark)
 	if err != nil {
-		return nil, fmt.Errorf("write the mark of a restore: %w", err)
+		return nil, fmt.Errorf("write the restore marker: %w", err)
 	}
 	return line, nil
 }

@@ -73,7 +73,7 @@ func (r Recovered) problem() string {
 	case !isID(r.LostClusterID) || !isID(r.LostMemberID) || !isID(r.ClusterID) || !isID(r.MemberID):
 		return "its IDs are invalid"
 	case r.LostClusterID == r.ClusterID:
-		return "its new cluster is the lost cluster"
+		return "its new cluster ID is the ID of the lost cluster"
 	case r.Term == 0 || r.Index == 0:
 		return "the end of the log is missing"
 	case r.Revision < 1 || r.NewRevision < r.Revision:

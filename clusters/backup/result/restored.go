@@ -87,7 +87,7 @@ func (r Restored) problem() string {
 	}
 	switch {
 	case r.NewRevision < r.Revision:
-		return "its new revision is below that of the snapshot"
+		return "its new revision is below the revision of the snapshot"
 	case !isVersion(r.ClusterVersion) || !isVersion(r.StorageVersion):
 		return "its versions are invalid"
 	case !isID(r.ClusterID) || !isID(r.MemberID):

@@ -72,7 +72,7 @@ func encode(value any, most int) ([]byte, error) {
 		return nil, err
 	}
 	if line.Len() > most {
-		return nil, fmt.Errorf("it has %d bytes, more than %d", line.Len(), most)
+		return nil, fmt.Errorf("its size is %d bytes, but the limit is %d", line.Len(), most)
 	}
 	return line.Bytes(), nil
 }
@@ -137,7 +137,7 @@ func (r Result) problem() string {
 	case r.Bytes <= 0 || r.Bytes > maxSnapshot || !sha256.MatchString(r.SHA256):
 		return "its size or checksum is invalid"
 	case len(r.Unproven) > maxUnproven || r.Unproven != printable.Line(r.Unproven):
-		return "the reason why it is unproven is too long or not a printable line"
+		return "the reason for not proving it is too long or not a printable line"
 	}
 	return ""
 }

@@ -94,7 +94,7 @@ func commitLog(dir string) (turnsAuthOn bool, err error) {
 		return false, err
 	}
 	if len(snapshots) == 0 {
-		return false, fmt.Errorf("%w: its log has no beginning", ErrDamaged)
+		return false, fmt.Errorf("%w: the beginning of its log is missing", ErrDamaged)
 	}
 	from := snapshots[len(snapshots)-1]
 	for repaired := false; ; repaired = true {

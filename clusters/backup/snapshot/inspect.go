@@ -61,7 +61,7 @@ func (f Facts) MinorVersion() (newest etcdversion.MajorMinor, err error) {
 		}
 		v, err := etcdversion.ParseRunning(text)
 		if err != nil {
-			return etcdversion.MajorMinor{}, fmt.Errorf("the version that the cluster ran as: %w", err)
+			return etcdversion.MajorMinor{}, fmt.Errorf("the version that the cluster ran: %w", err)
 		}
 		if v.MajorMinor().Compare(newest) > 0 {
 			newest = v.MajorMinor()
@@ -104,7 +104,7 @@ var (
 	scheduled       = []byte("scheduledCompactRev")
 	finished        = []byte("finishedCompactRev")
 	authEnabled     = []byte("authEnabled")
-	errUnderWay     = errors.New("a compaction was under way")
+	errUnderWay     = errors.New("a compaction was in progress")
 	lockPatience    = time.Second
 	maxPageProblems = 3
 )

@@ -110,7 +110,7 @@ type Made struct {
 func Make(file string, r Restoration) (*Made, error) {
 	if r.Bump > maxRevision {
 		return nil, fmt.Errorf("restore %s: the revision cannot be raised by %d; "+
-			"%d is enough for a week of 1,500 writes a second", file, r.Bump, int64(DefaultBump))
+			"%d is enough for a week of 1,500 writes per second", file, r.Bump, int64(DefaultBump))
 	}
 	var err error
 	if r.Bump, err = bumpOf(file, r.Bump); err != nil {
@@ -245,7 +245,7 @@ func vacant(dir string) error {
 	}
 	for _, entry := range entries {
 		if name := entry.Name(); name != "lost+found" && !strings.HasPrefix(name, working) {
-			return fmt.Errorf("%s: %w: it contains %s. Specify a new one", dir, ErrExists, name)
+			return fmt.Errorf("%s: %w: it contains %s. Specify a new directory", dir, ErrExists, name)
 		}
 	}
 	return err
@@ -296,7 +296,7 @@ func update(database string, change func(*bolt.Tx) error) error {
 		return errors.Join(db.Update(change), db.Close())
 	})
 	if caught := (*panics.Error)(nil); isDamage(err) || errors.As(err, &caught) {
-		err = fmt.Errorf("%w: it cannot be changed", ErrDamaged)
+		err = fmt.Errorf("%w: the database cannot be changed", ErrDamaged)
 	}
 	return err
 }

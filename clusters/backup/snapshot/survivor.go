@@ -217,7 +217,7 @@ func (s *Survivor) readDatabase(tx *bolt.Tx) (err error) {
 			IsLearner bool     `json:"isLearner"`
 		}
 		if err := json.Unmarshal(text, &m); err != nil {
-			return fmt.Errorf("%w: a member in it is invalid", ErrDamaged)
+			return fmt.Errorf("%w: its member list contains an invalid member", ErrDamaged)
 		}
 		if m.IsLearner {
 			s.Learners++
@@ -230,8 +230,8 @@ func (s *Survivor) readDatabase(tx *bolt.Tx) (err error) {
 		return nil
 	})
 	if err == nil && !itself {
-		err = fmt.Errorf("member %x is not in the list of members in its database: it was removed, or has not "+
-			"caught up since it joined", s.MemberID)
+		err = fmt.Errorf("member %x is not in the member list of its own database: the member was removed, or has "+
+			"not caught up since it joined", s.MemberID)
 	}
 	return err
 }
@@ -341,7 +341,7 @@ func (r *records) take(decoder wal.Decoder, record *walpb.Record) error {
 		}
 		r.metadata = bytes.Clone(record.Data)
 	default: // the checksum does not cover the type
-		return fmt.Errorf("record type %d does not exist", record.GetType())
+		return fmt.Errorf("unknown record type %d", record.GetType())
 	}
 	return nil
 }
@@ -357,7 +357,7 @@ func (s *Survivor) takeAll(found records) error {
 		}
 	}
 	if !begun {
-		return fmt.Errorf("%w: its log has no beginning", ErrDamaged)
+		return fmt.Errorf("%w: the beginning of its log is missing", ErrDamaged)
 	}
 	first, after := s.End, s.End
 	for _, entry := range found.entries {

@@ -256,7 +256,7 @@ func TestLogWithoutFirstFileIsDamaged(t *testing.T) {
 	if err := os.Remove(l.files()[0]); err != nil {
 		t.Fatal(err)
 	}
-	if end, err := l.says(); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "has no beginning") {
+	if end, err := l.says(); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "the beginning of its log is missing") {
 		t.Errorf("%+v, %v", end, err)
 	}
 }

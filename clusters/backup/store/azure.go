@@ -77,7 +77,7 @@ func (o Options) azureEndpoint() (azureblob.ServiceURL, error) {
 	}
 	if o.AzureEndpoint == "" {
 		if account.AccountName == "" {
-			return "", errors.New("the storage account is not known: set AZURE_STORAGE_ACCOUNT, or name its " +
+			return "", errors.New("the storage account is not known: set AZURE_STORAGE_ACCOUNT, or specify its " +
 				"endpoint, https://ACCOUNT.blob.core.windows.net")
 		}
 		return azureblob.NewServiceURL(account)
@@ -87,13 +87,13 @@ func (o Options) azureEndpoint() (azureblob.ServiceURL, error) {
 	}
 	for _, name := range []string{"AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGEBLOB_CONNECTIONSTRING"} {
 		if os.Getenv(name) != "" {
-			return "", errors.New(name + " also sets an endpoint; remove one of the two")
+			return "", errors.New(name + " also sets an endpoint; remove one of them")
 		}
 	}
 	endpoint := strings.TrimRight(o.AzureEndpoint, "/")
 	if account.SASToken != "" {
 		if u, err := url.Parse(endpoint); err != nil || u.Scheme != "https" && !isLoopback(u.Hostname()) {
-			return "", errors.New("AZURE_STORAGE_SAS_TOKEN would be sent unencrypted: its endpoint is not https://HOST")
+			return "", errors.New("AZURE_STORAGE_SAS_TOKEN would be sent unencrypted: the endpoint is not https://HOST")
 		}
 		endpoint += "?" + account.SASToken
 	}

@@ -40,9 +40,9 @@ func LockedUntil(b Bucket, from time.Time) time.Time {
 
 // These are the errors of a bucket.
 var (
-	ErrExists   = errors.New("an object with that name already exists")
-	ErrNotFound = errors.New("no object with that name exists")
-	ErrHeld     = errors.New("the store does not allow it")
+	ErrExists   = errors.New("an object with this name already exists")
+	ErrNotFound = errors.New("an object with this name does not exist")
+	ErrHeld     = errors.New("the store does not allow this request")
 	// errGone does not match ErrNotFound, because the content of the bucket is unknown.
 	errGone = errors.New("the bucket does not exist")
 )

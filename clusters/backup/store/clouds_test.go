@@ -485,7 +485,7 @@ func TestErrorsHideSecrets(t *testing.T) {
 	_, failed["broken key"] = Location{Scheme: "azblob", Bucket: "b"}.Open(t.Context(), Options{})
 	for _, endpoint := range []string{"http://h", "https://h/secret", "https://user:secret@h", "https://h?secret"} {
 		_, failed[endpoint] = Location{Scheme: "gs", Bucket: "b"}.Open(t.Context(), Options{GCSEndpoint: endpoint})
-		if !strings.Contains(fmt.Sprint(failed[endpoint]), "its endpoint") {
+		if !strings.Contains(fmt.Sprint(failed[endpoint]), "the endpoint") {
 			t.Errorf("%s: %v", endpoint, failed[endpoint])
 		}
 	}

@@ -59,14 +59,14 @@ func IsLocation(text string) bool { return strings.Contains(text, "://") }
 // anywhere.
 func ParseLocation(text string) (Location, error) {
 	u, err := url.Parse(text)
-	const want = "want " + Locations
+	const want = "expected " + Locations
 	switch {
 	case err != nil: // the URL and the error may contain credentials
 		return Location{}, errors.New("not a store URL: " + want)
 	case u.User != nil:
 		return Location{}, errors.New("a store URL must not contain credentials; set them in the environment")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return Location{}, errors.New("a store URL must end with its path; use flags for the rest")
+		return Location{}, errors.New("a store URL must not have a query or a fragment; use flags instead")
 	case u.Scheme == "file" && u.Host == "" && filepath.IsAbs(u.Path):
 		return Location{Directory: filepath.Clean(u.Path)}, nil
 	case services[u.Scheme].open != nil && bucketName.MatchString(u.Host):
@@ -86,10 +86,10 @@ func checkEndpoint(endpoint string) error {
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return errors.New("its endpoint is not a URL: use https://HOST[:PORT]")
+		return errors.New("the endpoint is not a URL: use https://HOST[:PORT]")
 	}
 	if u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-		return errors.New("its endpoint may contain only a host and path; set credentials in the environment")
+		return errors.New("the endpoint may contain only a host and a path; set credentials in the environment")
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func checkEndpoint(endpoint string) error {
 func (l Location) Open(ctx context.Context, o Options) (Bucket, error) {
 	if l.Directory != "" {
 		if _, err := os.ReadDir(l.Directory); err != nil { // if the directory is missing, its disk may not be mounted
-			return nil, fmt.Errorf("open the store: %w; it must exist", err)
+			return nil, fmt.Errorf("open the store: %w; the directory must exist", err)
 		}
 		root, err := filepath.EvalSymlinks(l.Directory) // a walk does not follow a link at its root
 		if err != nil {

@@ -182,7 +182,8 @@ func (m Manifest) ConfirmData(ctx context.Context, b Bucket) error {
 	case errors.Is(err, ErrNotFound):
 		return fmt.Errorf("%w: %w", ErrData, err)
 	case err == nil && size != m.Bytes:
-		return fmt.Errorf("%w: %s has %d bytes, but its manifest says %d", ErrData, m.DataPath(), size, m.Bytes)
+		return fmt.Errorf("%w: %s has %d bytes, but its manifest specifies %d "+
+			"bytes", ErrData, m.DataPath(), size, m.Bytes)
 	}
 	return err
 }

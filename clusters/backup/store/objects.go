@@ -126,7 +126,7 @@ func (c *canceler) Read(p []byte) (int, error) {
 }
 
 // errNoStore is returned for a response without parts that the responses of a store always contain.
-var errNoStore = errors.New("the endpoint is not such a store; is it correct?")
+var errNoStore = errors.New("the response is not from a store of this type; is the endpoint correct?")
 
 // catch converts a panic in the library to an error. The library panics if a response does not contain something that
 // it expects.

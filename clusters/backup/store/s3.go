@@ -68,7 +68,7 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 			roots = x509.NewCertPool()
 		}
 		if !roots.AppendCertsFromPEM(o.CA) {
-			return nil, errors.New("the store's CA contains no PEM certificate")
+			return nil, errors.New("the store's CA does not contain a PEM certificate")
 		}
 		options = append(options, config.WithHTTPClient(awshttp.NewBuildableClient().
 			WithTransportOptions(func(t *http.Transport) {
@@ -100,7 +100,7 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 }
 
 // errCutOff is returned for a truncated list.
-var errCutOff = errors.New("the store truncates the list and returns no continuation token")
+var errCutOff = errors.New("the store truncated the list without returning a continuation token")
 
 // checkLists checks every page of a list. The libraries treat any web page as an empty list, and the first page from a
 // store that supports only the older list API as a complete list.

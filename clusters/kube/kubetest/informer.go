@@ -43,7 +43,7 @@ func (s *Server) Inform(t *testing.T, namespace string) *Informer {
 	factory.Start(t.Context().Done())
 	t.Cleanup(factory.Shutdown)
 	if !cache.WaitForCacheSync(t.Context().Done(), handling.HasSynced) {
-		t.Fatal("the informer has not listed")
+		t.Fatal("the informer has not listed its objects")
 	}
 	return i
 }

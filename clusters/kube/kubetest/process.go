@@ -43,7 +43,7 @@ func (p *process) stop(t *testing.T) {
 	select {
 	case <-p.exited:
 	case <-time.After(30 * time.Second):
-		t.Fatalf("%s does not exit", p.command.Path)
+		t.Fatalf("%s did not exit", p.command.Path)
 	}
 }
 

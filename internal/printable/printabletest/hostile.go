@@ -13,31 +13,31 @@ const Mark = "harmless"
 
 // Hostile maps intended effects to hostile texts.
 var Hostile = map[string]string{
-	"colours":                 "\x1b[31m" + Mark + "\x1b[0m",
-	"a title of the window":   "\x1b]0;owned\a" + Mark,
+	"colors":                  "\x1b[31m" + Mark + "\x1b[0m",
+	"a window title":          "\x1b]0;owned\a" + Mark,
 	"a link":                  "\x1b]8;;https://evil.example.com\x1b\\" + Mark + "\x1b]8;;\x1b\\",
 	"C1 controls":             "\u009b31m" + Mark,
-	"a line written over":     "bad\r" + Mark,
+	"an overwritten line":     "bad\r" + Mark,
 	"backspaces":              "bad\b\b\b" + Mark,
-	"another direction":       "\u202e" + Mark + "\u2066",
-	"no width":                "har\u200bm\ufeff " + Mark + "\u2060",
+	"a text direction":        "\u202e" + Mark + "\u2066",
+	"zero-width characters":   "har\u200bm\ufeff " + Mark + "\u2060",
 	"a line separator":        Mark + "\u2028::error::x",
-	"an old command":          "::set-env name=PATH::/evil " + Mark,
+	"an obsolete command":     "::set-env name=PATH::/evil " + Mark,
 	"a command after spaces":  "  \t::add-mask::" + Mark,
 	"a command on a line":     Mark + "\n::stop-commands::x\n",
 	"a command after a break": Mark + " " + strings.Repeat("x", 70) + "\n\n::error title=x::" + strings.Repeat("y", 70),
-	"a command of GitHub, v1": Mark + " ##[set-env name=PATH]/evil",
-	"a command of Azure":      Mark + " ##vso[task.setvariable variable=PATH]/evil",
-	"a command in hashes":     Mark + " ####vso[task.complete result=Succeeded]",
-	"a command of TeamCity":   "##teamcity[buildStatus status='SUCCESS'] " + Mark,
-	"a section of GitLab":     Mark + "\x1b[0Ksection_start:0:x\r\x1b[0K",
+	"a GitHub command, v1":    Mark + " ##[set-env name=PATH]/evil",
+	"an Azure command":        Mark + " ##vso[task.setvariable variable=PATH]/evil",
+	"a command after hashes":  Mark + " ####vso[task.complete result=Succeeded]",
+	"a TeamCity command":      "##teamcity[buildStatus status='SUCCESS'] " + Mark,
+	"a GitLab section":        Mark + "\x1b[0Ksection_start:0:x\r\x1b[0K",
 	"a table":                 "| " + Mark + " | <img src=x onerror=alert(1)> | ![](https://evil.example.com/x.png) |",
 	"a very long line":        Mark + strings.Repeat("x", 1<<20),
 	"very many lines":         Mark + strings.Repeat("\n", 1<<20),
-	"no UTF-8":                "\xff\xfe" + Mark + "\xc3",
+	"invalid UTF-8":           "\xff\xfe" + Mark + "\xc3",
 	"NUL":                     Mark + "\x00",
-	"a line of the log":       Mark + "\ntime=2026-01-01T00:00:00Z level=INFO msg=acted cluster=a/one",
-	"a line of the report":    Mark + "\na/one  Done   Converged",
+	"a log line":              Mark + "\ntime=2026-01-01T00:00:00Z level=INFO msg=acted cluster=a/one",
+	"a report line":           Mark + "\na/one  Done   Converged",
 	"the end of a string":     Mark + `"} , {"x":"`,
 }
 
@@ -46,22 +46,22 @@ var Hostile = map[string]string{
 func Unfit(printed string) string {
 	switch {
 	case !strings.Contains(printed, Mark):
-		return "it says nothing"
+		return "it does not contain the mark"
 	case !utf8.ValidString(printed):
-		return "it is no UTF-8"
+		return "it is not valid UTF-8"
 	case strings.Contains(printed, "##"):
-		return "it has ##"
+		return "it contains ##"
 	}
 	for line := range strings.Lines(printed) {
 		line = strings.TrimSuffix(line, "\n")
 		trimmed := strings.TrimSpace(line)
 		switch {
 		case !printable.Is(line):
-			return "something in it is not visible"
+			return "it contains an invisible character"
 		case strings.HasPrefix(trimmed, "::"):
-			return "a line begins with ::"
+			return "a line starts with ::"
 		case strings.HasPrefix(line, "time=2026-01-01"), strings.HasPrefix(line, "a/one"):
-			return "a line of it was made up"
+			return "it contains a forged line"
 		}
 	}
 	return ""

@@ -37,7 +37,7 @@ func main() {
 	name := filepath.Base(os.Args[0])
 	program, known := programs[name]
 	if !known {
-		fmt.Fprintf(os.Stderr, "run it under one of these names: %s\n",
+		fmt.Fprintf(os.Stderr, "run this program under one of these names: %s\n",
 			strings.Join(slices.Sorted(maps.Keys(programs)), ", "))
 		os.Exit(1)
 	}

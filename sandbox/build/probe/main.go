@@ -37,7 +37,7 @@ func run(role string) error {
 	case "client":
 		return serve(":8080", check(os.Args[2]))
 	default:
-		return fmt.Errorf("unknown role %q: want pause, serve or client", role)
+		return fmt.Errorf("unknown role %q: expected pause, serve or client", role)
 	}
 }
 
@@ -75,7 +75,7 @@ func check(url string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		got, err := get(client, url)
 		if err == nil && got != answer {
-			err = fmt.Errorf("get %s: it responds with %q, want %q", url, got, answer)
+			err = fmt.Errorf("get %s: unexpected response %q, expected %q", url, got, answer)
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadGateway)

@@ -17,8 +17,8 @@ import (
 
 func main() {
 	var c embedgw.Config
-	flag.StringVar(&c.CertFile, "cert", "", "file with the certificate; plain HTTP without one")
-	flag.StringVar(&c.KeyFile, "key", "", "file with its key")
+	flag.StringVar(&c.CertFile, "cert", "", "file with the certificate (default: plain HTTP)")
+	flag.StringVar(&c.KeyFile, "key", "", "file with the key of the certificate")
 	flag.Parse()
 	if flag.NArg() != 2 {
 		fmt.Fprintln(os.Stderr, "usage: s3 [-cert FILE -key FILE] DIRECTORY HOST:PORT")
@@ -40,7 +40,7 @@ func serve(dir string, c embedgw.Config) error {
 	// Metadata is stored in the file's extended attributes, so it exists as soon as the file does.
 	about := meta.XattrMeta{}
 	if err := about.Test(data); err != nil {
-		return fmt.Errorf("keep attributes of files in %s: %w", dir, err)
+		return fmt.Errorf("store file attributes in %s: %w", dir, err)
 	}
 	backend, err := posix.New(data, about, posix.PosixOpts{})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 func standIn(open opener) *cobra.Command {
 	return &cobra.Command{
 		Use:   "fleet",
-		Short: "Simulate one large node and its etcd until interrupted; other nodes accept no new pods",
+		Short: "Simulate one large node and its etcd until interrupted; other nodes do not accept new pods",
 		Args:  cobra.NoArgs,
 		RunE: func(_ *cobra.Command, _ []string) error {
 			s, err := open()

@@ -14,7 +14,7 @@ import (
 func load(open opener) *cobra.Command {
 	return &cobra.Command{
 		Use:     "load IMAGE=PROGRAM…",
-		Short:   "Load an image of a static program, as its entrypoint, on every node",
+		Short:   "Build an image that runs a static program, and load it on every node",
 		Example: "  sandbox load quorate.dev/quorate:dev=bin/quorate",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -27,7 +27,7 @@ func load(open opener) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				err = s.Progress.Do("loading "+reference, "every node has "+reference, 0, func() error {
+				err = s.Progress.Do("loading "+reference, "loaded on every node: "+reference, 0, func() error {
 					return s.Load(cmd.Context(), reference, program)
 				})
 				if err != nil {
@@ -42,7 +42,7 @@ func load(open opener) *cobra.Command {
 func image() *cobra.Command {
 	return &cobra.Command{
 		Use:     "image IMAGE=PROGRAM FILE",
-		Short:   "Write the archive of such an image to a file that any container runtime can load",
+		Short:   "Build an image that runs a static program, and write it to an archive for any container runtime",
 		Example: "  sandbox image quorate.dev/quorate:dev=bin/quorate quorate.tar",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {

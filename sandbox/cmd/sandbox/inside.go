@@ -98,6 +98,6 @@ func provision() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the provisioner")
 	cmd.Flags().StringVar(&node, "node", "", "node whose volumes to create")
-	cmd.Flags().StringVar(&volumes, "volumes", "", "directory to create them in")
+	cmd.Flags().StringVar(&volumes, "volumes", "", "directory to create the volumes in")
 	return cmd
 }

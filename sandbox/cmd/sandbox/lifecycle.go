@@ -17,7 +17,7 @@ func up(open opener) *cobra.Command {
 	var nodes int
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Start or repair the sandbox, and wait until it works",
+		Short: "Start or repair the sandbox, and wait until it is ready",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := open()
@@ -47,7 +47,7 @@ func down(open opener) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return s.Progress.Do("ending sandbox "+s.Name, "sandbox "+s.Name+" is gone", 0, func() error {
+			return s.Progress.Do("removing sandbox "+s.Name, "sandbox "+s.Name+" is removed", 0, func() error {
 				return s.Down(cmd.Context())
 			})
 		},
@@ -69,15 +69,15 @@ func build() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&tools, "tools", "",
-		"directory in which to link kubectl, etcdctl, etcdutl and, as etcd-VERSION, each etcd")
+		"directory in which to create links to kubectl, etcdctl, etcdutl and each etcd version (as etcd-VERSION)")
 	return cmd
 }
 
 func node(open opener) *cobra.Command {
-	parent := &cobra.Command{Use: "node", Short: "Let one node fail, or come back", Args: cobra.NoArgs}
+	parent := &cobra.Command{Use: "node", Short: "Stop or start a node", Args: cobra.NoArgs}
 	stop := &cobra.Command{
 		Use:   "stop NAME",
-		Short: "Stop a node as in a power failure",
+		Short: "Stop a node abruptly, as in a power failure",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := open()
@@ -91,7 +91,7 @@ func node(open opener) *cobra.Command {
 	}
 	start := &cobra.Command{
 		Use:   "start NAME",
-		Short: "Boot a stopped node, and wait until it works",
+		Short: "Boot a stopped node, and wait until it is ready",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := open()

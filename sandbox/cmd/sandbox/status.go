@@ -25,7 +25,7 @@ func status(open opener) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "" && output != "json" {
-				return fmt.Errorf("the status format must be json or, by default, text, not %q", output)
+				return fmt.Errorf("unknown output format %q: use json, or omit the flag to print text", output)
 			}
 			s, err := open()
 			if err != nil {
@@ -43,7 +43,7 @@ func status(open opener) *cobra.Command {
 			return printStatus(cmd.OutOrStdout(), status)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json, or text by default")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json (default: text)")
 	return cmd
 }
 

@@ -53,6 +53,6 @@ func kubeconfig(open opener) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&inside, "inside", false, "print the kubeconfig for clients inside the sandbox's network")
-	cmd.Flags().BoolVar(&content, "print", false, "print its content instead")
+	cmd.Flags().BoolVar(&content, "print", false, "print the content of the kubeconfig instead")
 	return cmd
 }

@@ -41,7 +41,7 @@ func (p *Proxy) WatchEtcd(dial Dial) {
 func (p *Proxy) forwardPort(w http.ResponseWriter, r *http.Request, request *Request) {
 	// Clients fall back to SPDY, which Kubernetes' own packages can decode.
 	if r.Method != http.MethodPost {
-		http.Error(w, "no WebSockets here", http.StatusBadRequest)
+		http.Error(w, "WebSockets are not supported", http.StatusBadRequest)
 		return
 	}
 	if _, err := httpstream.Handshake(r, w, []string{"portforward.k8s.io"}); err != nil {
