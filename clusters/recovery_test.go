@@ -38,7 +38,7 @@ func TestRecovery(t *testing.T) {
 	s.live.options.BackupImage = "quorate:v1"
 	s.decided("MembershipUnknown", "")
 	s.spec = strings.Replace(s.spec, "member: 1", "member: 1, lost: [0, 2]", 1)
-	c := s.decided("Recover", "stop all pods first")
+	c := s.decided("Recover", "stopping all pods first")
 	start := decide.StartRecovery{Ordinal: 1, Digest: c.state.Declared.Recovery.Digest}
 	s.refuse(c, start, "StatefulSet a is not scaled to 0")
 	s.do(c, decide.StopPods{}, true)
@@ -121,10 +121,10 @@ func TestRecoveryFromBackup(t *testing.T) {
 	s.spec += ", recovery: {clusterID: c1, member: 1, lost: [0, 1, 2], backup: {from: {volume: {claimName: backups}}, name: 20261121t180000z}}"
 	s.live.options.AllowRecovery, s.live.options.BackupImage = true, "quorate:v1"
 	s.do(s.observe(), decide.Declare{}, true)
-	s.do(s.decided("Recover", "spec.recovery requests a new cluster from 20261121t180000z of default/a from volume://backups: stop all pods first"), decide.StopPods{}, true)
+	s.do(s.decided("Recover", "spec.recovery requests a new cluster from 20261121t180000z of default/a from volume://backups: stopping all pods first"), decide.StopPods{}, true)
 	s.endPods()
 	s.deleteClaim(1)
-	before := s.decided("Recover", "in the slot of a-1; writes after the backup are lost")
+	before := s.decided("Recover", "in the slot of a-1; writes made after the backup are lost")
 	start := decide.StartRecovery{Ordinal: 1, Digest: before.state.Declared.Recovery.Digest}
 	s.do(before, start, true)
 	s.do(before, start, false) // a late pass
