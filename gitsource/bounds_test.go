@@ -182,10 +182,10 @@ func TestPackLimitsNameTheirFlags(t *testing.T) {
 	r.Commit()
 	location := r.Serve()
 	for want, limits := range map[string]remote.Limits{
-		"the list of branches and tags is larger than 100 bytes; delete some, or raise --max-refs-bytes":                        {RefsBytes: 100},
-		"the response is larger than 200 bytes; declare clusters in a smaller repository, or raise --max-pack-bytes":            {PackBytes: 200},
-		"the pack has 4 objects, more than 3; declare clusters in a smaller repository, or raise --max-pack-objects":            {Pack: pack.Limits{Objects: 3}},
-		"the pack is larger than 512 KiB uncompressed; declare clusters in a smaller repository, or raise --max-inflated-bytes": {Pack: pack.Limits{InflatedBytes: 512 << 10}},
+		"the list of branches and tags is larger than 100 bytes; delete some, or raise --max-refs-bytes":                            {RefsBytes: 100},
+		"the response is larger than 200 bytes; declare clusters in a smaller repository, or raise --max-pack-bytes":                {PackBytes: 200},
+		"the pack has 4 objects, more than the maximum of 3; declare clusters in a smaller repository, or raise --max-pack-objects": {Pack: pack.Limits{Objects: 3}},
+		"the pack is larger than 512 KiB uncompressed; declare clusters in a smaller repository, or raise --max-inflated-bytes":     {Pack: pack.Limits{InflatedBytes: 512 << 10}},
 	} {
 		wantError(t, Options{Location: location, Transfer: limits}, ErrSource, "fetch "+location+": "+want)
 	}

@@ -280,7 +280,8 @@ func openCommit(store storer.EncodedObjectStorer, r refs.Revision, o Options) (g
 		return gittree.Tree{}, refs.Revision{}, sourceError(err, "read %s of %s", r, o.Location)
 	}
 	if asked := o.Selector.Commit; asked != "" && opened.Commit != asked {
-		return gittree.Tree{}, refs.Revision{}, sourceErrorf("in %s, %s is a tag, not a commit; the commit is %s",
+		return gittree.Tree{}, refs.Revision{}, sourceErrorf("in %s, %s is a tag, not a commit; the tag points to "+
+			"the commit %s",
 			o.Location, asked, opened.Commit)
 	}
 	return tree, opened, nil
