@@ -57,7 +57,7 @@ func stop(s State) (Decision, bool) {
 		return act(ApplyObjects{}, "lifecycle %s: stopping the pods of %s", s.Declared.Lifecycle, s.describeRemains())
 	case s.anyReplica(hasPodThatStays) && !s.hasStatefulSet() && len(RequiredRecord(s, "").Members) > 0 && s.mayRoll():
 		return act(ApplyObjects{},
-			"lifecycle %s: the StatefulSet is missing, but its pods still exist; recreating it to stop %s",
+			"lifecycle %s: the StatefulSet is missing, but its pods still exist; recreating the StatefulSet to stop %s",
 			s.Declared.Lifecycle, s.describeRemains())
 	case s.anyReplica(hasPod):
 		return wait(recheck, "lifecycle %s: the pods are stopping: %s", s.Declared.Lifecycle, s.describeReplicas())

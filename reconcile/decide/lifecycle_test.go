@@ -46,11 +46,11 @@ func TestStop(t *testing.T) {
 		"its last pod runs":                 {both(runs, func(s *State) { s.Objects.RunsReplicas = 1 }), ApplyObjects{}, "stopping the pods"},
 		"nobody knows whose, and one runs":  {both(runs, forgotten, func(s *State) { s.Objects.RunsReplicas = 1 }), nil, "Scale the StatefulSet to 0"},
 		"its volumes go without pods":       {both(stopped("Stopped"), func(s *State) { s.Replicas[1].VolumeTerminating = true }), nil, "stopped"},
-		"pods without a StatefulSet":        {orphans, ApplyObjects{}, "recreating it"},
+		"pods without a StatefulSet":        {orphans, ApplyObjects{}, "recreating the StatefulSet"},
 		"pods of nobody, as etcd lists nobody": {both(orphans, deleted("Retain"), func(s *State) {
 			s.Record, s.Membership, s.Objects.Remaining = Record{}, Membership{Known: true}, []string{"Service a"}
 		}), nil, "the pods are stopping"},
-		"the pod of the only one":               {func(s *State) { *s = after(1, both(stopped("Stopped"), noStatefulSet)); s.Replicas[0].Pod = PodReady }, ApplyObjects{}, "recreating it"},
+		"the pod of the only one":               {func(s *State) { *s = after(1, both(stopped("Stopped"), noStatefulSet)); s.Replicas[0].Pod = PodReady }, ApplyObjects{}, "recreating the StatefulSet"},
 		"an object of the only one":             {func(s *State) { *s = after(1, both(stopped("Stopped"), drifts)) }, ApplyObjects{}, "Service a"},
 		"one of them on its way out":            {both(orphans, func(s *State) { s.Replicas[1].Pod = PodTerminating }), nil, "the pods are stopping"},
 		"beside their StatefulSet":              {both(stopped("Stopped"), onePod), nil, "the pods are stopping"},

@@ -338,8 +338,8 @@ func (s State) unnamedRecovery() string {
 		return ""
 	}
 	if s.isVoid(order) {
-		return "the record and status of the cluster were lost after it was declared. Remove it from git, run a " +
-			"pass, and declare it again"
+		return "the record and status of the cluster were lost after spec.recovery was declared. Remove " +
+			"spec.recovery from git, run a pass, and declare it again"
 	}
 	return fmt.Sprintf("the record and status are lost, and the claims do not show that cluster %s used them last. "+
 		"If it did, annotate the claim of the remaining member: kubectl annotate pvc data-%s "+

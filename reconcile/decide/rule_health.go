@@ -152,8 +152,8 @@ func (s State) neverReady() (Decision, bool) {
 		r := s.Replica(ordinal)
 		serves := ours && m.Answers && !m.Learner
 		if serves && r.Pod != PodAbsent && r.Pod != PodTerminating && s.failsForLong(r) {
-			return block("%s; clients cannot reach it. kubectl describe pod %s shows which probe or readiness gate "+
-				"fails",
+			return block("%s; clients cannot reach that member. kubectl describe pod %s shows which probe or "+
+				"readiness gate fails",
 				s.describeMembers(), s.nameOf(m))
 		}
 	}

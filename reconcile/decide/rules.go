@@ -51,8 +51,8 @@ var rules = []rule{
 	{Rule{"ClusterIDMismatch", "The record, status, etcd and pods disagree on the cluster ID. Change nothing."},
 		clusterIDMismatch},
 	{Rule{"MembersMissing", "At least half of the recorded voters left etcd's member list unexpectedly, and git " +
-		"has not confirmed it. Keep every volume."}, membersMissing},
-	{Rule{ruleSeal, "A member has started for the first time. From now on it starts only with its data."}, seal},
+		"has not confirmed this. Keep every volume."}, membersMissing},
+	{Rule{ruleSeal, "A member has started for the first time. From now on, it starts only with its data."}, seal},
 	{Rule{"Terminating", "Kubernetes is deleting objects of the cluster. Wait until they are gone."}, terminating},
 	{Rule{"CALost", "The CA is missing or unusable while members still trust it. Do not replace it: members would " +
 		"reject each other."}, caLost},
@@ -86,8 +86,8 @@ var rules = []rule{
 		"delete anything."}, membershipUnknown},
 	{Rule{"MembershipMismatch", "etcd lists a member that is not one of the cluster's replicas. It must be " +
 		"removed manually."}, membershipMismatch},
-	{Rule{"DisarmAlarm", "An alarm of a removed member is still active. Disarm it."}, disarmAlarm},
-	{Rule{"CleanUp", "A removed member left a volume. Delete it."}, cleanUp},
+	{Rule{"DisarmAlarm", "An alarm of a removed member is still active. Disarm the alarm."}, disarmAlarm},
+	{Rule{"CleanUp", "A removed member left a volume behind. Delete the volume."}, cleanUp},
 	{Rule{ruleReplaceMember, "A member is permanently lost, and the others have quorum without it. Remove it so " +
 		"that a new member can join."}, replaceMember},
 	{Rule{ruleScaleDown, "There are more members than declared. Remove the member with the highest ordinal."},
