@@ -38,7 +38,7 @@ func TestRecovery(t *testing.T) {
 	s.live.options.BackupImage = "quorate:v1"
 	s.decided("MembershipUnknown", "")
 	s.spec = strings.Replace(s.spec, "member: 1", "member: 1, lost: [0, 2]", 1)
-	c := s.decided("Recover", "stop all pods first")
+	c := s.decided("Recover", "stopping all pods first")
 	start := decide.StartRecovery{Ordinal: 1, Digest: c.state.Declared.Recovery.Digest}
 	s.refuse(c, start, "StatefulSet a is not scaled to 0")
 	s.do(c, decide.StopPods{}, true)
@@ -46,7 +46,7 @@ func TestRecovery(t *testing.T) {
 	s.refuse(c, start, "pods of default/a still exist")
 	s.endPods()
 
-	c = s.decided("Recover", "create a new cluster from the data of a-1")
+	c = s.decided("Recover", "creating a new cluster from the data of a-1")
 	s.refuse(c, decide.StartRecovery{Ordinal: 2, Digest: start.Digest}, "the spec now requests")
 	s.do(c, start, true)
 	s.do(c, start, false) // a late pass
@@ -121,10 +121,10 @@ func TestRecoveryFromBackup(t *testing.T) {
 	s.spec += ", recovery: {clusterID: c1, member: 1, lost: [0, 1, 2], backup: {from: {volume: {claimName: backups}}, name: 20261121t180000z}}"
 	s.live.options.AllowRecovery, s.live.options.BackupImage = true, "quorate:v1"
 	s.do(s.observe(), decide.Declare{}, true)
-	s.do(s.decided("Recover", "spec.recovery requests a new cluster from 20261121t180000z of default/a from volume://backups: stop all pods first"), decide.StopPods{}, true)
+	s.do(s.decided("Recover", "spec.recovery requests a new cluster from 20261121t180000z of default/a from volume://backups: stopping all pods first"), decide.StopPods{}, true)
 	s.endPods()
 	s.deleteClaim(1)
-	before := s.decided("Recover", "in the slot of a-1; writes after the backup are lost")
+	before := s.decided("Recover", "in the slot of a-1; writes made after the backup are lost")
 	start := decide.StartRecovery{Ordinal: 1, Digest: before.state.Declared.Recovery.Digest}
 	s.do(before, start, true)
 	s.do(before, start, false) // a late pass
@@ -137,7 +137,7 @@ func TestRecoveryFromBackup(t *testing.T) {
 	}
 
 	s.endJob("a-recovery", objects.RestoreContainer, batchv1.JobComplete, s.restoredWord(), 0)
-	c = s.decided("Recover", "of cluster 00000000000000c1 at revision 18204: start a-1")
+	c = s.decided("Recover", "of cluster 00000000000000c1 at revision 18204: starting a-1")
 	s.do(c, decide.FinishRecovery{ClusterID: 0xc2, VolumeUID: c.state.Replica(1).VolumeUID}, true)
 	s.requireMarks("c1", "", "c1")
 	r := s.observe().state.Record

@@ -52,7 +52,7 @@ func TestRestore(t *testing.T) {
 	s.decided("Restore", "pods of an earlier Job still exist: a-restore-x")                                      // not garbage-collected
 	s.do(s.withoutPod("a-restore-x"), decide.StartRestore{Digest: changed.state.Declared.Restore.Digest}, false) // the pod exists after all
 	s.deletePod("a-restore-x")
-	c = s.decided("Restore", "restore 20261120t180000z")
+	c = s.decided("Restore", "restoring 20261120t180000z")
 	s.do(c, decide.StartRestore{Digest: c.state.Declared.Restore.Digest}, true)
 	if again := s.observe().state.Restore.Job; again == nil || again.VolumeUID != job.VolumeUID || again.UID == job.UID {
 		t.Errorf("%+v", again)

@@ -28,9 +28,11 @@ func (c *conversation) check(r refs.Revision) error {
 	r.Signer, r.Committed = "", 0 // any commit time is accepted: nothing depends on it
 	switch {
 	case !c.plausible(r), !c.meant(r):
-		return fmt.Errorf("invalid response from the fetch process: the opened revision is not the %s", c.options.Selector)
+		return fmt.Errorf("invalid response from the fetch process: the opened revision does not match the %s",
+			c.options.Selector)
 	case (signer != "") != (c.options.Verify.Mode != "") || len(signer) > maxNameBytes || !printable.Is(signer):
-		return errors.New("invalid response from the fetch process: the signer of the opened revision is missing")
+		return errors.New("invalid response from the fetch process: the signer of the opened revision is missing or " +
+			"unexpected")
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func fetchInChild(ctx context.Context, o Options, unless refs.Revision) (refs.Re
 		return unless, Desired{}, nil
 	case last.Found == nil || !c.hasRead(*last.Found):
 		return refs.Revision{}, Desired{}, sourceErrorf(
-			"read %s: the fetch process did not report what it found", o.Location)
+			"read %s: the fetch process did not report a result", o.Location)
 	}
 	return *last.Found, c.reading.desired, nil
 }

@@ -243,7 +243,7 @@ func TestCompromisedFetcherCannotSwapCommit(t *testing.T) {
 	o.Selector.Commit = strings.Repeat("b", 40)
 	wantClusters(t, fetched(t, new(Reader), o), "forged")
 	o.Selector.Commit = strings.Repeat("a", 40)
-	wantError(t, o, ErrSource, "invalid response from the fetch process: the opened revision is not the commit aaaa")
+	wantError(t, o, ErrSource, "invalid response from the fetch process: the opened revision does not match the commit aaaa")
 	takeOver(t, "show=large")
 	wantError(t, elsewhere, ErrSource, "invalid response from the fetch process: it contains a file of 3145")
 }

@@ -141,7 +141,7 @@ const toEnd = time.Second
 // that does not check its context.
 func within[T any](ctx context.Context, o Options, do func(context.Context) (T, error)) (T, error) {
 	timeout := cmp.Or(o.Timeout, FetchTimeout)
-	tooLong := fmt.Errorf("it took longer than %s; to allow more time, raise --fetch-timeout: %w", timeout,
+	tooLong := fmt.Errorf("timed out after %s; to allow more time, raise --fetch-timeout: %w", timeout,
 		context.DeadlineExceeded)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, tooLong)
 	type result struct {
@@ -280,7 +280,8 @@ func openCommit(store storer.EncodedObjectStorer, r refs.Revision, o Options) (g
 		return gittree.Tree{}, refs.Revision{}, sourceError(err, "read %s of %s", r, o.Location)
 	}
 	if asked := o.Selector.Commit; asked != "" && opened.Commit != asked {
-		return gittree.Tree{}, refs.Revision{}, sourceErrorf("in %s, %s is a tag, not a commit; the commit is %s",
+		return gittree.Tree{}, refs.Revision{}, sourceErrorf("in %s, %s is a tag, not a commit; the tag points to "+
+			"the commit %s",
 			o.Location, asked, opened.Commit)
 	}
 	return tree, opened, nil

@@ -11,22 +11,22 @@ import (
 
 func TestInvalidOptionsAreRejected(t *testing.T) {
 	for want, o := range map[string]Options{
-		"no source specified":                      {},
-		"contains credentials":                     {Location: "https://user:" + secret + "@example.com/x.git"},
-		"of example.com contains credentials":      {Location: "https://" + secret + "@example.com/x.git"},
-		"has a query":                              {Location: "https://example.com/x.git?token=" + secret},
-		"not a valid URL":                          {Location: "https://user:" + secret + "@[example.com/x.git"},
-		"file:// is not supported":                 {Location: "file:///srv/x.git"},
-		"the file identity":                        {Location: "ssh://git@example.com/x.git"},
-		"and known_hosts in the same directory":    {Location: "git@example.com:x.git"},
-		"scheme git is not supported":              {Location: "git://example.com/x.git"},
-		"unencrypted":                              {Location: "http://example.com/x.git", Auth: remote.Auth{BearerToken: secret}},
-		"specify only one":                         {Location: ".", Selector: refs.Selector{Branch: "a", Tag: "b"}},
-		"write all 40":                             {Location: ".", Selector: refs.Selector{Commit: "abc"}},
-		`"a..b" is not a branch name`:              {Location: ".", Selector: refs.Selector{Branch: "a..b"}},
-		`"../../x" is not a tag name`:              {Location: ".", Selector: refs.Selector{Tag: "../../x"}},
-		`the path "../x" is outside of the source`: {Location: ".", Options: manifests.Options{Path: "a/../../x"}},
-		`the path "/etc" is absolute`:              {Location: ".", Options: manifests.Options{Path: "/etc"}},
+		"no source specified":                        {},
+		"contains credentials":                       {Location: "https://user:" + secret + "@example.com/x.git"},
+		"of example.com contains credentials":        {Location: "https://" + secret + "@example.com/x.git"},
+		"has a query":                                {Location: "https://example.com/x.git?token=" + secret},
+		"not a valid URL":                            {Location: "https://user:" + secret + "@[example.com/x.git"},
+		"file:// is not supported":                   {Location: "file:///srv/x.git"},
+		"ssh requires a private key (file identity)": {Location: "ssh://git@example.com/x.git"},
+		"and known_hosts, both in the directory":     {Location: "git@example.com:x.git"},
+		"scheme git is not supported":                {Location: "git://example.com/x.git"},
+		"unencrypted":                                {Location: "http://example.com/x.git", Auth: remote.Auth{BearerToken: secret}},
+		"specify only one":                           {Location: ".", Selector: refs.Selector{Branch: "a", Tag: "b"}},
+		"write all 40":                               {Location: ".", Selector: refs.Selector{Commit: "abc"}},
+		`"a..b" is not a branch name`:                {Location: ".", Selector: refs.Selector{Branch: "a..b"}},
+		`"../../x" is not a tag name`:                {Location: ".", Selector: refs.Selector{Tag: "../../x"}},
+		`the path "../x" is outside of the source`:   {Location: ".", Options: manifests.Options{Path: "a/../../x"}},
+		`the path "/etc" is absolute`:                {Location: ".", Options: manifests.Options{Path: "/etc"}},
 	} {
 		wantError(t, o, ErrOptions, want)
 		if _, err := Fetch(t.Context(), o); strings.Contains(err.Error(), secret) {

@@ -284,6 +284,6 @@ func TestCommitHashSelectsNoTag(t *testing.T) {
 	tag := r.Git("rev-parse", "v1")
 	for _, location := range []string{r.Dir, r.Serve()} {
 		wantClusters(t, fetched(t, new(Reader), Options{Location: location, Selector: refs.Selector{Commit: commit}}), "a")
-		wantError(t, Options{Location: location, Selector: refs.Selector{Commit: tag}}, ErrSource, tag+" is a tag, not a commit; the commit is "+commit)
+		wantError(t, Options{Location: location, Selector: refs.Selector{Commit: tag}}, ErrSource, tag+" is a tag, not a commit; the tag points to the commit "+commit)
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrReading is the reason in SourceState.Unread while a source is still being read.
-var ErrReading = errors.New("it is still being read")
+var ErrReading = errors.New("the source is still being read")
 
 // ErrGone is returned if a revision's ancestry is unknown because the source no longer has that revision.
 var ErrGone = errors.New("the source no longer has it")

@@ -109,7 +109,7 @@ func TestUnfinishedReadIsReported(t *testing.T) {
 		}
 	}
 	rep := reconciler(slow{make(chan report.Cluster)}, l).Pass(ctx)
-	if rep.Error != "read two: it is still being read" || len(rep.Clusters) != 1 || rep.Clusters[0].Name != "a" {
+	if rep.Error != "read two: the source is still being read" || len(rep.Clusters) != 1 || rep.Clusters[0].Name != "a" {
 		t.Errorf("got %+v", rep)
 	}
 }

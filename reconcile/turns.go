@@ -43,5 +43,5 @@ func inTurn(n int, do func(i int)) (rest func()) {
 // clusterTime returns a context that limits the time that a pass spends on one cluster.
 func clusterTime(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit,
-		fmt.Errorf("it took longer than %s, the maximum per cluster", limit))
+		fmt.Errorf("processing the cluster took longer than %s, the maximum per cluster", limit))
 }

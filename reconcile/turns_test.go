@@ -117,7 +117,7 @@ func TestSlowClustersDoNotDelayOthers(t *testing.T) {
 	if took := time.Since(start); took > 3*r.ClusterTimeout {
 		t.Errorf("the pass took %s", took)
 	}
-	if want := "it took longer than 10s, the maximum per cluster"; rep.Clusters[0].Error != want {
+	if want := "processing the cluster took longer than 10s, the maximum per cluster"; rep.Clusters[0].Error != want {
 		t.Errorf("got %q, want %q", rep.Clusters[0].Error, want)
 	}
 }
@@ -231,7 +231,7 @@ func TestUnresponsiveClusterDelaysOthersByOneTurn(t *testing.T) {
 						t.Errorf("b was looked at after %s, want %s", looks, want)
 					}
 				}
-				if len(rep.Clusters) != 2 || rep.Clusters[0].Outcome == nil || !strings.Contains(rep.Clusters[1].Error, "it took longer than 1m0s") {
+				if len(rep.Clusters) != 2 || rep.Clusters[0].Outcome == nil || !strings.Contains(rep.Clusters[1].Error, "took longer than 1m0s") {
 					t.Errorf("reported %+v", rep.Clusters)
 				}
 			})

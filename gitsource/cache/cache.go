@@ -46,7 +46,7 @@ func Open(path string) (Directory, error) {
 		return Directory{}, fmt.Errorf("open the cache: %w", err)
 	}
 	if problem := changeable(info); problem != "" {
-		return Directory{}, fmt.Errorf("open the cache: %s %s; name a directory in it that does not exist yet, "+
+		return Directory{}, fmt.Errorf("open the cache: %s %s; use a new directory inside it, "+
 			"such as %s", path, problem, filepath.Join(path, "quorate"))
 	}
 	return Directory{path}, nil

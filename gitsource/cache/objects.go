@@ -153,7 +153,7 @@ func decodeObject(r *bufio.Reader, limit int64) (plumbing.EncodedObject, error) 
 		return nil, err
 	}
 	if object.Hash().String() != name {
-		return nil, fmt.Errorf("the object %s does not hash to its name", name)
+		return nil, fmt.Errorf("the content of the object %s does not match its hash", name)
 	}
 	return object, nil
 }

@@ -97,7 +97,7 @@ func TestDirectoryWritableByOthersIsRefused(t *testing.T) {
 			}
 		}
 		_, err := Open(dir)
-		want := "open the cache: " + dir + " " + c.want + "; name a directory in it that does not exist yet, such as " + filepath.Join(dir, "quorate")
+		want := "open the cache: " + dir + " " + c.want + "; use a new directory inside it, such as " + filepath.Join(dir, "quorate")
 		if c.want == "" && err != nil || c.want != "" && (err == nil || err.Error() != want) {
 			t.Errorf("%v, user %d: error %v, want %s", c.mode, c.owner, err, c.want)
 		}

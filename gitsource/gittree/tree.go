@@ -65,7 +65,7 @@ func peel(store storer.EncodedObjectStorer, hash plumbing.Hash) (*gitobject.Comm
 		}
 		hash = tag.Target
 	}
-	return nil, fmt.Errorf("tags point to each other more than %d deep", maxTags)
+	return nil, fmt.Errorf("tags of tags are nested more than %d deep", maxTags)
 }
 
 // Tree is the file tree of one commit. Symbolic links and submodules are not followed; ReadDir lists them as such.
@@ -238,7 +238,7 @@ func (e entry) list() ([]gitobject.TreeEntry, error) {
 		return listed, nil
 	}
 	if size, err := e.objects.store.EncodedObjectSize(e.hash); err == nil && size > maxTreeBytes {
-		return nil, fmt.Errorf("has too many entries: their list is larger than %s", pack.Size(maxTreeBytes))
+		return nil, fmt.Errorf("has too many entries: its listing is larger than %s", pack.Size(maxTreeBytes))
 	}
 	tree, err := gitobject.GetTree(e.objects.store, e.hash)
 	if err != nil {

@@ -44,7 +44,7 @@ func TestMalformedTreesAreRejected(t *testing.T) {
 		{"no name", line("100644", "", blob), "malformed tree: empty filename"},
 		{"truncated", line("100644", "a", blob)[:20], "malformed tree: truncated object id"},
 		{"no mode", " a\x00" + string(blob[:]), "malformed tree: malformed mode"},
-		{"huge", strings.Repeat(line("100644", "a", blob), maxTreeBytes/28+1), "has too many entries: their list is larger than 4 MiB"},
+		{"huge", strings.Repeat(line("100644", "a", blob), maxTreeBytes/28+1), "has too many entries: its listing is larger than 4 MiB"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			apps := put(t, store, plumbing.TreeObject, c.tree)
@@ -157,7 +157,7 @@ func TestTagsResolveToCommits(t *testing.T) {
 		t.Errorf("%s, %v; want %s", got.Hash, err, commit)
 	}
 	for want, hash := range map[string]plumbing.Hash{
-		"tags point to each other more than 10 deep":             tags[11],
+		"tags of tags are nested more than 10 deep":              tags[11],
 		`the tag "v\x1b[31m1" points to a blob, not to a commit`: tag("blob", commit),
 		"object not found": tag("commit", plumbing.Hash{1}),
 	} {

@@ -72,7 +72,7 @@ func Find(location string) (Layout, error) {
 			return Layout{}, err
 		}
 		if !named {
-			return Layout{}, fmt.Errorf("its .git names %s, which does not name it as its worktree; "+
+			return Layout{}, fmt.Errorf("its .git refers to %s, which does not refer back to this worktree; "+
 				"if the worktree was moved, run git worktree repair; after git clone --separate-git-dir, run "+
 				"git config core.worktree with the path of the worktree", dir)
 		}
@@ -82,7 +82,7 @@ func Find(location string) (Layout, error) {
 	case dir == dot:
 		return Layout{}, errors.New("its .git is not a git directory")
 	default:
-		return Layout{}, fmt.Errorf("its .git names %s, which is not a git directory; "+
+		return Layout{}, fmt.Errorf("its .git refers to %s, which is not a git directory; "+
 			"if the repository was moved, run git worktree repair", dir)
 	}
 	own, err := objectDir(filepath.Join(common, "objects"))
@@ -132,7 +132,7 @@ func commonDir(dir string) (string, error) {
 	common := resolved(from(dir, named))
 	isOf := filepath.Dir(dir) == filepath.Join(common, "worktrees")
 	if !isOf || !isRegular(filepath.Join(dir, "HEAD")) || !isGitDir(common) {
-		return "", fmt.Errorf("%s names %s, which is not a git directory with this worktree", file, common)
+		return "", fmt.Errorf("%s names %s, which is not the git directory of this worktree", file, common)
 	}
 	return common, nil
 }
@@ -149,12 +149,12 @@ func refuseTracked(dir string) (read []string, err error) {
 		read = append(read, filepath.Join(worktree, ".git"))
 	}
 	if err != nil {
-		return read, fmt.Errorf("it looks like a bare repository, and whether the enclosing repository %s tracks it is "+
-			"unknown: %w; move it elsewhere", worktree, err)
+		return read, fmt.Errorf("it looks like a bare repository, but it is unknown whether the enclosing repository "+
+			"%s tracks it: %w; move it elsewhere", worktree, err)
 	}
 	if tracked {
-		return read, fmt.Errorf("it looks like a bare repository, but the enclosing repository %s tracks it: name that "+
-			"repository, and the directory with --path, or move it elsewhere", worktree)
+		return read, fmt.Errorf("it looks like a bare repository, but the enclosing repository %s tracks it: specify "+
+			"that repository, with this directory as --path, or move the directory elsewhere", worktree)
 	}
 	return read, nil
 }
@@ -340,7 +340,7 @@ func openRegular(name string, most int64) (*os.File, error) {
 	switch {
 	case err != nil:
 	case !os.SameFile(info, named):
-		err = fmt.Errorf("%s was replaced while it was opened", name)
+		err = fmt.Errorf("%s was replaced while it was being opened", name)
 	case info.Size() > most:
 		err = tooLarge(name, most)
 	default:

@@ -70,20 +70,20 @@ func TestFindRefusesForeignGitDirs(t *testing.T) {
 	}{
 		"committed bare repository":                   {true, fakeBare(nil), "the enclosing repository CLONE tracks it: "},
 		"committed bare repository that borrows":      {true, fakeBare(map[string]string{"objects/info/alternates": dot + "/objects\n"}), "the enclosing repository CLONE tracks it: "},
-		"committed bare repository with commondir":    {true, fakeBare(map[string]string{"commondir": dot + "\n"}), "is not a git directory with this worktree"},
-		"committed bare repository with relative dir": {true, fakeBare(map[string]string{"commondir": "../../victim/.git\n"}), "is not a git directory with this worktree"},
-		"committed worktree directory":                {true, map[string]string{"HEAD": "x\n", "commondir": dot + "\n"}, "is not a git directory with this worktree"},
-		"committed worktree directory of a bare one":  {true, map[string]string{"HEAD": "x\n", "commondir": separate + "\n"}, "is not a git directory with this worktree"},
-		"bare repository with commondir":              {false, fakeBare(map[string]string{"commondir": dot + "\n"}), "is not a git directory with this worktree"},
-		".git with commondir":                         {false, map[string]string{".git/HEAD": "x\n", ".git/commondir": dot + "\n"}, "is not a git directory with this worktree"},
-		".git names another's":                        {false, map[string]string{".git": "gitdir: " + dot + "\n"}, "does not name it as its worktree"},
-		".git names a bare repository":                {false, map[string]string{".git": "gitdir: " + separate + "\n"}, "does not name it as its worktree"},
-		".git names another's separate directory":     {false, map[string]string{".git": "gitdir: " + detached + "\n"}, "does not name it as its worktree"},
-		".git names another's worktree":               {false, map[string]string{".git": "gitdir: " + dot + "/worktrees/linked\n"}, "does not name it as its worktree"},
-		".git names another's submodule":              {false, map[string]string{".git": "gitdir: " + dot + "/modules/inner\n"}, "does not name it as its worktree"},
+		"committed bare repository with commondir":    {true, fakeBare(map[string]string{"commondir": dot + "\n"}), "is not the git directory of this worktree"},
+		"committed bare repository with relative dir": {true, fakeBare(map[string]string{"commondir": "../../victim/.git\n"}), "is not the git directory of this worktree"},
+		"committed worktree directory":                {true, map[string]string{"HEAD": "x\n", "commondir": dot + "\n"}, "is not the git directory of this worktree"},
+		"committed worktree directory of a bare one":  {true, map[string]string{"HEAD": "x\n", "commondir": separate + "\n"}, "is not the git directory of this worktree"},
+		"bare repository with commondir":              {false, fakeBare(map[string]string{"commondir": dot + "\n"}), "is not the git directory of this worktree"},
+		".git with commondir":                         {false, map[string]string{".git/HEAD": "x\n", ".git/commondir": dot + "\n"}, "is not the git directory of this worktree"},
+		".git names another's":                        {false, map[string]string{".git": "gitdir: " + dot + "\n"}, "does not refer back to this worktree"},
+		".git names a bare repository":                {false, map[string]string{".git": "gitdir: " + separate + "\n"}, "does not refer back to this worktree"},
+		".git names another's separate directory":     {false, map[string]string{".git": "gitdir: " + detached + "\n"}, "does not refer back to this worktree"},
+		".git names another's worktree":               {false, map[string]string{".git": "gitdir: " + dot + "/worktrees/linked\n"}, "does not refer back to this worktree"},
+		".git names another's submodule":              {false, map[string]string{".git": "gitdir: " + dot + "/modules/inner\n"}, "does not refer back to this worktree"},
 		".git names a worktree of its own making": {false, map[string]string{
 			".git": "gitdir: own\n", "own/HEAD": "x\n", "own/commondir": dot + "\n", "own/gitdir": "../.git\n",
-		}, "is not a git directory with this worktree"},
+		}, "is not the git directory of this worktree"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clone, dir := "", filepath.Join(t.TempDir(), "clusters")
@@ -121,7 +121,7 @@ func TestFindRefusesForeignGitDirs(t *testing.T) {
 		dir := filepath.Join(clone, "clusters")
 		write(t, dir, fakeBare(nil))
 		write(t, clone, map[string]string{".git/index": "DIRC"})
-		if layout, err := Find(dir); err == nil || !strings.Contains(err.Error(), "is unknown: read "+clone) {
+		if layout, err := Find(dir); err == nil || !strings.Contains(err.Error(), "tracks it: read "+clone) {
 			t.Errorf("layout %v, error %v", layout, err)
 		}
 	})

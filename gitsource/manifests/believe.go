@@ -28,7 +28,7 @@ func (r *reading) believe(d Declared) error {
 // believeProblem accepts a problem from the child if it concerns the source or a cluster in an allowed namespace.
 func (r *reading) believeProblem(p Problem) error {
 	if namespace, _, ofCluster := strings.Cut(p.Cluster, "/"); ofCluster && !r.options.allows(namespace) {
-		return fmt.Errorf("invalid response from the confined process: it reports a problem of %s, but the source "+
+		return fmt.Errorf("invalid response from the confined process: it reports a problem with %s, but the source "+
 			"may not declare clusters there", p.Cluster)
 	}
 	r.read.Problems = append(r.read.Problems, p)

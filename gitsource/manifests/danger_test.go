@@ -36,15 +36,15 @@ func dangers(url string) map[string]danger {
 	return map[string]danger{
 		"fetches a resource": {
 			files: map[string]string{"kustomization.yaml": "resources: [" + url + "/a.yaml]\n"},
-			harm:  "rendered 1 objects", want: "is not in the source; copy it there",
+			harm:  "rendered 1 objects", want: "is not in the source: remote resources",
 		},
 		"fetches a patch": {
 			files: map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatches: [{path: " + url + "/a.yaml}]\n", "a.yaml": clusterNamed("a")},
-			harm:  "rendered 1 objects", want: "is not in the source; copy it there",
+			harm:  "rendered 1 objects", want: "is not in the source: remote resources",
 		},
 		"fetches a file for a generator": {
 			files: map[string]string{"kustomization.yaml": "configMapGenerator: [{name: a, files: ['k=" + url + "/a.yaml']}]\n"},
-			harm:  "rendered 1 objects", want: "is not in the source; copy it there",
+			harm:  "rendered 1 objects", want: "is not in the source: remote resources",
 		},
 		"an anchor that contains itself ends the process": {
 			files: map[string]string{"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": clusterNamed("a") + "  pod: &p {x: *p}\n"},

@@ -116,7 +116,7 @@ func (d *declaration) decode(o Options) {
 		return
 	}
 	if _, ok := applied["status"]; ok {
-		d.problem("status", "status is set by passes; remove it from git")
+		d.problem("status", "status is written by Quorate; remove it from git")
 		delete(applied, "status")
 	}
 	d.checkFields(applied)

@@ -9,7 +9,7 @@ import (
 func (f *files) checkText(content []byte) (before []byte, wrong *finding) {
 	if i := directiveIn(content); i >= 0 {
 		return nil, &finding{lineAt(content, i),
-			"has a YAML directive, a line that starts with %, and directives are not supported; delete the line"}
+			"has a YAML directive (a line that starts with %), which is not supported; delete the line"}
 	}
 	if start, mark := crowded(content, f.limits.DocumentNodes); mark >= 0 {
 		return content[:start], &finding{lineAt(content, mark),

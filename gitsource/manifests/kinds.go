@@ -28,7 +28,7 @@ func wrongKind(value map[string]any) string {
 	case kind == v1alpha1.Kind && groupOf(apiVersion) == v1alpha1.GroupVersion.Group:
 		return fmt.Sprintf("apiVersion %s of %s is not supported; use %s", apiVersion, kind, v1alpha1.GroupVersion)
 	default:
-		return fmt.Sprintf("%s %s is not supported; only %s is", apiVersion, kind, want)
+		return fmt.Sprintf("%s %s is not supported; only %s is supported", apiVersion, kind, want)
 	}
 }
 

@@ -69,7 +69,8 @@ func (k *kustomizeFS) checkKustomization(name string, content []byte) []Problem 
 		return len(problems) <= maxProblems
 	}
 	for _, field := range unsupportedFields(kustomization) {
-		refuse(field, "%s is not supported: it can run programs, change how everything else is rendered, or never end",
+		refuse(field, "%s is not supported: it can run programs, change how everything else is rendered, or never "+
+			"terminate",
 			field)
 	}
 	references := referencesOf(kustomization)
@@ -189,7 +190,7 @@ func (k *kustomizeFS) refuseReference(dir, reference string) string {
 	switch {
 	case strings.ContainsAny(reference, ":@?\\") || strings.Contains(reference, "//") ||
 		strings.HasPrefix(lower, "github.com"):
-		return "is not in the source; copy it there: remote resources are not fetched"
+		return "is not in the source: remote resources are not fetched; copy it into the source"
 	case path.IsAbs(reference):
 		return "is an absolute path; write it relative to the kustomization"
 	case !k.exists(path.Join(dir, reference)):

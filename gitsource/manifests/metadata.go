@@ -41,7 +41,7 @@ func (d *declaration) checkMetadata(namespace string) (applied map[string]any, o
 func (d *declaration) checkTexts(path string, metadata map[string]any, key string) {
 	texts, isMap := metadata[key].(map[string]any)
 	if metadata[key] != nil && !isMap {
-		d.problem(path, "%s must be a mapping of text", path)
+		d.problem(path, "%s must map strings to strings", path)
 		delete(metadata, key)
 	}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {

@@ -25,7 +25,7 @@ func checkNames(declarations []*declaration) {
 				if others := declared[owner]; len(others) > 0 {
 					d.problem("metadata.name",
 						"metadata.name: %s is the name of an object of the cluster %s (%s), declared in %s; "+
-							"choose another name", name.Name, owner.Name, owner.Namespace, others[0].place())
+							"choose a different name", name.Name, owner.Name, owner.Namespace, others[0].place())
 				}
 			}
 		}

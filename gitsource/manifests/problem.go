@@ -42,7 +42,7 @@ const (
 )
 
 // andMore is appended to the last reported problem if more problems are left out.
-const andMore = " (and there is more)"
+const andMore = " (and more)"
 
 // presentable sorts problems, removes duplicates, and makes their text safe to print, because parts of it come from the
 // source. At least one problem of every cluster is kept.

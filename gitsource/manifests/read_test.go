@@ -68,7 +68,7 @@ func TestYAMLDirectivesAreRejected(t *testing.T) {
 		strings.Repeat("%TAG !a! tag:example.com,2000:\n", 60_000) + clusterNamed("a"): "a.yaml:1: ",
 	} {
 		read, err := Read(t.Context(), treeOf(map[string]string{"a.yaml": content}), Options{})
-		if err != nil || len(read.Problems) != 1 || read.Problems[0].String() != want+"has a YAML directive, a line that starts with %, and directives are not supported; delete the line" {
+		if err != nil || len(read.Problems) != 1 || read.Problems[0].String() != want+"has a YAML directive (a line that starts with %), which is not supported; delete the line" {
 			t.Errorf("%.40q: problems %.300q, error %v", content, fmt.Sprint(read.Problems), err)
 		}
 	}
@@ -87,10 +87,10 @@ func TestReportedReferencesAreBounded(t *testing.T) {
 	if took := time.Since(start); took > 20*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	if err != nil || len(read.Problems) != maxProblems || !strings.HasSuffix(read.Problems[maxProblems-1].Message, "(and there is more)") {
+	if err != nil || len(read.Problems) != maxProblems || !strings.HasSuffix(read.Problems[maxProblems-1].Message, "(and more)") {
 		t.Fatalf("%d problems, error %v", len(read.Problems), err)
 	}
-	if want := `kustomization.yaml:2: resources: "https://example.com/0.yaml" is not in the source; copy it there: remote resources are not fetched`; read.Problems[0].String() != want {
+	if want := `kustomization.yaml:2: resources: "https://example.com/0.yaml" is not in the source: remote resources are not fetched; copy it into the source`; read.Problems[0].String() != want {
 		t.Errorf("%s, want %s", read.Problems[0], want)
 	}
 }

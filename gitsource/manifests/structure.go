@@ -109,12 +109,12 @@ func (f *files) checkKeys(mapping *yaml.Node) (findings []finding) {
 		key := mapping.Content[i]
 		if key.Kind != yaml.ScalarNode {
 			findings = append(findings, finding{key.Line,
-				"a key is not text; if this is a template, render it first: templates are not rendered here"})
+				"a key is not a string; if this is a template, render it first: templates are not rendered here"})
 			continue
 		}
 		if tag := key.ShortTag(); tag != "!!str" && tag != "!!merge" {
 			findings = append(findings, finding{key.Line,
-				fmt.Sprintf("the key %q is not text; put it in quotes", key.Value)})
+				fmt.Sprintf("the key %q is not a string; put it in quotes", key.Value)})
 			continue
 		}
 		if line, ok := first[key.Value]; ok {

@@ -94,7 +94,7 @@ func TestUnquotedTextIsReported(t *testing.T) {
 			name := fmt.Sprintf("%d-%s.yaml", i, strings.NewReplacer(".", "", "~", "null").Replace(value))
 			text, reported, line := declaring(path, value)
 			tree[name] = &fstest.MapFile{Data: []byte(text)}
-			want[name] = fmt.Sprintf("%s:%d: %s: %s is %s, but must be text: quote it", name, line, reported, value, kind)
+			want[name] = fmt.Sprintf("%s:%d: %s: %s is %s, but must be a string: quote it", name, line, reported, value, kind)
 		}
 	}
 	got := map[string][]string{}

@@ -46,7 +46,7 @@ func kindOfJSON(value any) string {
 func (d *declaration) notText(path string, kind any) {
 	said := map[any]string{"integer": "a number", "number": "a number", "boolean": "a boolean", "object": "a mapping",
 		"array": "a list", "null": "null"}[kind]
-	message := strings.TrimSpace(fmt.Sprintf("%s is %s, but must be text", d.writtenAt(path),
+	message := strings.TrimSpace(fmt.Sprintf("%s is %s, but must be a string", d.writtenAt(path),
 		cmp.Or(said, "something else")))
 	switch {
 	case kind == "object" || kind == "array":

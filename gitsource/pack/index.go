@@ -41,7 +41,7 @@ func (s *Store) scan(ctx context.Context) error {
 		return err
 	}
 	if int64(count) > int64(s.limits.Objects) {
-		return fmt.Errorf("the pack has %d objects, more than %d; "+
+		return fmt.Errorf("the pack has %d objects, more than the maximum of %d; "+
 			"declare clusters in a smaller repository, or raise --max-pack-objects", count, s.limits.Objects)
 	}
 	for range count {
@@ -75,7 +75,7 @@ func (s *Store) scanObject(scanner *packfile.Scanner) error {
 	case plumbing.OFSDeltaObject, plumbing.REFDeltaObject:
 		return s.scanDelta(scanner, header, object)
 	default:
-		return malformed("it has an object of type %d", header.Type)
+		return malformed("it contains an object of type %d", header.Type)
 	}
 }
 

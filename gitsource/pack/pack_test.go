@@ -171,7 +171,7 @@ func hostile() map[string]struct {
 		"no checksum":  {pack[:len(pack)-20], "the pack is malformed: it is truncated"},
 		"bad checksum": {damaged, "checksum mismatch"},
 		"too many objects": {[]byte("PACK\x00\x00\x00\x02\xff\xff\xff\xff"),
-			"the pack has 4294967295 objects, more than 100; declare clusters in a smaller repository, or raise --max-pack-objects"},
+			"the pack has 4294967295 objects, more than the maximum of 100; declare clusters in a smaller repository, or raise --max-pack-objects"},
 		"bomb": {make(func(p *packer) { p.object(plumbing.BlobObject, 2<<20, io.LimitReader(zeros{}, 2<<20)) }),
 			"the pack is larger than 1 MiB uncompressed; declare clusters in a smaller repository, or raise --max-inflated-bytes"},
 		"many small bombs": {make(func(p *packer) {
@@ -198,7 +198,7 @@ func hostile() map[string]struct {
 		}), "the pack is malformed: 1 deltas have no base"},
 		"base between objects": {make(func(p *packer) { p.delta(p.blob("abc")+1, deltaOf(3, 3, "\x90\x03")) }), "a delta has no base"},
 		"base before the pack": {make(func(p *packer) { p.blob("abc"); p.delta(-1000, deltaOf(3, 3, "\x90\x03")) }), "invalid OFS delta offset"},
-		"unknown type":         {make(func(p *packer) { p.object(5, 3, strings.NewReader("abc")) }), "it has an object of type 5"},
+		"unknown type":         {make(func(p *packer) { p.object(5, 3, strings.NewReader("abc")) }), "it contains an object of type 5"},
 		"not zlib":             {append([]byte("PACK\x00\x00\x00\x02\x00\x00\x00\x01\x33"), "abcdefghijklmnopqrstuvwxyz"...), "zlib"},
 	}
 }
@@ -266,7 +266,7 @@ func TestTooLargeObjectsAreReported(t *testing.T) {
 	}{
 		"file":                       {false, hash(file), "is too large: larger than 1 KiB"},
 		"object":                     {false, hash(huge), "is too large: larger than 1 KiB"},
-		"made of what is too large":  {false, hash("abcdef"), "is too large: larger than 64 KiB, or is a delta of an object that is; raise --max-object-bytes"},
+		"made of what is too large":  {false, hash("abcdef"), "is too large: larger than 64 KiB, or is a delta of an object that is too large; raise --max-object-bytes"},
 		"left out by the server":     {true, hash("elsewhere"), "is too large: larger than 1 KiB"},
 		"small, beside what is huge": {true, hash("small"), "<nil>"},
 	} {

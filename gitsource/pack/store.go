@@ -123,7 +123,7 @@ func (s *Store) EncodedObject(kind plumbing.ObjectType, hash plumbing.Hash) (plu
 		return nil, err
 	}
 	if read.Hash() != hash {
-		return nil, malformed("the object %s does not hash to its name", hash)
+		return nil, malformed("the content of the object %s does not match its hash", hash)
 	}
 	return read, nil
 }
@@ -134,7 +134,7 @@ func (s *Store) missing(kind plumbing.ObjectType) error {
 	case s.filtered && mayBeBlob:
 		return tooLarge(s.limits.FileBytes)
 	case s.partial && (mayBeBlob || kind == plumbing.TreeObject):
-		return fmt.Errorf("%w, or is a delta of an object that is; raise --max-object-bytes",
+		return fmt.Errorf("%w, or is a delta of an object that is too large; raise --max-object-bytes",
 			tooLarge(s.limits.ObjectBytes))
 	}
 	return plumbing.ErrObjectNotFound

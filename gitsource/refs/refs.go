@@ -51,9 +51,9 @@ func (s Selector) Normalized() (Selector, error) {
 	case s.Tag != "" && plumbing.NewTagReferenceName(s.Tag).Validate() != nil:
 		return s, fmt.Errorf("%q is not a tag name", s.Tag)
 	case s.SemVer != "" && rangeError != nil:
-		return s, fmt.Errorf("%q is not a version range; write one such as \">=1.2.0 <2\"", s.SemVer)
+		return s, fmt.Errorf("%q is not a version range; write a range such as \">=1.2.0 <2\"", s.SemVer)
 	case s.Name != "" && (!strings.HasPrefix(s.Name, "refs/") || plumbing.ReferenceName(s.Name).Validate() != nil):
-		return s, fmt.Errorf("%q is not a full reference name; write one such as refs/heads/main", s.Name)
+		return s, fmt.Errorf("%q is not a full reference name; write a name such as refs/heads/main", s.Name)
 	case s.Short != "" && plumbing.NewBranchReferenceName(s.Short).Validate() != nil:
 		return s, fmt.Errorf("%q is not the name of a branch or tag; use a name such as origin/main, or all 40 "+
 			"hexadecimal digits of a commit", s.Short)

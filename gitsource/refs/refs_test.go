@@ -151,11 +151,11 @@ func TestNormalized(t *testing.T) {
 		{Selector{Short: "HEAD~1"}, `"HEAD~1" is not the name of a branch or tag; use a name such as origin/main, or all 40 hexadecimal digits of a commit`},
 		{Selector{Tag: "a b"}, `"a b" is not a tag name`},
 		{Selector{Tag: "x.lock"}, `"x.lock" is not a tag name`},
-		{Selector{SemVer: "latest"}, `"latest" is not a version range; write one such as ">=1.2.0 <2"`},
-		{Selector{SemVer: ">=1.2.0 <"}, `">=1.2.0 <" is not a version range; write one such as ">=1.2.0 <2"`},
-		{Selector{Name: "main"}, `"main" is not a full reference name; write one such as refs/heads/main`},
-		{Selector{Name: "refs/heads/../../x"}, `"refs/heads/../../x" is not a full reference name; write one such as refs/heads/main`},
-		{Selector{Name: "refs/heads/\x1b[31m"}, `"refs/heads/\x1b[31m" is not a full reference name; write one such as refs/heads/main`},
+		{Selector{SemVer: "latest"}, `"latest" is not a version range; write a range such as ">=1.2.0 <2"`},
+		{Selector{SemVer: ">=1.2.0 <"}, `">=1.2.0 <" is not a version range; write a range such as ">=1.2.0 <2"`},
+		{Selector{Name: "main"}, `"main" is not a full reference name; write a name such as refs/heads/main`},
+		{Selector{Name: "refs/heads/../../x"}, `"refs/heads/../../x" is not a full reference name; write a name such as refs/heads/main`},
+		{Selector{Name: "refs/heads/\x1b[31m"}, `"refs/heads/\x1b[31m" is not a full reference name; write a name such as refs/heads/main`},
 	} {
 		if _, err := c.selector.Normalized(); err == nil || err.Error() != c.want {
 			t.Errorf("%+v: error %v, want %s", c.selector, err, c.want)

@@ -49,7 +49,7 @@ func ParseAddress(location string) (*url.URL, error) {
 	case "git+ssh", "ssh+git":
 		return nil, fmt.Errorf("%s:// is an old spelling; write ssh://", u.Scheme)
 	}
-	return nil, fmt.Errorf("scheme %s is not supported; https, ssh, http and local paths are", u.Scheme)
+	return nil, fmt.Errorf("scheme %s is not supported; use https, ssh, http or a local path", u.Scheme)
 }
 
 func parseSCP(location string) (*url.URL, error) {
@@ -60,7 +60,7 @@ func parseSCP(location string) (*url.URL, error) {
 	user, host, path := parts[1], parts[2], parts[3]
 	if strings.HasPrefix(path, ":") {
 		return nil, fmt.Errorf("%s:: names a program for git to run, which is not supported; "+
-			"https, ssh, http and local paths are supported", printable.Text(host))
+			"use https, ssh, http or a local path", printable.Text(host))
 	}
 	if inside, bracketed := strings.CutPrefix(host, "["); bracketed && strings.Count(host, ":") == 1 {
 		host = strings.TrimSuffix(inside, "]") // git accepts [host:port] in this form
@@ -93,7 +93,7 @@ func checkSSH(u *url.URL) error {
 	switch {
 	case hasPassword:
 		return fmt.Errorf("the URL of %s contains a password; "+
-			"ssh requires a private key, in the file identity of the credentials", u.Host)
+			"ssh requires a private key, in the credentials file named identity", u.Host)
 	case u.RawQuery != "" || u.Fragment != "":
 		return errQuery(u)
 	case u.User != nil && !sshName.MatchString(u.User.Username()):

@@ -147,7 +147,7 @@ func (a Auth) problems() []string {
 	found(a.KnownHosts != "" && !hasKey, "known_hosts is set without identity, the private key for ssh")
 	found(a.Passphrase != "" && !hasKey, "passphrase is set without identity, the private key that it decrypts")
 	found(a.Passphrase != "" && hasKey && a.Password != "" && a.Password != a.Passphrase,
-		"passphrase and password differ; with identity, both mean the passphrase of the key")
+		"passphrase and password differ; if identity is set, both are the passphrase of the key")
 	found(a.CAOnly && len(a.CABundle) == 0,
 		"ca-only is set, but the credentials do not contain ca.crt: no server would be trusted")
 	found((a.ProxyUsername == "") != (a.ProxyPassword == ""), "proxyUsername and proxyPassword must be set together")
@@ -190,8 +190,8 @@ func (a Auth) problemsFor(address *url.URL, proxy string) []string {
 	switch {
 	case address.Scheme == "ssh":
 		if len(a.Identity) == 0 {
-			problems = append(problems, "ssh requires a private key, the file identity of the credentials, and "+
-				"known_hosts in the same directory, named by git-credentials")
+			problems = append(problems, "ssh requires a private key (file identity) and known_hosts, both in the "+
+				"directory given by git-credentials")
 		}
 		if a.BearerToken != "" || a.GitHubApp.given() || len(a.ClientCertificate) > 0 {
 			problems = append(problems,
@@ -242,7 +242,7 @@ func (r Repository) proxyProblems() []string {
 			"the URL of the proxy %s contains credentials; "+
 				"set proxyUsername and proxyPassword in the credentials instead", u.Host)}
 	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "socks5":
-		return []string{fmt.Sprintf("proxy scheme %s is not supported; http, https and socks5 are", u.Scheme)}
+		return []string{fmt.Sprintf("proxy scheme %s is not supported; use http, https or socks5", u.Scheme)}
 	}
 	return nil
 }

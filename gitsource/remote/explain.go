@@ -33,7 +33,7 @@ func (t explainedError) Unwrap() error { return t.error }
 func (s *Session) explain(ctx context.Context, err error) error {
 	at := s.repository.URL
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("fetch %s: it did not respond in time: %w", at, ctx.Err())
+		return fmt.Errorf("fetch %s: the server did not respond in time: %w", at, ctx.Err())
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("fetch %s: %w", at, ctx.Err())
@@ -67,8 +67,8 @@ func (s *Session) explainGit(err error) string {
 	case errors.Is(err, transport.ErrEmptyRemoteRepository):
 		return "is empty; push a commit to it"
 	case (refused || absent) && elsewhere != "" && auth.Given():
-		return fmt.Sprintf("redirects to %s, to which the credentials are not sent; "+
-			"if they are meant for it, use that URL", printable.Text(elsewhere))
+		return fmt.Sprintf("redirects to %s, but the credentials are not sent there; "+
+			"if they are intended for that server, use that URL", printable.Text(elsewhere))
 	case refused && auth.Given():
 		return fmt.Sprintf("refused the credentials (%s)", auth)
 	case refused:
@@ -157,7 +157,7 @@ func explainNetwork(err error) string {
 	timeout, _ := errors.AsType[net.Error](err)
 	switch {
 	case op != nil && op.Op == "proxyconnect":
-		return fmt.Sprintf("is unreachable because the proxy is: %s", op.Err)
+		return fmt.Sprintf("is unreachable because the proxy cannot be reached: %s", op.Err)
 	case noAddress && unresolved.IsNotFound:
 		return "is on a host that has no address; check the host name"
 	case errors.Is(err, syscall.ECONNREFUSED):

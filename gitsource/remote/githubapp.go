@@ -205,23 +205,23 @@ func (g GitHubApp) refused(response *http.Response, repository string) error {
 		return fmt.Errorf("%s limits how often the GitHub App %s may request a token (status %d); send fewer requests",
 			g.base(), g.ID, status)
 	case status == http.StatusUnauthorized:
-		return fmt.Errorf("%s does not accept the credentials of the GitHub App %s (status 401): "+
+		return fmt.Errorf("%s did not accept the credentials of the GitHub App %s (status 401): "+
 			"check that githubAppPrivateKey belongs to githubAppID, and check the local clock", g.base(), g.ID)
 	case status == http.StatusForbidden:
-		return fmt.Errorf("%s does not issue a token to the GitHub App %s (status 403): "+
+		return fmt.Errorf("%s did not issue a token to the GitHub App %s (status 403): "+
 			"check whether its installation %s is suspended",
 			g.base(), g.ID, g.InstallationID)
 	case status == http.StatusNotFound:
 		return fmt.Errorf("%s does not have the installation %s of the GitHub App %s (status 404); recent changes "+
 			"may take a minute", g.base(), g.InstallationID, g.ID)
 	case status == http.StatusUnprocessableEntity:
-		return fmt.Errorf("%s does not issue a token to the GitHub App %s for the repository %s (status 422): "+
+		return fmt.Errorf("%s did not issue a token to the GitHub App %s for the repository %s (status 422): "+
 			"check that its installation %s includes that repository, "+
 			"with permission to read contents", g.base(), g.ID, repository, g.InstallationID)
 	case status >= http.StatusInternalServerError:
 		return fmt.Errorf("%s could not issue a token to the GitHub App %s (status %d); "+
 			"the server has a problem, which may be temporary", g.base(), g.ID, status)
 	}
-	return fmt.Errorf("%s does not issue a token to the GitHub App %s (status %d); check githubAppBaseURL", g.base(),
+	return fmt.Errorf("%s did not issue a token to the GitHub App %s (status %d); check githubAppBaseURL", g.base(),
 		g.ID, status)
 }

@@ -87,7 +87,7 @@ func (c *httpClient) open(ctx context.Context, auth Auth) (transport.UploadPackS
 }
 
 var errAPIRedirects = explainedError{errors.New(
-	"the GitHub API redirects, and the key is not sent elsewhere; check githubAppBaseURL")}
+	"the GitHub API redirected the request, and the key is not sent elsewhere; check githubAppBaseURL")}
 
 // RoundTrip sends one request.
 func (c *httpClient) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -158,5 +158,5 @@ func proxyStatus(proxy *url.URL, status int) error {
 	case status == http.StatusProxyAuthRequired:
 		return explainedError{fmt.Errorf("the proxy %s refused proxyUsername and proxyPassword", at)}
 	}
-	return explainedError{fmt.Errorf("the proxy %s does not connect to the server (status %d)", at, status)}
+	return explainedError{fmt.Errorf("the proxy %s did not connect to the server (status %d)", at, status)}
 }

@@ -83,11 +83,11 @@ func (k knownHosts) check(host string, at net.Addr, key ssh.PublicKey) error {
 		return fmt.Errorf("the certificate of the host %s is not accepted: %w", name, safeError(err))
 	case len(mismatch.Want) == 0:
 		return fmt.Errorf("the host %s is not in %s: ask its administrators whether its key is %s; "+
-			"if it is, add this line there: %s", name, k.path, offered, knownhosts.Line([]string{host}, key))
+			"if so, add this line to the file: %s", name, k.path, offered, knownhosts.Line([]string{host}, key))
 	}
 	return fmt.Errorf("the key of the host %s has changed: it is now %s, but %s contains %s. "+
 		"This may be a man-in-the-middle attack. If the host's administrators confirm the new key, replace the old "+
-		"one with this line: %s", name, offered, k.path, inLines(mismatch.Want), knownhosts.Line([]string{host}, key))
+		"key with this line: %s", name, offered, k.path, inLines(mismatch.Want), knownhosts.Line([]string{host}, key))
 }
 
 // inLines lists known keys with their line numbers.

@@ -92,6 +92,6 @@ func proxyFailed(u *url.URL, err error) error {
 	if _, ok := errors.AsType[explainedError](err); ok {
 		return err
 	}
-	return explainedError{fmt.Errorf("the proxy %s does not connect to the server: %w", origin(u),
+	return explainedError{fmt.Errorf("the proxy %s did not connect to the server: %w", origin(u),
 		safeError(err, printable.Credentials(u.User)...))}
 }

@@ -77,7 +77,7 @@ func (a Auth) signer() (ssh.Signer, error) {
 			return nil, errors.New("identity is encrypted, but no passphrase is set")
 		}
 		if signer, err = ssh.ParsePrivateKeyWithPassphrase(a.Identity, []byte(passphrase)); err != nil {
-			return nil, errors.New("identity cannot be decrypted with its passphrase")
+			return nil, errors.New("identity cannot be decrypted with the passphrase")
 		}
 	}
 	if err != nil {
@@ -130,7 +130,7 @@ func (h *handshake) explain(err error, algorithms []string, auth Auth) error {
 				"ask its administrators for its keys", h.host, h.known.path, strings.Join(algorithms, ", "))}
 		}
 		return explainedError{fmt.Errorf("the host %s and quorate have no %s in common; "+
-			"the algorithms of the host are outdated",
+			"the host's algorithms are outdated",
 			h.host, none.What)}
 	}
 	if h.trusted && strings.Contains(err.Error(), "unable to authenticate") {

@@ -82,7 +82,7 @@ func (c *sshCommand) explain(err error) error {
 		return explainedError{errors.New("the host does not have git-upload-pack, which serves git repositories")}
 	case ended != nil:
 		return explainedError{fmt.Errorf("the host accepted the key, but git-upload-pack exited with status %d: "+
-			"check the path and whether the key may read it", ended.ExitStatus())}
+			"check the path, and whether the key has read access", ended.ExitStatus())}
 	}
 	return err
 }

@@ -49,7 +49,7 @@ func parseHeaders(raw []byte) (headers []header, body int, err error) {
 	for start := 0; ; {
 		length := bytes.IndexByte(raw[start:], '\n')
 		if length < 0 {
-			return nil, 0, ambiguous("no empty line ends its headers")
+			return nil, 0, ambiguous("its headers do not end with an empty line")
 		}
 		end := start + length
 		line := raw[start:end]
@@ -60,7 +60,7 @@ func parseHeaders(raw []byte) (headers []header, body int, err error) {
 		case line[0] == ' ' && len(headers) > 0:
 			headers[len(headers)-1].end = end
 		case !found || !headerName.Match(name):
-			return nil, 0, ambiguous("one of its header lines is not a header")
+			return nil, 0, ambiguous("one of its header lines is not a valid header")
 		default:
 			headers = append(headers, header{name: string(name), start: start, from: start + len(name) + 1, end: end})
 		}

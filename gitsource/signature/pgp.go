@@ -89,7 +89,7 @@ func checkPGP(signature *packet.Signature, now time.Time) error {
 	case !slices.Contains(strongHashes, signature.Hash):
 		return fmt.Errorf("its PGP signature uses the hash %s, which can be forged", signature.Hash)
 	case signature.CreationTime.After(now):
-		return fmt.Errorf("its PGP signature is dated %s, in the future; compare the clocks",
+		return fmt.Errorf("its PGP signature is dated %s, which is in the future; check the clocks",
 			utc(signature.CreationTime))
 	}
 	return nil
@@ -107,7 +107,8 @@ func checkPGPKey(signature *packet.Signature, entity *openpgp.Entity, now time.T
 			return revokedError(signer)
 		}
 		if signature.CreationTime.Before(key.PublicKey.CreationTime) || key.PublicKey.CreationTime.After(now) {
-			return fmt.Errorf("it is signed with the key %s, dated before that key was created", signer)
+			return fmt.Errorf("it is signed with the key %s, but the signature is dated before the key was "+
+				"created", signer)
 		}
 	}
 	return nil
@@ -118,8 +119,8 @@ func explainPGP(err error, signer Signer) error {
 	case errors.Is(err, pgperrors.ErrKeyRevoked):
 		return revokedError(signer)
 	case errors.Is(err, pgperrors.ErrKeyExpired):
-		return fmt.Errorf("it is signed with the key %s, which has expired; extend it and add the new public key, "+
-			"or sign with a different key", signer)
+		return fmt.Errorf("it is signed with the key %s, which has expired; extend the key and add the new public "+
+			"key, or sign with a different key", signer)
 	case errors.Is(err, pgperrors.ErrSignatureExpired):
 		return fmt.Errorf("its signature by %s has expired", signer)
 	case errors.Is(err, pgperrors.ErrUnknownIssuer):

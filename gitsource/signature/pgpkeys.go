@@ -59,8 +59,8 @@ func splitArmor(content []byte) (blocks [][]byte, err error) {
 		case text == start && open == nil, open != nil && text != start:
 			open = append(open, line...)
 		case text != "":
-			return nil, errors.New("it contains something other than armored public keys, " +
-				"as gpg --armor --export writes them")
+			return nil, errors.New("it contains something other than armored public keys; " +
+				"expected the output of gpg --armor --export")
 		}
 		if text == end && open != nil {
 			blocks, open = append(blocks, open), nil
@@ -92,7 +92,7 @@ func checkEntity(entity *openpgp.Entity) error {
 		}
 	}
 	if !canSign {
-		return errors.New("neither it nor any of its subkeys can sign")
+		return errors.New("neither the key nor any of its subkeys can sign")
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func joinPGP(all, more openpgp.EntityList) (openpgp.EntityList, error) {
 			return bytes.Equal(other.PrimaryKey.Fingerprint, entity.PrimaryKey.Fingerprint)
 		}
 		if slices.ContainsFunc(all, same) {
-			return all, fmt.Errorf("the key %s is listed twice; keep the current copy", pgpSigner(entity))
+			return all, fmt.Errorf("the key %s is listed twice; keep only the current copy", pgpSigner(entity))
 		}
 		all = append(all, entity)
 	}

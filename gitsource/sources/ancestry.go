@@ -96,7 +96,7 @@ func (d *ancestry) descendsFrom(ctx context.Context, text string) (bool, error) 
 		select {
 		case <-q.done:
 		default:
-			return false, fmt.Errorf("check in the history of %s whether it descends from %s: %w", d.source.Location,
+			return false, fmt.Errorf("check whether the revision of %s descends from %s: %w", d.source.Location,
 				text, reconcile.ErrReading)
 		}
 	}

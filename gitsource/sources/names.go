@@ -37,8 +37,8 @@ func CheckDistinct(list []Source) error {
 		same := name + "\n" + s.Namespace
 		if count[same]++; count[same] == 2 {
 			problems = append(problems,
-				settingError{fmt.Errorf("--source %s: specified twice, and would declare each of its clusters twice: "+
-					"remove one, or give each its own path=, branch= or default-namespace=", s)})
+				settingError{fmt.Errorf("--source %s: specified twice, so that each of its clusters would be "+
+					"declared twice: remove one, or give each its own path=, branch= or default-namespace=", s)})
 		}
 	}
 	return errors.Join(problems...)

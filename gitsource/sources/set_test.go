@@ -68,7 +68,7 @@ func TestReadingLeavesTimeForClusters(t *testing.T) {
 		defer cancel()
 		before := time.Now()
 		all := set.fetch(ctx, func([]result) {})
-		want := "reading the sources has taken 2m30s, half of the remaining --timeout; the rest is for the clusters"
+		want := "reading the sources has taken 2m30s, half of the remaining --timeout; the rest is reserved for the clusters"
 		if took := time.Since(before); took != 150*time.Second || !errors.Is(all[0].err, gitsource.ErrSource) || !strings.Contains(all[0].err.Error(), want) {
 			t.Errorf("after %s: error %v", took, all[0].err)
 		}

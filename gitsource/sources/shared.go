@@ -33,7 +33,7 @@ func (r *Shared) Once(name string, read func() (gitsource.Desired, error)) (gits
 	}
 	one := r.all[name]
 	if one == nil {
-		one = &sharedFetch{err: errors.New("reading it was interrupted")} // replaced when read returns
+		one = &sharedFetch{err: errors.New("the read was interrupted")} // replaced when read returns
 		r.all[name] = one
 	}
 	r.mu.Unlock()

@@ -43,7 +43,7 @@ func WithReadTime(ctx context.Context, sources int) (context.Context, context.Ca
 	half := time.Until(end) / 2
 	return context.WithTimeoutCause(ctx, half,
 		fmt.Errorf("reading the sources has taken %s, half of the remaining --timeout; "+
-			"the rest is for the clusters", half.Round(time.Millisecond)))
+			"the rest is reserved for the clusters", half.Round(time.Millisecond)))
 }
 
 // Read waits for a turn and reads the source at location. If the turn is cut short because other sources are waiting,

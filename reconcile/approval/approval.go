@@ -44,8 +44,8 @@ func (NeverRestart) Refuses(_ string, s decide.State, a decide.Action) string {
 	if allowed {
 		return ""
 	}
-	return "--approve never-restart does not allow actions that restart or remove a member, or lead to that: " +
-		"run it manually without that flag"
+	return "--approve never-restart does not allow actions that restart or remove a member, or that lead to such " +
+		"actions: to allow them, run Quorate manually without this flag"
 }
 
 // Taken does nothing.

@@ -319,7 +319,7 @@ func (s State) awaitedBackup(occasion string) (progress string, ends bool) {
 	case s.Backups.Hidden != "":
 		return "cannot tell whether the required backup exists: " + s.Backups.Hidden, true
 	case !started && s.earlierBackupRuns() != "":
-		return fmt.Sprintf("the required backup starts once Job %s, started for an earlier spec, has ended",
+		return fmt.Sprintf("the required backup starts once Job %s, which was started for an earlier spec, has ended",
 			s.earlierBackupRuns()), true
 	case !started:
 		return "the required backup cannot be started yet", true

@@ -130,7 +130,7 @@ func (s State) describeHeldBack() string {
 		!s.anyReplica(func(r Replica) bool { return s.counts(r) && s.broken(r) }) {
 		return ""
 	}
-	return "; pods created from the current spec do not run either, so the others are not moved to it. " +
+	return "; pods created from the current spec do not run either, so the other pods are not moved to that spec. " +
 		"If the spec is the cause, revert it in git. A pod that you delete is recreated from the current spec"
 }
 

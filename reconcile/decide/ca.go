@@ -42,7 +42,7 @@ func (s State) Distrusted() string {
 	case a.Proven != "" && a.Proven != a.Secret:
 		return fmt.Sprintf("members use CA %s", short(a.Proven))
 	case recorded != "" && recorded != a.Secret && a.Proven == a.Secret:
-		return fmt.Sprintf("CA %s is recorded, although members use the one in the Secret (if the record is "+
+		return fmt.Sprintf("CA %s is recorded, although members use the CA in the Secret (if the record is "+
 			"outdated, correct its ca field)", short(recorded))
 	case recorded != "" && recorded != a.Secret:
 		return fmt.Sprintf("CA %s is recorded", short(recorded))

@@ -163,12 +163,12 @@ func dataInDoubt(s State) (Decision, bool) {
 // adviceInDoubt returns the available manual actions.
 func (s State) adviceInDoubt() string {
 	if len(s.Membership.Voters()) == 1 {
-		return "There is no other voter to compare it with. " +
-			"Restore it from a backup or, if its data is right, run etcdctl alarm disarm"
+		return "There is no other voter to compare the data with. " +
+			"Restore the cluster from a backup or, if its data is right, run etcdctl alarm disarm"
 	}
 	return "No majority agrees on the right data, so nothing is changed. Remove the member with the wrong data " +
 		"(etcdctl member remove, or delete its claim and pod); if no data is wrong, run etcdctl alarm disarm. " +
-		"If you remove half or more of the members, confirm the rest in git (see MembersMissing)"
+		"If you remove half or more of the members, confirm the remaining members in git (see MembersMissing)"
 }
 
 // untilJudged returns when to check again. A hash requires a scan of the whole database, and a stopped pod is restarted

@@ -93,7 +93,7 @@ func bootstrap(s State) (Decision, bool) {
 	case s.recorded() && len(s.Objects.Drift) == 0:
 		return Decision{}, false
 	case s.recorded():
-		return act(Bootstrap{Replicas: n}, "bootstrapping %s is not finished: %s", plural(n, "member", "members"),
+		return act(Bootstrap{Replicas: n}, "the bootstrap of %s is not finished: %s", plural(n, "member", "members"),
 			sentence(s.Objects.Drift))
 	case !s.toRun() || s.Declared.Replicas < 1 || s.Declared.RenamedFrom != "":
 		return Decision{}, false

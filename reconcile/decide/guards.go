@@ -31,7 +31,7 @@ func labelsLost(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	return block("%s. Restore the labels with kubectl label --overwrite, and find out what changed them. "+
-		"Data is not lost, but nothing is changed until then", sentence(s.Objects.Relabelled))
+		"No data is lost, but nothing is changed until the labels are restored", sentence(s.Objects.Relabelled))
 }
 
 // foreignVolumes returns volumes created for a token other than the recorded token: members that start on them belong
@@ -89,7 +89,7 @@ func (s State) usedByDifferent() (Decision, bool) {
 	if len(ids) < 2 {
 		return Decision{}, false
 	}
-	return block("record and status are lost, and the claims were last used by different clusters: %s. Mark the "+
+	return block("the record and status are lost, and the claims were last used by different clusters: %s. Mark the "+
 		"claims of the cluster that was lost: kubectl annotate pvc CLAIM etcd.quorate.dev/lost-cluster=ID", Enumerate(uses))
 }
 
@@ -245,8 +245,8 @@ func (s State) whatToDoWithVolumes() string {
 				"be brought back, declare spec.recovery"
 		}
 	}
-	return "etcd does not find data on any volume. If there has never been any, delete the custom resource and the " +
-		"volumes to bootstrap the cluster again"
+	return "etcd does not find data on any volume. If the volumes never held data, delete the custom resource and " +
+		"the volumes to bootstrap the cluster again"
 }
 
 func membershipUnknown(s State) (Decision, bool) {
@@ -257,7 +257,7 @@ func membershipUnknown(s State) (Decision, bool) {
 		return s.notAllowedToAsk()
 	case len(RequiredRecord(s, "").Members) == 0:
 		if kept := s.wayOutOfMarks(); kept != "" {
-			return block("the cluster has formed before (%s), but it has no members left that may start%s",
+			return block("the cluster has formed before (%s), but none of its remaining members may be started%s",
 				s.describeSigns(), kept)
 		}
 		return block("the cluster has formed before (%s), but its members and volumes are gone. "+

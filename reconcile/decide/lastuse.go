@@ -92,6 +92,7 @@ func (s State) lastVersionUnknown() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the etcd version that last used the volumes of %s is unknown. Annotate their claims with it: "+
-		"kubectl annotate pvc %s etcd.quorate.dev/version=VERSION", Enumerate(names), strings.Join(claims, " "))
+	return fmt.Sprintf("the etcd version that last used the volumes of %s is unknown. Annotate their claims with "+
+		"this version: kubectl annotate pvc %s etcd.quorate.dev/version=VERSION",
+		Enumerate(names), strings.Join(claims, " "))
 }

@@ -54,10 +54,10 @@ func stop(s State) (Decision, bool) {
 		return block("lifecycle %s: it is unknown which members the StatefulSet runs (no record, no volumes, no "+
 			"response from etcd). Scale the StatefulSet to 0 manually", s.Declared.Lifecycle)
 	case s.Objects.RunsReplicas > 0:
-		return act(ApplyObjects{}, "lifecycle %s: stop the pods of %s", s.Declared.Lifecycle, s.describeRemains())
+		return act(ApplyObjects{}, "lifecycle %s: stopping the pods of %s", s.Declared.Lifecycle, s.describeRemains())
 	case s.anyReplica(hasPodThatStays) && !s.hasStatefulSet() && len(RequiredRecord(s, "").Members) > 0 && s.mayRoll():
 		return act(ApplyObjects{},
-			"lifecycle %s: the StatefulSet is missing, but its pods still exist. Recreate it to stop the pods of %s",
+			"lifecycle %s: the StatefulSet is missing, but its pods still exist; recreating the StatefulSet to stop %s",
 			s.Declared.Lifecycle, s.describeRemains())
 	case s.anyReplica(hasPod):
 		return wait(recheck, "lifecycle %s: the pods are stopping: %s", s.Declared.Lifecycle, s.describeReplicas())
@@ -100,17 +100,17 @@ func (s State) describeGoingVolumes() string {
 // data only here.
 func (s State) deleteRest() (Decision, bool) {
 	if s.Objects.DeclarationDiffers {
-		return act(Declare{}, "update the custom resource: the cluster will be deleted")
+		return act(Declare{}, "updating the custom resource: the cluster will be deleted")
 	}
 	goFirst := s.Declared.BacksUpBeforeDeletion && s.deletesVolumes() && s.anyReplica(staysToDelete)
 	if !goFirst && (s.recorded() || s.hasStatefulSet() || len(s.Objects.Remaining) > 0) {
-		return act(DeleteObjects{}, "lifecycle Deleted: delete the objects of the cluster: %s",
+		return act(DeleteObjects{}, "lifecycle Deleted: deleting the objects of the cluster: %s",
 			sentence(s.Objects.Remaining))
 	}
 	for _, r := range s.replicasInOrder() {
 		if s.deletesVolumes() && hasVolume(r) && !r.VolumeTerminating {
 			return act(DeleteVolume{r.Ordinal, r.VolumeUID},
-				"lifecycle Deleted, retention Delete: delete the volume of %s", s.ReplicaName(r.Ordinal))
+				"lifecycle Deleted, retention Delete: deleting the volume of %s", s.ReplicaName(r.Ordinal))
 		}
 	}
 	return wait(recheck, "the data of %s is being deleted", s.describeRemains())

@@ -34,7 +34,7 @@ func (s State) describeLoss() string {
 		text = fmt.Sprintf("; last seen: %s at revision %d, %s. Up to %s may be missing from the log of %[1]s and "+
 			"would be lost", survivor, has, Enumerate(others), plural(int(newest-has), "revision", "revisions"))
 	default:
-		text = fmt.Sprintf("; last seen: %s at revision %d, and no member beyond it: %s", survivor, has,
+		text = fmt.Sprintf("; last seen: %s at revision %d, and no other member was ahead of it: %s", survivor, has,
 			Enumerate(others))
 	}
 	return text + s.describeNewestBackup()

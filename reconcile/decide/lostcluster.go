@@ -9,8 +9,8 @@ func lostClusterRuns(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	return act(StopReplicas{slots, lost}, "the volumes of %s belong to lost cluster %s, from which cluster %s was "+
-		"created: keep the volumes and stop the pods. If an older record was restored, restore the newer record in "+
-		"ConfigMap %s-members",
+		"created: stopping the pods and keeping the volumes. If an older record was restored, restore the newer "+
+		"record in ConfigMap %s-members",
 		Enumerate(s.replicaNames(func(r Replica) bool { return slots.Has(r.Ordinal) })), lost, s.madeOf(lost), s.Name)
 }
 

@@ -44,7 +44,7 @@ func TestRecoveryOfClusterNamedOnlyByClaims(t *testing.T) {
 // TestRecoveryOfUnidentifiedClusterSaysWhy checks that a message explains why a request has no effect: it is older than
 // the loss of the record, or nothing shows that this is the cluster that the request names.
 func TestRecoveryOfUnidentifiedClusterSaysWhy(t *testing.T) {
-	const later, never = "Remove it from git, run a pass, and declare it again",
+	const later, never = "Remove spec.recovery from git, run a pass, and declare it again",
 		"kubectl annotate pvc data-a-2 etcd.quorate.dev/cluster-id=c1"
 	order := "set spec recovery=(c1 2) lost=(0 1)"
 	for name, c := range map[string]struct {

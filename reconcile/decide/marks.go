@@ -41,9 +41,10 @@ func (s State) usedLater() string {
 	if s.Record.Recovering() || len(used) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the claims of %s were last used by another cluster. If it was created from this one, restore "+
-		"the ConfigMap %s-members that contained it; otherwise delete these claims, or remove their annotation: kubectl "+
-		"annotate pvc data-%s etcd.quorate.dev/cluster-id-", Enumerate(used), s.Name, strings.Join(used, " data-"))
+	return fmt.Sprintf("the claims of %s were last used by another cluster. If that cluster was created from this "+
+		"one, restore the ConfigMap %s-members that contained its record; otherwise delete these claims, or remove "+
+		"their annotation: kubectl annotate pvc data-%s etcd.quorate.dev/cluster-id-",
+		Enumerate(used), s.Name, strings.Join(used, " data-"))
 }
 
 // RecoveryMark is the mark that a slot's claim must get: the lost cluster to which it belongs, or zero for no mark.

@@ -44,14 +44,15 @@ func recoverCluster(s State) (Decision, bool) {
 	case !s.recorded():
 		return Decision{}, false
 	case s.recoversInVain():
-		return act(StopRecovery{s.Recovery.Job.UID}, "etcd has quorum: delete Job %s, which would create a second "+
+		return act(StopRecovery{s.Recovery.Job.UID}, "etcd has quorum: deleting Job %s, which would create a second "+
 			"cluster", s.recoveryJobName())
 	case s.Record.Recovering():
 		return s.goOnRecovering()
 	case RequiredRecord(s, "").Recovering():
 		return Decision{}, false // it must be recorded first
 	case s.recoversUnasked():
-		return act(StopRecovery{s.Recovery.Job.UID}, "delete Job %s: neither git nor the record requests a new cluster",
+		return act(StopRecovery{s.Recovery.Job.UID}, "deleting Job %s: neither git nor the record requests a new "+
+			"cluster",
 			s.recoveryJobName())
 	case s.ordersRecovery() && s.hindersRecovery() == "":
 		return s.beginRecovery()
@@ -178,12 +179,12 @@ func (s State) hinderedByOthers() string {
 	case len(left) == 0:
 		return ""
 	case order.Backup != "":
-		return fmt.Sprintf("volumes of %s exist and may hold writes from after the backup. Recover one of these "+
+		return fmt.Sprintf("volumes of %s exist and may hold writes made after the backup. Recover one of these "+
 			"members if its volume can be read; if their data is lost, list them in spec.recovery.lost",
 			Enumerate(left))
 	case len(left)+1 >= Quorum(len(s.Record.Members)):
-		return fmt.Sprintf("volumes of %s also exist. If they can be brought back, no data is lost; if their data is "+
-			"lost, list them in spec.recovery.lost", Enumerate(left))
+		return fmt.Sprintf("volumes of %s also exist. If these members can be brought back, no data is lost; if "+
+			"their data is lost, list them in spec.recovery.lost", Enumerate(left))
 	}
 	return fmt.Sprintf("volumes of %s also exist. Recover the member whose log ends last, and list the others in "+
 		"spec.recovery.lost", Enumerate(left))
@@ -237,7 +238,7 @@ func (s State) describeBegun() string {
 func (s State) stopForRecovery(source string) (Decision, bool) {
 	switch {
 	case s.Objects.RunsReplicas > 0:
-		return act(StopPods{}, "spec.recovery requests a new cluster from %s: stop all pods first%s",
+		return act(StopPods{}, "spec.recovery requests a new cluster from %s: stopping all pods first%s",
 			source, s.describeLoss())
 	case s.anyReplica(hasPod):
 		return wait(recheck, "a new cluster is created from %s once all pods are gone: %s",
@@ -257,15 +258,16 @@ func (s State) startRecovery() (Decision, bool) {
 	case job == nil && s.Replica(order.Ordinal).VolumeTerminating:
 		return wait(recheck, "the volume of %s is being deleted", s.ReplicaName(order.Ordinal)) // a new one follows
 	case job == nil && order.Backup != "":
-		return act(StartRecovery{order.Ordinal, order.Digest}, "create a new cluster from %s, in the slot of %s; "+
-			"writes after the backup are lost%s", order.Backup, s.ReplicaName(order.Ordinal), s.describeLoss())
+		return act(StartRecovery{order.Ordinal, order.Digest}, "creating a new cluster from %s, in the slot of %s; "+
+			"writes made after the backup are lost%s", order.Backup, s.ReplicaName(order.Ordinal), s.describeLoss())
 	case job == nil:
-		return act(StartRecovery{order.Ordinal, order.Digest}, "create a new cluster from the data of %s; data that "+
+		return act(StartRecovery{order.Ordinal, order.Digest}, "creating a new cluster from the data of %s; data that "+
 			"only the lost members had is lost%s", s.ReplicaName(order.Ordinal), s.describeLoss())
 	case job.Terminating:
 		return wait(recheck, "Job %s is being deleted", s.recoveryJobName())
 	}
-	return act(StopRecovery{job.UID}, "Job %s was started for a different recovery: start again", s.recoveryJobName())
+	return act(StopRecovery{job.UID}, "Job %s was started for a different recovery; deleting it to start again",
+		s.recoveryJobName())
 }
 
 // goOnRecovering continues a recovery that has begun. The volume may already hold the new cluster's data, so nothing
@@ -282,9 +284,9 @@ func (s State) goOnRecovering() (Decision, bool) {
 	case len(s.usedByOthers(begun.ClusterID)) > 0:
 		return block("according to the record, a new cluster is being created from %s, but the claims of %s were "+
 			"already used by another cluster. If that cluster is the new one, restore the ConfigMap %s-members that "+
-			"contained it", source, Enumerate(s.usedByOthers(begun.ClusterID)), s.Name)
+			"contained its record", source, Enumerate(s.usedByOthers(begun.ClusterID)), s.Name)
 	case s.stopsRecovery() != "":
-		return act(StopRecovery{s.Recovery.Job.UID}, "stop Job %s: %s", s.recoveryJobName(), s.stopsRecovery())
+		return act(StopRecovery{s.Recovery.Job.UID}, "stopping Job %s: %s", s.recoveryJobName(), s.stopsRecovery())
 	case order.ClusterID != begun.ClusterID:
 		return block("a new cluster was being created from %s, but git no longer requests it. Declare spec.recovery "+
 			"with clusterID %s again", source, begun.ClusterID)
@@ -298,7 +300,7 @@ func (s State) goOnRecovering() (Decision, bool) {
 	gone := !hasVolume(r) || r.VolumeUID != begun.VolumeUID
 	switch changed := order.Ordinal != begun.Ordinal || begun.FromBackup != (order.Backup != ""); {
 	case changed && s.hindersRecovery() != "":
-		return block("spec.recovery requests a different recovery than the one in progress: %s", s.hindersRecovery())
+		return block("spec.recovery differs from the recovery in progress: %s", s.hindersRecovery())
 	case changed:
 		return s.startRecovery()
 	case s.hinderedByOthers() != "":
@@ -336,11 +338,11 @@ func (s State) unnamedRecovery() string {
 		return ""
 	}
 	if s.isVoid(order) {
-		return "record and status of the cluster were lost after it was declared. Remove it from git, run a pass, " +
-			"and declare it again"
+		return "the record and status of the cluster were lost after spec.recovery was declared. Remove " +
+			"spec.recovery from git, run a pass, and declare it again"
 	}
-	return fmt.Sprintf("record and status are lost, and the claims do not show that cluster %s used them last. If it "+
-		"did, annotate the claim of the remaining member: kubectl annotate pvc data-%s "+
+	return fmt.Sprintf("the record and status are lost, and the claims do not show that cluster %s used them last. "+
+		"If it did, annotate the claim of the remaining member: kubectl annotate pvc data-%s "+
 		"etcd.quorate.dev/cluster-id=%[1]s",
 		order.ClusterID, s.ReplicaName(order.Ordinal))
 }

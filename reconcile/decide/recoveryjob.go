@@ -92,7 +92,7 @@ func (s State) followRecovery() (Decision, bool) {
 	switch job.Phase {
 	case JobSucceeded:
 		if job.Into == 0 || job.Into == begun.ClusterID {
-			return act(StopRecovery{job.UID}, "Job %s has ended, but its result is lost: run it again",
+			return act(StopRecovery{job.UID}, "Job %s has ended, but its result is lost; starting it again",
 				s.recoveryJobName())
 		}
 		doubt := ""
@@ -101,7 +101,7 @@ func (s State) followRecovery() (Decision, bool) {
 				"data"
 		}
 		return act(FinishRecovery{ClusterID: job.Into, VolumeUID: begun.VolumeUID},
-			"the new cluster has been created from %s: start %s%s",
+			"the new cluster has been created from %s: starting %s%s",
 			cmp.Or(job.Restored, source), s.ReplicaName(begun.Ordinal),
 			doubt)
 	case JobFailed:

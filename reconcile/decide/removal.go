@@ -18,8 +18,8 @@ func (s State) removal(rule string, a RemoveMember, format string, args ...any) 
 	}
 	if to, is := s.nextToLead(rule, a.ID); is {
 		d.Action, d.waitsFor, d.asksNext = MoveLeader{From: leader.ID, To: to.ID}, s.nameOf(to), true
-		d.Message += fmt.Sprintf("; no progress for a long time: transfer leadership to %s, then request the removal "+
-			"from it", s.nameOf(to))
+		d.Message += fmt.Sprintf("; no progress for a long time: transferring leadership to %s, to request the "+
+			"removal from the new leader", s.nameOf(to))
 	}
 	return d, true
 }

@@ -167,7 +167,8 @@ func (s State) orDelayedRepair(d Decision, later []rule) Decision {
 		case repair.Verdict != Act || !delayed && !slices.Contains(mayRecur, r.Name):
 			return d // a repair must not precede, for example, a declared stop
 		case delayed:
-			repair.Message += fmt.Sprintf("; %s follows, because other actions have delayed this one", KindOf(d.Action))
+			repair.Message += fmt.Sprintf("; %s follows, because other actions have repeatedly delayed this repair",
+				KindOf(d.Action))
 			return repair
 		}
 	}
@@ -203,8 +204,8 @@ func (s State) blockUndone(d Decision, others []Decision) Decision {
 	if d.Rule == ruleSeal {
 		where = fmt.Sprintf(" in ConfigMap %s-members", s.Name)
 	}
-	again, _ := block("%s keeps being reverted%s: it was done at least %d times. Find out what reverts it (an "+
-		"admission policy, another controller or a person) and stop it. Quorate retries it from time to time: %s%s",
+	again, _ := block("%s keeps being reverted%s: it was carried out at least %d times. Find and stop the cause (an "+
+		"admission policy, another controller or a person). Quorate retries it from time to time: %s%s",
 		KindOf(d.Action), where, undoneThreshold, d.Message, describeUndone(others))
 	again.Rule = d.Rule
 	return again

@@ -51,7 +51,7 @@ func (s State) giveUp(m Member, why string) (Decision, bool) {
 		return s.transferLeadership(m, func(Member) bool { return true }, "%s %s", m.Name, why)
 	}
 	return s.removal(ruleReplaceMember, RemoveMember{m.ID, s.nameOf(m), s.evidenceFor(m)},
-		"%s %s: remove it, so that a new member can take its place; %s respond", s.nameOf(m), why, s.describeQuorum())
+		"%s %s: removing it, so that a new member can take its place; %s respond", s.nameOf(m), why, s.describeQuorum())
 }
 
 // transferLeadership asks the leader to transfer leadership to the acceptable voter with the lowest ordinal that has
@@ -64,14 +64,15 @@ func (s State) transferLeadership(from Member, willDo func(Member) bool, format 
 			continue
 		}
 		if s.near(to) {
-			return act(MoveLeader{From: from.ID, To: to.ID}, "%s: transfer leadership to %s first", why, s.nameOf(to))
+			return act(MoveLeader{From: from.ID, To: to.ID}, "%s: transferring leadership to %s first", why,
+				s.nameOf(to))
 		}
 		late = append(late, s.nameOf(to))
 	}
 	if len(late) == 0 {
 		return Decision{}, false
 	}
-	return wait(recheckSettling, "%s: transfer leadership once %s has caught up", why, strings.Join(late, " or "))
+	return wait(recheckSettling, "%s: leadership is transferred once %s has caught up", why, strings.Join(late, " or "))
 }
 
 // mayLead reports whether leadership may be transferred to a member once it has caught up.
@@ -143,7 +144,7 @@ func cleanUp(s State) (Decision, bool) {
 		if !inUse && !s.keeps(gone) && s.Membership.allNamed(s) && hasVolume(r) && r.VolumeUID == gone.VolumeUID &&
 			!r.VolumeTerminating {
 			return act(DeleteVolume{r.Ordinal, r.VolumeUID},
-				"etcd no longer lists %s: delete its remaining volume", s.ReplicaName(r.Ordinal))
+				"etcd no longer lists %s: deleting its remaining volume", s.ReplicaName(r.Ordinal))
 		}
 	}
 	for _, r := range s.replicasInOrder() {
@@ -153,7 +154,7 @@ func cleanUp(s State) (Decision, bool) {
 		serves := inUse && (m.Started || m.Answers) || mayServe
 		if !serves && s.Membership.allNamed(s) && r.holdsGoingVolume() && r.Ordinal < s.Record.Replicas() {
 			return act(RestartReplica{r.Ordinal, r.PodUID},
-				"the pod of %s uses the volume of a removed member: recreate the pod on an empty volume",
+				"the pod of %s uses the volume of a removed member: recreating the pod on an empty volume",
 				s.ReplicaName(r.Ordinal))
 		}
 	}

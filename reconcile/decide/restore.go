@@ -96,18 +96,18 @@ func restore(s State) (Decision, bool) {
 	seed, job := s.Replica(SeedOrdinal), s.Restore.Job
 	switch {
 	case s.besideRestore() != "":
-		return block("according to the record, %s must be restored, but %s: nothing is restored, because this may be "+
-			"the cluster's own data. Delete it if it is not needed. If an older record was restored, remove "+
-			"record.yaml from ConfigMap %s-members, and it is rebuilt from the live state", s.ReplicaName(SeedOrdinal),
-			s.besideRestore(), s.Name)
+		return block("according to the record, %s must be restored, but %s. Nothing is restored, because this may be "+
+			"the cluster's own data. If it is not needed, delete it. If an older record was restored, remove "+
+			"record.yaml from ConfigMap %s-members; the record is then rebuilt from the live state",
+			s.ReplicaName(SeedOrdinal), s.besideRestore(), s.Name)
 	case s.hasID():
 		return Decision{}, false
 	case job != nil && job.runs() && job.Digest != s.Declared.Restore.Digest:
-		return act(StopRestore{job.UID}, "stop Job %s: spec.restore has changed since it was started",
+		return act(StopRestore{job.UID}, "stopping Job %s: spec.restore has changed since it was started",
 			s.restoreJobName())
 	case !s.Declared.Restore.declared():
 		return block("the cluster was being created from a backup, but git no longer names the backup. Declare " +
-			"spec.restore, or delete the cluster to bootstrap one without data")
+			"spec.restore, or delete the cluster and bootstrap it again without data")
 	case seed.VolumeTerminating:
 		return wait(recheck, "the volume of %s is being deleted", s.ReplicaName(SeedOrdinal))
 	}
@@ -117,12 +117,13 @@ func restore(s State) (Decision, bool) {
 	switch {
 	case job == nil:
 		from := s.Declared.Restore
-		return act(StartRestore{from.Digest}, "restore %s into the volume of %s", from.From,
+		return act(StartRestore{from.Digest}, "restoring %s into the volume of %s", from.From,
 			s.ReplicaName(SeedOrdinal))
 	case job.Terminating:
 		return wait(recheck, "Job %s is being deleted", s.restoreJobName())
 	case !hasVolume(seed) || job.VolumeUID != seed.VolumeUID:
-		return act(StopRestore{job.UID}, "the volume that Job %s fills no longer exists: start again",
+		return act(StopRestore{job.UID}, "the volume that Job %s fills no longer exists; deleting the Job to start "+
+			"again",
 			s.restoreJobName())
 	}
 	return s.followRestore(*job)
@@ -168,12 +169,13 @@ func (s State) besideRestore() string {
 func (s State) followRestore(job RestoreJob) (Decision, bool) {
 	switch {
 	case s.Declared.Restore.Digest != job.Digest:
-		return act(StopRestore{job.UID}, "the declaration has changed since Job %s was started: start again",
+		return act(StopRestore{job.UID}, "the declaration has changed since Job %s was started; deleting the Job to "+
+			"start again",
 			s.restoreJobName())
 	case job.Phase == JobSucceeded:
 		from := cmp.Or(job.Restored, job.From, "a backup")
 		return act(FinishRestore{s.Replica(SeedOrdinal).VolumeUID, from, job.Data},
-			"%s has been restored: start %s with it", from, s.ReplicaName(SeedOrdinal))
+			"%s has been restored: starting %s with it", from, s.ReplicaName(SeedOrdinal))
 	case job.Phase == JobFailed:
 		return block("Job %s failed: %s. Fix the cause and retry with kubectl delete job %[1]s, or change "+
 			"spec.restore. To start with an empty volume, also run kubectl delete pvc data-%[3]s",

@@ -59,7 +59,7 @@ func downgrade(s State) (Decision, bool) {
 	case s.upgrades():
 		return wait(recheckSettling, "%s", s.describeRestoring())
 	case under == "":
-		return act(EnableDowngrade{target.String()}, "git declares %s: have etcd prepare its data for %s",
+		return act(EnableDowngrade{target.String()}, "git declares %s: preparing etcd's data for %s",
 			s.Declared.Version, target)
 	}
 	return wait(recheckSettling, "etcd is preparing its data for %s: %s", target,
@@ -155,7 +155,7 @@ func rollOneMember(s State) (Decision, bool) {
 			left, victim.Name)
 	}
 	ordinal, _ := s.OrdinalOf(victim)
-	return act(RestartReplica{ordinal, s.Replica(ordinal).PodUID}, "%s: restart %s", left, victim.Name)
+	return act(RestartReplica{ordinal, s.Replica(ordinal).PodUID}, "%s: restarting %s", left, victim.Name)
 }
 
 // describeStoppedRollout reports that a rollout has stopped, or returns "".
@@ -163,8 +163,8 @@ func (s State) describeStoppedRollout() string {
 	if s.WantsOtherPods() || !s.anyReplica(s.madeOtherwise) {
 		return ""
 	}
-	return "; the rollout has stopped, and the other members run the previous declaration. If the new declaration is " +
-		"the cause, revert it in git"
+	return "; the rollout has stopped, and the other members still run with the previous declaration. If the new " +
+		"declaration is the cause, revert it in git"
 }
 
 // behind returns which members have not caught up with the leader.
@@ -172,7 +172,7 @@ func (s State) behind() []string {
 	var facts []string
 	for _, m := range s.MembersInOrder() {
 		if !s.near(m) {
-			facts = append(facts, fmt.Sprintf("%s must catch up from %d to %d", s.nameOf(m), m.Applied,
+			facts = append(facts, fmt.Sprintf("%s must catch up from index %d to %d", s.nameOf(m), m.Applied,
 				s.leader().Applied))
 		}
 	}

@@ -194,7 +194,7 @@ func TestDistrustedCA(t *testing.T) {
 		"unproven, mounted with others":  {seen("", CA{"CA1", []string{"CA1", "CA2"}, ""}), "pods mount CA CA2", ""},
 		"on record, mounted with others": {seen("CA1", CA{"CA1", []string{"CA1", "CA2"}, ""}), "", "CA1"},
 		"another is on record":           {seen("CA2", CA{"CA1", nil, ""}), "CA CA2 is recorded", "CA2"},
-		"another is, by an old record":   {seen("CA2", CA{"CA1", one, "CA1"}), "although members use the one in the Secret", "CA2"},
+		"another is, by an old record":   {seen("CA2", CA{"CA1", one, "CA1"}), "although members use the CA in the Secret", "CA2"},
 		"another proves itself":          {seen("CA1", CA{"CA1", one, "CA2"}), "members use CA CA2", "CA1"},
 		"another is, and nobody runs":    {both(seen("CA2", CA{"CA1", nil, ""}), idle), "", "CA1"},
 		"another is, one is to run":      {both(seen("CA2", CA{"CA1", nil, ""}), idle, func(s *State) { s.Objects.RunsReplicas = 1 }), "CA CA2 is recorded", "CA2"},

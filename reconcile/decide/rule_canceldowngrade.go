@@ -13,10 +13,10 @@ func cancelDowngrade(s State) (Decision, bool) {
 	}
 	switch {
 	case under != minorOf(s.Declared.Version).String() && under != s.clearsLogBy():
-		return act(CancelDowngrade{under}, "git declares %s: cancel the downgrade to %s", s.Declared.Version, under)
+		return act(CancelDowngrade{under}, "git declares %s: canceling the downgrade to %s", s.Declared.Version, under)
 	case s.lacksMember() && s.hasStatefulSet() && s.newPodsTooOld() == "":
-		return act(CancelDowngrade{under}, "no member can join while the downgrade to %s is enabled: cancel it until all "+
-			"declared members run", under)
+		return act(CancelDowngrade{under}, "members cannot join while the downgrade to %s is enabled: canceling it "+
+			"until all declared members run", under)
 	}
 	return Decision{}, false
 }
@@ -50,7 +50,7 @@ func (s State) cannotJoin(ordinal int, need string) (Decision, bool) {
 	asDeclared := s
 	asDeclared.Objects.RunsVersion = s.Declared.Version
 	if s.WantsOtherPods() && asDeclared.newPodsTooOld() == "" && s.mayRoll() && s.heldByAlarm() == "" {
-		return act(s.rollout(), "%s: use the declared template for new pods, so that %s can join",
+		return act(s.rollout(), "%s: using the declared template for new pods, so that %s can join",
 			need, s.ReplicaName(ordinal))
 	}
 	return block("%s: %s cannot be added: %s", need, s.ReplicaName(ordinal), why)

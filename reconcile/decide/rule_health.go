@@ -33,7 +33,7 @@ func applyObjects(s State) (Decision, bool) {
 			sentence(s.Objects.Drift))
 	}
 	if !s.recorded() {
-		return act(ApplyObjects{}, "the record is lost; bring %s back with the existing data: %s",
+		return act(ApplyObjects{}, "the record is lost; bringing %s back with the existing data: %s",
 			s.describeRemains(), sentence(s.Objects.Drift))
 	}
 	return act(ApplyObjects{}, "%s", sentence(facts))
@@ -71,7 +71,7 @@ func (s State) surplusInTheWay() string {
 			return other.Ordinal == r.Ordinal
 		})
 		if without.mayRoll() || without.versionToReturnWith() != "" {
-			return fmt.Sprintf("; if etcd had removed %s: %s", s.ReplicaName(r.Ordinal), s.freeSlot(r.Ordinal))
+			return fmt.Sprintf("; if %s was removed from etcd: %s", s.ReplicaName(r.Ordinal), s.freeSlot(r.Ordinal))
 		}
 	}
 	return ""
@@ -110,7 +110,7 @@ func membershipMismatch(s State) (Decision, bool) {
 	if len(strangers) == 0 {
 		return Decision{}, false
 	}
-	return block("%s; remove it manually: etcdctl member remove", strings.Join(strangers, "; "))
+	return block("%s. Remove it manually with etcdctl member remove", strings.Join(strangers, "; "))
 }
 
 // unlisted returns the recorded members that etcd does not list.
@@ -152,8 +152,8 @@ func (s State) neverReady() (Decision, bool) {
 		r := s.Replica(ordinal)
 		serves := ours && m.Answers && !m.Learner
 		if serves && r.Pod != PodAbsent && r.Pod != PodTerminating && s.failsForLong(r) {
-			return block("%s; clients cannot reach it. kubectl describe pod %s shows which probe or readiness gate "+
-				"fails",
+			return block("%s; clients cannot reach that member. kubectl describe pod %s shows which probe or "+
+				"readiness gate fails",
 				s.describeMembers(), s.nameOf(m))
 		}
 	}

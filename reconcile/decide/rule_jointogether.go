@@ -61,7 +61,7 @@ func joinTogether(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	return act(AddLearner{ordinal, s.peerURL(ordinal)},
-		"%s, %d declared, and %s has started: add %s as a second learner; %s respond",
+		"%s, %d declared, and %s has started: adding %s as a second learner; %s respond",
 		plural(len(s.Membership.Members), "member", "members"), s.Declared.Replicas, s.nameOf(first),
 		s.ReplicaName(ordinal), s.describeQuorum())
 }

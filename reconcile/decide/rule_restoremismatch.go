@@ -41,7 +41,7 @@ func (s State) restoreDifferences() []string {
 			want.Revision))
 	}
 	if _, disarms := disarmAlarm(s); len(s.Membership.StaleAlarms) > 0 && !disarms {
-		facts = append(facts, strings.Join(s.doubts(), ", ")+" (to disarm it: etcdctl alarm disarm)")
+		facts = append(facts, strings.Join(s.doubts(), ", ")+" (to disarm it, run etcdctl alarm disarm)")
 	}
 	return facts
 }

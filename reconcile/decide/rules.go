@@ -48,22 +48,22 @@ var rules = []rule{
 	{Rule{"Suspended", "spec.suspend is set. Report status and change nothing."}, suspended},
 	{Rule{"LostClusterRuns", "Members of a lost cluster run, or would start, alongside the cluster created from it. " +
 		"Stop them and keep their volumes."}, lostClusterRuns},
-	{Rule{"ClusterIDMismatch", "Record, status, etcd and pods disagree on the cluster ID. Change nothing."},
+	{Rule{"ClusterIDMismatch", "The record, status, etcd and pods disagree on the cluster ID. Change nothing."},
 		clusterIDMismatch},
 	{Rule{"MembersMissing", "At least half of the recorded voters left etcd's member list unexpectedly, and git " +
-		"has not confirmed it. Keep every volume."}, membersMissing},
-	{Rule{ruleSeal, "A member has started for the first time. From now on it starts only with its data."}, seal},
+		"has not confirmed this. Keep every volume."}, membersMissing},
+	{Rule{ruleSeal, "A member has started for the first time. From now on, it starts only with its data."}, seal},
 	{Rule{"Terminating", "Kubernetes is deleting objects of the cluster. Wait until they are gone."}, terminating},
 	{Rule{"CALost", "The CA is missing or unusable while members still trust it. Do not replace it: members would " +
 		"reject each other."}, caLost},
-	{Rule{"CAChanged", "The CA in the Secret is not the one members trust. Issue nothing from it."}, caChanged},
+	{Rule{"CAChanged", "The CA in the Secret is not the CA that members trust. Issue nothing from it."}, caChanged},
 	{Rule{"NothingRuns", "The cluster should not run, and nothing is running. Do not bootstrap it."}, nothingRuns},
 	{Rule{ruleLastBackup, "The cluster is due for deletion, and the spec requires a final backup. Take it before " +
 		"stopping anything."}, backUpBeforeDeletion},
 	{Rule{"Stop", "The cluster should not run. Stop its pods and keep its data; if the lifecycle is Deleted, " +
 		"delete the rest."}, stop},
 	{Rule{"RenamedInGit", "The cluster seems to have been renamed or moved in git. Do not create a second, empty " +
-		"one."}, renamedInGit},
+		"cluster."}, renamedInGit},
 	{Rule{"Bootstrap", "The cluster has never formed. Create its objects and initial members."}, bootstrap},
 	{Rule{ruleRecover, "The cluster has permanently lost its majority, and the spec requests a new cluster from " +
 		"one member's data or a backup. Stop all pods and create it."}, recoverCluster},
@@ -75,7 +75,7 @@ var rules = []rule{
 		"starts."}, restore},
 	{Rule{"RestoreMismatch", "The running data is not the restored data. Keep the client Service closed."},
 		restoreMismatch},
-	{Rule{"CancelDowngrade", "A downgrade is enabled in etcd that git does not declare, or that keeps a new " +
+	{Rule{"CancelDowngrade", "etcd has a downgrade enabled that git does not declare, or that keeps a new " +
 		"member from joining. Cancel it."}, cancelDowngrade},
 	{Rule{"RestartBroken", "A pod that cannot start has an outdated spec or can never get its volume. Recreate it."},
 		restartBroken},
@@ -86,13 +86,14 @@ var rules = []rule{
 		"delete anything."}, membershipUnknown},
 	{Rule{"MembershipMismatch", "etcd lists a member that is not one of the cluster's replicas. It must be " +
 		"removed manually."}, membershipMismatch},
-	{Rule{"DisarmAlarm", "An alarm of a removed member is still active. Disarm it."}, disarmAlarm},
-	{Rule{"CleanUp", "A removed member left a volume. Delete it."}, cleanUp},
+	{Rule{"DisarmAlarm", "An alarm of a removed member is still active. Disarm the alarm."}, disarmAlarm},
+	{Rule{"CleanUp", "A removed member left a volume behind. Delete the volume."}, cleanUp},
 	{Rule{ruleReplaceMember, "A member is permanently lost, and the others have quorum without it. Remove it so " +
-		"that a new one can join."}, replaceMember},
-	{Rule{ruleScaleDown, "There are more members than declared. Remove the one with the highest ordinal."},
+		"that a new member can join."}, replaceMember},
+	{Rule{ruleScaleDown, "There are more members than declared. Remove the member with the highest ordinal."},
 		scaleDown},
-	{Rule{ruleJoinTogether, "A learner has started, and a second can safely join with it. Add it."}, joinTogether},
+	{Rule{ruleJoinTogether, "A learner has started, and a second learner can safely join with it. Add the " +
+		"second."}, joinTogether},
 	{Rule{"PromoteLearner", "A learner has caught up. Promote it."}, promoteLearner},
 	{Rule{"DataInDoubt", "Members may hold different data, and no majority agrees which is right. Do not discard " +
 		"or copy any data."}, besideBackup(dataInDoubt)},
@@ -100,16 +101,16 @@ var rules = []rule{
 	{Rule{"WaitForMembers", "The cluster has quorum, but a member is not healthy. Wait for it."}, waitForMembers},
 	{Rule{"PrepareUpgrade", "Members' logs may hold entries that the declared version cannot read. Have etcd " +
 		"write a snapshot first."}, prepareUpgrade},
-	{Rule{"Downgrade", "An older minor version is declared. Have etcd prepare its data for it."}, downgrade},
-	{Rule{"StartRollout", "The declared pod template differs from the running one. Use it for new pods."},
+	{Rule{"Downgrade", "An older minor version is declared. Prepare etcd's data for it."}, downgrade},
+	{Rule{"StartRollout", "New pods would not have the declared pod template. Use the declared template for them."},
 		startRollout},
 	{Rule{"RollOneMember", "A pod has an outdated template. Restart pods one at a time, the leader last."},
 		rollOneMember},
 	{Rule{"ScaleUp", "An ordinal below the declared size has no member. Add a learner."}, besideBackup(scaleUp)},
 	{Rule{"AlarmRaised", "A member has raised an alarm, and etcd rejects writes. Only a larger quota is rolled out."},
 		besideBackup(alarmRaised)},
-	{Rule{"BackUp", "Backups are declared, but none exists yet, or none since an upgrade was declared. Start one."},
-		backUp},
+	{Rule{"BackUp", "Backups are declared, but none has been taken yet, or none since an upgrade was declared. " +
+		"Start one."}, backUp},
 	{Rule{"VersionRefused", "The declared version cannot be reached in one step. Keep the running version."},
 		versionRefused},
 	{Rule{ruleWaitForBackup, "An etcd upgrade is due, and the spec requires a backup first. Wait for it."},

@@ -38,7 +38,7 @@ func scaleDown(s State) (Decision, bool) {
 			plural(listed, "member", "members"), declared, victim.Name)
 	}
 	return s.removal(ruleScaleDown, RemoveMember{ID: victim.ID, Name: s.nameOf(victim)},
-		"%s, %d declared: remove %s; %s respond",
+		"%s, %d declared: removing %s; %s respond",
 		plural(listed, "member", "members"), declared, s.nameOf(victim), s.describeQuorum())
 }
 
@@ -134,7 +134,7 @@ func scaleUp(s State) (Decision, bool) {
 	if d, blocked := s.cannotJoin(ordinal, need); blocked {
 		return d, true
 	}
-	return act(AddLearner{ordinal, s.peerURL(ordinal)}, "%s: add %s as a learner; %s respond", need,
+	return act(AddLearner{ordinal, s.peerURL(ordinal)}, "%s: adding %s as a learner; %s respond", need,
 		s.ReplicaName(ordinal), s.describeQuorum())
 }
 
@@ -152,13 +152,13 @@ func (s State) waitForSlot(ordinal int) (Decision, bool) {
 			gone.LostCluster, once, s.freeSlot(ordinal))
 	}
 	if r := s.Replica(ordinal); r.VolumeTerminating || known && (gone.VolumeUID == "" || gone.VolumeUID == r.VolumeUID) {
-		return wait(recheckSettling, "a volume of %s already exists and is being deleted", name)
+		return wait(recheckSettling, "a volume for %s already exists and is being deleted", name)
 	}
 	return block("%s", s.volumeInTheWay(ordinal))
 }
 
 func (s State) volumeInTheWay(ordinal int) string {
-	return fmt.Sprintf("a volume of %s already exists, and the record does not show whose data it holds: %s",
+	return fmt.Sprintf("a volume for %s already exists, and the record does not show whose data it holds: %s",
 		s.ReplicaName(ordinal), s.freeSlot(ordinal))
 }
 

@@ -38,32 +38,35 @@ func (s State) remedy(d Decision) string {
 		return fmt.Sprintf("run kubectl scale statefulset %s --replicas=0 once none of its claims is being deleted",
 			s.Name)
 	case ruleRestore:
-		return fmt.Sprintf("kubectl describe job %s and its pods show what delays it; if you delete the Job, it is "+
+		return fmt.Sprintf("kubectl describe shows what is delaying Job %s and its pods; if you delete the Job, it is "+
 			"started again",
 			s.restoreJobName())
 	case ruleRecover:
 		if s.anyReplica(hasPod) {
 			return "kubectl describe shows why the pods still exist" + s.remedyForNodes()
 		}
-		return fmt.Sprintf("kubectl describe job %s and its pods show what delays it; if you delete the Job, it is "+
+		return fmt.Sprintf("kubectl describe shows what is delaying Job %s and its pods; if you delete the Job, it is "+
 			"started again",
 			s.recoveryJobName())
 	case ruleWaitForBackup:
-		return "kubectl describe shows what delays that Job and its pods; or remove Upgrade from spec.backup.before"
+		return "kubectl describe shows what is delaying that Job and its pods; to upgrade without a backup, remove " +
+			"Upgrade from spec.backup.before"
 	case ruleLastBackup:
-		return "declare Running, and find out what prevents the backup; or remove Deletion from spec.backup.before"
+		return "declare Running, and find out what prevents the backup; to delete the cluster without a backup, " +
+			"remove Deletion from spec.backup.before"
 	case "ScaleUp":
 		ordinal, _ := s.freeOrdinal()
 		return s.freeSlot(ordinal)
 	case "PromoteLearner":
-		return "the leader's log shows why it refuses; to start again with a new learner, run etcdctl member remove " +
-			"with its ID"
+		return "the leader's log shows why the promotion is rejected; to start again with a new learner, run etcdctl " +
+			"member remove with the learner's ID"
 	case "ReplaceMember", "ScaleDown", "RollOneMember":
 		if victim, surplus := s.goesDown(); d.Rule == "ScaleDown" && surplus && s.copiesWithout(victim) != "" {
-			return "bring the node back under the same name; or switch it off, and a new member replaces the one there"
+			return "bring the node back under the same name, or shut it down so that a new member replaces the " +
+				"member on it"
 		}
 		return "the leader's log shows why there is no progress; etcdctl move-leader transfers leadership, and " +
-			"etcdctl endpoint status shows which members lag"
+			"etcdctl endpoint status shows which members lag behind"
 	case "WaitForMembers":
 		return s.remedyForMembers()
 	case "CancelDowngrade", "PrepareUpgrade", "Downgrade", "DisarmAlarm", "Seal":
@@ -89,14 +92,14 @@ func (s State) remedyForMembers() string {
 			return s.remedyForPods()
 		case m.Disagrees != "":
 			return fmt.Sprintf("restart the member with kubectl delete pod %s; if its member list still differs, run "+
-				"etcdctl member remove %s, and a new member replaces it", name, m.ID)
+				"etcdctl member remove %s, and a new member will replace it", name, m.ID)
 		case m.Learner && pod == PodPending:
-			return fmt.Sprintf("kubectl describe pod %s shows what it waits for, such as a suitable node or a volume; "+
-				"to start again with a new learner, run etcdctl member remove %s%s",
+			return fmt.Sprintf("kubectl describe pod %s shows what the pod is waiting for, such as a suitable node "+
+				"or a volume; to start again with a new learner, run etcdctl member remove %s%s",
 				name, m.ID, s.remedyForSpare(ordinal))
 		case m.Learner:
-			return fmt.Sprintf("kubectl logs %s shows why it does not catch up; to start again with a new learner, "+
-				"run etcdctl member remove %s", name, m.ID)
+			return fmt.Sprintf("kubectl logs %s shows why the learner does not catch up; to start again with a new "+
+				"learner, run etcdctl member remove %s", name, m.ID)
 		default:
 			return s.remedyForPods()
 		}
@@ -127,7 +130,7 @@ func (s State) remedyForPods() string {
 		case r.Pod == PodTerminating:
 			return "bring its node back" + s.remedyForNode(recorded.Ordinal)
 		case r.Pod == PodAbsent && r.VolumeTerminating:
-			return fmt.Sprintf("kubectl describe pvc data-%s shows what delays the deletion of the claim: a "+
+			return fmt.Sprintf("kubectl describe pvc data-%s shows what is delaying the deletion of the claim: a "+
 				"finalizer, or a pod that uses it", name)
 		case r.Pod == PodAbsent:
 			return fmt.Sprintf("kubectl describe statefulset %s shows why Kubernetes does not create pod %s; the "+
@@ -136,10 +139,11 @@ func (s State) remedyForPods() string {
 			return fmt.Sprintf("pod %s is ready, but its etcd cannot be reached from here. Check --etcd-access, "+
 				"network policies and the certificates", name)
 		default:
-			return fmt.Sprintf("kubectl describe pod %s and kubectl logs %s show what it waits for", name, name)
+			return fmt.Sprintf("kubectl describe pod %s and kubectl logs %s show what the pod is waiting for", name,
+				name)
 		}
 	}
-	return "kubectl describe shows what the cluster's objects wait for"
+	return "kubectl describe shows what the cluster's objects are waiting for"
 }
 
 // remedyForNode returns how to force-delete a pod whose node does not confirm that it has ended, or "" if the node may
@@ -172,7 +176,7 @@ func (s State) remedyForData(ordinal int) string {
 	if !crashes || !hasVolume(r) || r.VolumeTerminating || !canBeSpared {
 		return ""
 	}
-	return fmt.Sprintf("; if its data is the cause, run kubectl delete pvc data-%s, and a new member replaces it",
+	return fmt.Sprintf("; if its data is the cause, run kubectl delete pvc data-%s, and a new member will replace it",
 		s.ReplicaName(ordinal))
 }
 
@@ -207,9 +211,9 @@ func (s State) remedyForChecks() string {
 	if len(stopped) < Quorum(len(s.Membership.Voters())) || len(run) != 1 {
 		return "" // they would not serve without that peer
 	}
-	return fmt.Sprintf("; %s would start without %s, whose data differs from theirs: kubectl cordon its node, kubectl "+
-		"delete pod %s, and kubectl uncordon the node once the others serve; if they agree with each other, its data "+
-		"is then discarded%s", Enumerate(stopped), run[0], run[0], going)
+	return fmt.Sprintf("; %s would start without %s, whose data differs from theirs. Run kubectl cordon on its node, "+
+		"then kubectl delete pod %s, and kubectl uncordon once the other members are serving. If these agree with "+
+		"each other, the data of %[2]s is then discarded%[4]s", Enumerate(stopped), run[0], run[0], going)
 }
 
 // notAllowedToAsk blocks, because passes cannot fix missing rights.

@@ -106,10 +106,10 @@ func membershipChanges() []Threshold {
 				"If no member's database is larger than this, two learners may receive it at the same time."},
 		{"Joining together: time", joinPatience, 0, 0,
 			"etcd rejects new members for five seconds after voters have lost contact with each other. " +
-				"Once it has rejected the second for this long, the first joins alone."},
+				"If etcd still rejects the second learner after this long, the first learner joins alone."},
 		{"Rejected removal", refusalPatience, 0, 0,
 			"etcd rejects removals for five seconds after voters have lost contact with each other; a leader that " +
-				"does not notice restored contact rejects them for as long as it leads. " +
+				"does not notice that contact is restored keeps rejecting them for as long as it leads. " +
 				"After this long, leadership is transferred, and the removal is requested from the new leader."},
 	}
 }
@@ -121,7 +121,7 @@ func rechecks() []Threshold {
 			"etcd does not send notifications of either."},
 		{"Recheck while members are unhealthy", recheckSettling, 0, 0,
 			"An election takes about a second with etcd's defaults."},
-		{"Recheck while Kubernetes acts", recheck, 0, 0, "Changes to objects are watched as well."},
+		{"Recheck while Kubernetes acts", recheck, 0, 0, "Changes to objects are also watched."},
 		{"Recheck while a member is stopped by its own data check", recheckStopped, 0, 0,
 			"Hashing scans the whole database, and the kubelet restarts the pod with increasing delays."},
 	}

@@ -120,7 +120,7 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 		return "", reads && s.downgradeFinished() && s.knowsData(target.MajorMinor())
 	case steps(oldest, target) < 0 && s.Record.JoinedTogether && !target.AtLeast(withMaxLearners):
 		return fmt.Sprintf("two members joined this cluster at the same time, and etcd %s cannot read a log that "+
-			"contains this. Declare a %s release or newer", target, withMaxLearners.MajorMinor()), false
+			"records this. Declare a %s release or newer", target, withMaxLearners.MajorMinor()), false
 	case steps(oldest, target) < 0:
 		return "", s.preparedFor(target.MajorMinor())
 	case steps(newest, target) < 0 && s.onlyClaimsRemain():
@@ -150,12 +150,13 @@ func (s State) judgeUnread(unreadable string, target etcdversion.Version) (refus
 	slices.SortFunc(known, etcdversion.Version.Compare)
 	switch {
 	case len(known) == 0:
-		return fmt.Sprintf("%s: no other version is rolled out. Run an etcd release on that member", unreadable), false
+		return fmt.Sprintf("%s: no other version is rolled out. Run a released etcd version on that member",
+			unreadable), false
 	case steps(known[0], target) == 0 && steps(known[len(known)-1], target) >= -1:
 		return "", true
 	}
-	return fmt.Sprintf("%s: only minor version %s can be rolled out. Declare a %s release, or run an etcd release on "+
-		"that member", unreadable, known[0].MajorMinor(), known[0].MajorMinor()), false
+	return fmt.Sprintf("%s: only minor version %s can be rolled out. Declare a %s release, or run a released etcd "+
+		"version on that member", unreadable, known[0].MajorMinor(), known[0].MajorMinor()), false
 }
 
 // mayRoll reports whether the declared version can be rolled out from the running versions.
@@ -252,7 +253,7 @@ func (s State) skips(r Replica, target etcdversion.Version) string {
 	name := s.ReplicaName(r.Ordinal) + " does not respond, and its "
 	if storage := minorOf(r.LastUse.StorageVersion); hasVolume(r) && r.LastUse.StorageVersion != "" &&
 		target.MajorMinor().Compare(storage) < 0 {
-		return fmt.Sprintf("%sdata was last written for etcd %s: declare a %[2]s release", name, storage)
+		return fmt.Sprintf("%sdata was last written in the format of etcd %s: declare a %[2]s release", name, storage)
 	}
 	for _, last := range []struct{ what, version string }{
 		{"pod was created with etcd ", r.PodVersion}, {"volume was last used by etcd ", r.LastUse.Version},

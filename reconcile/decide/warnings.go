@@ -24,8 +24,8 @@ func (s State) CertificateWarnings() []string {
 	}
 	if s.ClientIsRoot {
 		warnings = append(warnings,
-			fmt.Sprintf("authentication is enabled in etcd, and Secret %s-client-tls makes applications its "+
-				"superuser. Grant user %s-client the permissions that they need, and delete the Secret: see "+
+			fmt.Sprintf("authentication is enabled in etcd, and Secret %s-client-tls gives applications root "+
+				"access. Grant user %s-client the permissions that they need, and delete the Secret: see "+
 				"Certificates in docs/operations.md", s.Name, s.Name))
 	}
 	return warnings
@@ -44,12 +44,12 @@ func (s State) BackupWarnings() []string {
 			"effect. To stop them, run kubectl delete cronjob %s-backup", b.To, s.Name))
 	}
 	if len(s.Declared.Problems) > 0 && b.Drills {
-		warnings = append(warnings, fmt.Sprintf("drills continue as last applied, with that etcd image and from that "+
-			"store, until the declaration takes effect. To stop them, run kubectl delete cronjob %s-drill",
+		warnings = append(warnings, fmt.Sprintf("drills continue with the last applied etcd image and "+
+			"store until the declaration takes effect. To stop them, run kubectl delete cronjob %s-drill",
 			s.Name))
 	}
 	if s.restoreIsInert() && s.Record.RestoredFrom == "" {
-		warnings = append(warnings, "spec.restore has no effect: the cluster existed before it was declared")
+		warnings = append(warnings, "spec.restore has no effect: the cluster existed before spec.restore was declared")
 	}
 	if beside := s.instead(); beside != "" {
 		warnings = append(warnings, fmt.Sprintf("spec.restore has no effect: %s, so the cluster is treated as "+

@@ -75,7 +75,7 @@ func TestBackupWarnings(t *testing.T) {
 		{State{Name: "a", Declared: Declared{Restore: RestoreSource{Digest: "d"}}, Replicas: []Replica{{Ordinal: 0, VolumeUID: "v", Pod: PodAbsent}}},
 			"spec.restore has no effect: a volume of a-0 exists, so the cluster is treated as existing. If that data is not needed, delete the cluster with its volumes and declare it again"},
 		{State{Declared: Declared{Restore: RestoreSource{Digest: "d"}}, Record: Record{ClusterID: 0xc1}},
-			"spec.restore has no effect: the cluster existed before it was declared"},
+			"spec.restore has no effect: the cluster existed before spec.restore was declared"},
 		{State{Declared: Declared{Restore: RestoreSource{Digest: "d"}}, Record: Record{ClusterID: 0xc1, RestoredFrom: "tuesday"}}, ""},
 		{State{Backups: Backups{DrillDue: dawn}}, "no drill has ever succeeded, although two were due, the first at 2026-11-01T06:00:00Z"},
 		{State{Backups: Backups{DrillDue: dawn, Drill: &Drill{FinishedAt: dawn.Add(-time.Hour)}}},

@@ -57,7 +57,7 @@ func (step Step) effects() []string {
 		names []string
 	}{
 		{"starts", step.Starts}, {"restarts", step.Restarts}, {"stops", step.Stops},
-		{"makes " + volumes(step.Creates), step.Creates}, {"deletes " + volumes(step.Deletes), step.Deletes},
+		{"creates " + volumes(step.Creates), step.Creates}, {"deletes " + volumes(step.Deletes), step.Deletes},
 	} {
 		if len(e.names) > 0 {
 			effects = append(effects, e.verb+" "+decide.Enumerate(e.names))

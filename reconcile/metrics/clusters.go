@@ -85,16 +85,16 @@ var health = []family{
 	single("members_declared", "Number of declared members.",
 		func(c report.Cluster) (float64, bool) { return float64(c.State.Declared.Replicas), true }),
 	gauge("members", "Members that etcd lists, by role (Leader, Voter, Learner) and health (Healthy, Unhealthy, "+
-		"Unreachable). Combinations without a member are absent, and so are all while etcd returns no member list.",
+		"Unreachable). Combinations without a member are absent; all are absent while etcd returns no member list.",
 		[]string{"role", "health"}, addMembers),
-	gauge("member_versions", "Members that respond, by etcd version, which is other if neither git nor a pod names "+
-		"it. Absent while none responds.",
+	gauge("member_versions", "Members that respond, by etcd version. The version is other if neither git nor a pod "+
+		"names it. Absent while no member responds.",
 		[]string{"version"}, addVersions),
 	gauge("alarms", "Alarms that members have raised: NOSPACE, CORRUPT or other. "+
 		"Absent while etcd returns no member list.",
 		[]string{"alarm"}, addAlarms),
-	when("certificate_expiry", "When the cluster's first certificate expires. Passes renew all except the CA "+
-		"certificate.", func(s decide.State) time.Time {
+	when("certificate_expiry", "When the first of the cluster's certificates expires. Passes renew all of them "+
+		"except the CA certificate.", func(s decide.State) time.Time {
 		for _, c := range s.CertificatesInOrder() {
 			return c.NotAfter
 		}
@@ -109,7 +109,7 @@ var health = []family{
 var sizes = []family{
 	single("db_size_bytes", "Size of the largest member database.",
 		largest(func(m decide.Member) int64 { return m.DBSize })),
-	single("db_in_use_bytes", "Bytes in use in the member database with the most.",
+	single("db_in_use_bytes", "Largest number of bytes in use in a member database.",
 		largest(func(m decide.Member) int64 { return m.DBSizeInUse })),
 	single("db_quota_bytes", "Declared database size at which etcd refuses writes.",
 		func(c report.Cluster) (float64, bool) {
@@ -124,7 +124,7 @@ var backups = []family{
 		}
 		return s.Backups.Last.StartedAt
 	}),
-	when("backup_last_verified", "When the newest backup began, if it was read back. Absent if it was not.",
+	when("backup_last_verified", "When the newest backup began, if it was read back; otherwise absent.",
 		func(s decide.State) time.Time {
 			if s.Backups.Last == nil || !s.Backups.Last.Verified {
 				return time.Time{}
@@ -137,7 +137,7 @@ var backups = []family{
 		}
 		return float64(c.State.Backups.Last.Bytes), true
 	}),
-	whether("backup_failed", "Whether a backup has failed and none has begun since.",
+	whether("backup_failed", "Whether a backup has failed and no successful backup has begun since.",
 		func(c report.Cluster) (bool, bool) {
 			b := c.State.Backups
 			return b.NewestFailure() != nil, b.Hidden == "" && (c.State.Declared.BacksUp || len(b.Jobs) > 0)
@@ -161,7 +161,7 @@ var backups = []family{
 			}
 			return float64(c.State.Backups.Drill.Seconds), true
 		}),
-	whether("drill_failed", "Whether the newest restore drill failed. Absent if there was none.",
+	whether("drill_failed", "Whether the newest restore drill failed. Absent before the first drill has ended.",
 		func(c report.Cluster) (bool, bool) {
 			b := c.State.Backups
 			return b.DrillFailed != nil, b.Drill != nil || b.DrillFailed != nil

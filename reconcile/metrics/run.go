@@ -37,7 +37,7 @@ func newRunMetrics() runMetrics {
 			Help: "Duration of passes.", Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 25, 50, 100, 250}}),
 		lastPass: prometheus.NewGauge(gauge("quorate_last_pass_timestamp_seconds", "When the last pass ended.")),
 		lastResult: prometheus.NewGaugeVec(gauge("quorate_last_pass_outcome",
-			"1 for the outcome of the last pass, and 0 for the others."), []string{"outcome"}),
+			"1 for the outcome of the last pass, and 0 for the other outcomes."), []string{"outcome"}),
 		decisions: prometheus.NewCounterVec(counter("quorate_decisions_total",
 			"Decisions about clusters, by rule and verdict."), []string{"rule", "verdict"}),
 		problems: prometheus.NewGauge(gauge("quorate_declaration_problems",
@@ -45,9 +45,9 @@ func newRunMetrics() runMetrics {
 		held: prometheus.NewGauge(gauge("quorate_removals_held_clusters",
 			"Clusters that git no longer declares and that are kept until their removal is confirmed.")),
 		sourceReady: prometheus.NewGaugeVec(gauge("quorate_source_ready",
-			"Whether the source was read and accepted the last time."), []string{"source"}),
+			"Whether the last read of the source succeeded and was accepted."), []string{"source"}),
 		sourceFetches: prometheus.NewCounterVec(counter("quorate_source_fetches_total",
-			"Passes with a new read of the source, by outcome: ok or error."),
+			"Passes that read the source again, by outcome: ok or error."),
 			[]string{"source", "outcome"}),
 		sourceFetched: prometheus.NewGaugeVec(gauge("quorate_source_last_success_timestamp_seconds",
 			"When the source was last read successfully."), []string{"source"}),
@@ -55,7 +55,7 @@ func newRunMetrics() runMetrics {
 			"1, with the last revision read from the source."), []string{"source", "revision"}),
 		sourceCommit: prometheus.NewGaugeVec(gauge("quorate_source_commit_timestamp_seconds",
 			"Commit time of the last commit read from the source, as recorded in the commit. Absent if there is "+
-				"none, as for a directory."), []string{"source"}),
+				"no commit, as for a directory."), []string{"source"}),
 	}
 	for _, result := range report.Results() {
 		m.passes.WithLabelValues(string(result))

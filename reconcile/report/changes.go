@@ -28,8 +28,8 @@ type Comparison struct {
 }
 
 // AssumedWell describes the assumptions of a comparison about each cluster, apart from matching its declaration.
-const AssumedWell = "all members are healthy, volumes have their declared size, and runs have the flags for declared " +
-	"backups; the amount of data is unknown"
+const AssumedWell = "all members are healthy, volumes have their declared size, and runs have the flags that " +
+	"declared backups require; the amount of data is unknown"
 
 // Change is a field that differs, or an object that differs as a whole.
 type Change struct {

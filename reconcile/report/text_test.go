@@ -14,7 +14,7 @@ import (
 func refused() report.Report {
 	problems := []report.Problem{
 		{File: "a.yaml", Line: 6, Cluster: "shop/a", Message: "spec.replicas: Invalid value: 0: should be greater than or equal to 1"},
-		{File: "a.yaml", Line: 7, Cluster: "shop/a", Message: "spec.version: 3.7 is a number, but must be text: quote it"},
+		{File: "a.yaml", Line: 7, Cluster: "shop/a", Message: "spec.version: 3.7 is a number, but must be a string: quote it"},
 	}
 	s := decide.State{Name: "a", Declared: decide.Declared{Problems: []string{problems[1].String(), "a volume cannot shrink", problems[0].String()}}}
 	return report.Report{
@@ -32,7 +32,7 @@ func ExampleText_problems() {
 	// shop/a  Block  InvalidSpec
 	//     a volume cannot shrink; see the problems below; the running cluster is left unchanged
 	// problem a.yaml:6: spec.replicas: Invalid value: 0: should be greater than or equal to 1
-	// problem a.yaml:7: spec.version: 3.7 is a number, but must be text: quote it
+	// problem a.yaml:7: spec.version: 3.7 is a number, but must be a string: quote it
 	// 1 cluster, 1 blocked, 2 problems in the source
 }
 
@@ -51,7 +51,7 @@ func ExampleText_terminal() {
 	// problem a.yaml:6: spec.replicas: Invalid value: 0: should be
 	//         greater than or equal to 1
 	// problem a.yaml:7: spec.version: 3.7 is a number, but must be
-	//         text: quote it
+	//         a string: quote it
 	// 1 cluster, 1 blocked, 2 problems in the source
 }
 

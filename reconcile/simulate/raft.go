@@ -189,7 +189,7 @@ func (w *World) elect(r *raft) {
 		}
 		r.leader = longest.id
 		if has := w.indexOf(longest); has < r.acknowledged && !r.excused {
-			w.violate("%s leads with %d entries, but %d were acknowledged", w.replicaName(longest.ordinal), has,
+			w.violate("%s is the leader with %d entries, but %d were acknowledged", w.replicaName(longest.ordinal), has,
 				r.acknowledged)
 		}
 	}

@@ -218,7 +218,7 @@ func (w *World) judgeDone(d decide.Decision) {
 	}
 	for _, m := range r.voters() {
 		if v := w.volumes[m.ordinal]; v.data.member == m.id && (v.terminating || v.stranded != "") {
-			w.violate("the verdict is %s while %s is on a lost volume or one that is being deleted", d.Verdict,
+			w.violate("the verdict is %s while the volume of %s is lost or being deleted", d.Verdict,
 				w.replicaName(m.ordinal))
 		}
 	}

@@ -155,7 +155,7 @@ func (w *world) recoverFromBackup() {
 	args = append(args, "--allow-recovery")
 	w.declare(modern, three, declared, order("1, 2"))
 	blocked := w.runFrom(outside, append([]string{"run", "--until-converged"}, args...)...).requireCode(w.t, exitBlocked)
-	if !blocked.says("volumes of a-0 exist and may hold writes from after the backup") {
+	if !blocked.says("volumes of a-0 exist and may hold writes made after the backup") {
 		w.t.Errorf("%s", blocked)
 	}
 	w.declare(modern, three, declared, order("0, 1, 2"))

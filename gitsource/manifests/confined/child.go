@@ -44,7 +44,7 @@ func serve(in io.Reader, out io.Writer, confine func(task) error, do func(*Paren
 		return 1
 	}
 	if err := confine(t); err != nil {
-		fmt.Fprintf(stderr, "it could not be confined: %v\n", err)
+		fmt.Fprintf(stderr, "the process could not be confined: %v\n", err)
 		return 1
 	}
 	do(newParent(answers, out), t.Task)

@@ -18,8 +18,8 @@ func self() (string, error) { return "/proc/self/exe", nil }
 
 // errNoFilter is returned on architectures without a seccomp filter, where sources cannot be read safely.
 var errNoFilter = fmt.Errorf(
-	"sources are only read under a seccomp filter, and this version has none for %s: run it on amd64, arm64, "+
-		"loong64, ppc64le or riscv64", runtime.GOARCH)
+	"sources are read only under a seccomp filter, which this version does not have for %s: run Quorate on amd64, "+
+		"arm64, loong64, ppc64le or riscv64", runtime.GOARCH)
 
 // confine restricts this process: it can use memory and time up to the limits, and communicate over its existing pipes.
 // The layers overlap, in case one of them has a flaw. The child does not run without the seccomp filter.
@@ -40,13 +40,13 @@ func confine(l Limits) error {
 		return err
 	}
 	if err := withoutFiles(); err != nil {
-		return fmt.Errorf("restrict it with Landlock: %w", err)
+		return fmt.Errorf("restrict the process with Landlock: %w", err)
 	}
 	if err := bound(l, used, 0); err != nil {
 		return err
 	}
 	if err := install(onlyComputing(os.Getpid())); err != nil {
-		return fmt.Errorf("%w; sources are only read under a seccomp filter: use a kernel with CONFIG_SECCOMP_FILTER, "+
+		return fmt.Errorf("%w; sources are read only under a seccomp filter: use a kernel with CONFIG_SECCOMP_FILTER, "+
 			"and a container runtime whose own profile allows prctl(2) and seccomp(2)", err)
 	}
 	return nil

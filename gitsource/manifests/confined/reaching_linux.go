@@ -32,13 +32,13 @@ func confineTo(r Reach, l Limits) error {
 	}
 	Hide()
 	if err := withFiles(r); err != nil {
-		return fmt.Errorf("restrict it with Landlock: %w", err)
+		return fmt.Errorf("restrict the process with Landlock: %w", err)
 	}
 	if err := bound(l, used, openFiles); err != nil {
 		return err
 	}
 	if err := install(reaching(os.Getpid(), r.Network)); err != nil {
-		return fmt.Errorf("%w; sources are only read under a seccomp filter: use a kernel with CONFIG_SECCOMP_FILTER, "+
+		return fmt.Errorf("%w; sources are read only under a seccomp filter: use a kernel with CONFIG_SECCOMP_FILTER, "+
 			"and a container runtime whose own profile allows prctl(2) and seccomp(2)", err)
 	}
 	return nil

@@ -114,7 +114,7 @@ func install(filter []bpf.Instruction) error {
 	case errno != 0:
 		return fmt.Errorf("set a filter with seccomp(2): %w", errno)
 	case thread != 0:
-		return errors.New("set a filter with seccomp(2): a thread has a different one")
+		return errors.New("set a filter with seccomp(2): a thread has a different filter")
 	}
 	return nil
 }

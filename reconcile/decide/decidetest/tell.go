@@ -48,7 +48,7 @@ func (tell Teller) Line(line string) (string, error) {
 // Set carries out the directive set. The first argument is the target, and the others are the fields to set.
 func Set(args []datadriven.CmdArg, setOne func(target, key, text string) error) error {
 	if len(args) < 2 {
-		return fmt.Errorf("name what to set and at least one field, as in: set spec replicas=5")
+		return fmt.Errorf("name a target and at least one field, such as: set spec replicas=5")
 	}
 	for _, arg := range args[1:] {
 		if err := setOne(args[0].Key, arg.Key, Value(arg)); err != nil {

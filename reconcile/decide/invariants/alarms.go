@@ -9,7 +9,8 @@ var alarmInvariants = []invariant{
 		healingUnderAlarms},
 	{Invariant{"rollouts wait for alarms",
 		"While an alarm is active, no responding member is restarted for a rollout and no downgrade is enabled. If " +
-			"all alarms are NOSPACE, a rollout that raises a member's quota and lowers none is allowed."},
+			"all alarms are NOSPACE, a rollout is allowed if it raises at least one member's quota and does not " +
+			"lower any."},
 		rolloutsUnderAlarms},
 }
 

@@ -16,7 +16,7 @@ var backupInvariants = []invariant{
 			"backup dated in the future does not count."},
 		backedUpFirst},
 	{Invariant{"backed up before a deletion",
-		"If the spec requires a final backup, nothing of a cluster that has formed is stopped or deleted until the " +
+		"If the spec requires a final backup, no part of a cluster that has formed is stopped or deleted until the " +
 			"status names a backup of this generation in the declared store. The backup must not be dated in the " +
 			"future, must be recent when the pods stop and, if the spec requires it, must be verified. Volumes are " +
 			"deleted before the record."},
@@ -26,7 +26,7 @@ var backupInvariants = []invariant{
 			"and the cluster ID is recorded. It starts one backup per observed generation."},
 		backedUpAsDeclared},
 	{Invariant{"only outdated final backups are discarded",
-		"The Job of a backup is deleted only if the spec requires a final backup and the Job succeeded for this " +
+		"A backup Job is deleted only if the spec requires a final backup and the Job succeeded for this " +
 			"generation, but too long ago or with a date in the future."},
 		takenAgain},
 	{Invariant{"certificates are renewed before a final backup",
@@ -223,9 +223,9 @@ func backedUpAsDeclared(s decide.State, d decide.Decision) string {
 	case !s.Membership.Known || s.Record.ClusterID == 0:
 		return "starts a backup of a cluster that is not running or whose ID is not recorded"
 	case s.Backups.Foreign != "":
-		return "starts a backup alongside a foreign object"
+		return "starts a backup although a foreign object exists"
 	case s.Backups.Hidden != "":
-		return "starts a backup without seeing the existing Jobs"
+		return "starts a backup without knowing which Jobs exist"
 	}
 	return ""
 }

@@ -79,7 +79,7 @@ func costsCopies(s decide.State, m decide.Member) string {
 	case !m.Answers && pod(s, m) == decide.PodReady:
 		return fmt.Sprintf("removes %s, although its pod is ready", m.Name)
 	case after < min(declared, before):
-		return fmt.Sprintf("removes %s and leaves %d copies on volumes that are kept", m.Name, after)
+		return fmt.Sprintf("removes %s and leaves only %d copies on volumes that are kept", m.Name, after)
 	case surplus && (after > 0 || !m.Answers):
 		return ""
 	case onSafeVolume(s, m) || !m.Answers && !doomedVolume(s, m):

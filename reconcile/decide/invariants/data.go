@@ -25,7 +25,7 @@ func majorityJudges(s decide.State, d decide.Decision) string {
 		}
 	case decide.MoveLeader:
 		if to, _ := memberByID(s, a.To); outvoted(s, to) {
-			return "transfers leadership to a member that is outvoted"
+			return "transfers leadership to an outvoted member"
 		}
 	case decide.AddLearner, decide.PromoteLearner:
 		if !leaderIsRight(s) {

@@ -24,22 +24,22 @@ type invariant struct {
 // dead ends involve several states, and are checked by tests.
 var invariants = []invariant{
 	{Invariant{"a decision is complete",
-		"Every decision names its rule and has a one-line message. It has an action exactly if its verdict is Act, " +
-			"and a recheck interval of at most one minute."},
+		"Every decision names its rule and has a one-line message. It has an action if and only if its verdict is " +
+			"Act, and a recheck interval of at most one minute."},
 		speaks},
 	{Invariant{"guards hold",
-		"Quorate does not act on a cluster that is orphaned, invalid, suspended or locked by another pass. Nor " +
-			"does it act if cluster IDs disagree, the CA is lost, or objects are foreign, unlabeled or " +
+		"Quorate does not act on a cluster that is orphaned, invalid, suspended or locked by another pass. It " +
+			"also does not act if cluster IDs disagree, the CA is lost, or objects are foreign, unlabeled or " +
 			"terminating. Expiring certificates of an orphaned or invalid cluster are still renewed from the " +
-			"recorded CA. The only other exceptions write the custom resource, seal members, or stop pods that " +
-			"must not run."},
+			"recorded CA. The only other exceptions are writing the custom resource, sealing members, and stopping " +
+			"pods that must not run."},
 		guardsHold},
 	{Invariant{"never bootstrapped twice",
 		"A cluster is bootstrapped only if it has no cluster ID, members, pods, volumes or StatefulSet. An " +
 			"interrupted bootstrap is completed with its recorded initial members."},
 		neverFoundedTwice},
 	{Invariant{"the record is never weakened",
-		"A sealed member stays sealed, and recorded until etcd no longer lists it. Only a started member is " +
+		"A sealed member stays sealed, and remains recorded until etcd no longer lists it. Only a started member is " +
 			"sealed, unless the record was lost. The recorded CA is kept while pods may trust it."},
 		recordOnlyTightens},
 	{Invariant{"unknown membership is not changed",
@@ -63,9 +63,9 @@ var invariants = []invariant{
 		majorityJudges},
 	{Invariant{"one learner, or two joining together",
 		"A second learner is added only if the first has started, is sealed and has a running pod. In addition, " +
-			"every member must always have allowed two learners, all voters must be healthy with small databases, " +
-			"and no downgrade may be in progress. Once two learners have joined together, the record keeps that " +
-			"fact, and no learner is promoted while a voter reports a different member list."},
+			"every member must have allowed two learners from the start, all voters must be healthy with small " +
+			"databases, and no downgrade may be in progress. Once two learners have joined together, the record " +
+			"keeps that fact, and no learner is promoted while a voter reports a different member list."},
 		fewLearners},
 	{Invariant{"a volume outlives its member",
 		"A volume is deleted only if etcd does not list its member, or if the spec requests deletion of the whole " +
@@ -261,11 +261,11 @@ func neverFoundedTwice(s decide.State, d decide.Decision) string {
 	case !begun && s.Declared.RenamedFrom != "":
 		return "bootstraps an empty cluster instead of a renamed one"
 	case !begun && a.Restores != (s.Declared.Restore.Digest != ""):
-		return "bootstraps a cluster with data other than declared"
+		return "bootstraps a cluster with data that is not declared"
 	case !begun && a.Restores && a.Replicas != 1:
 		return "restores more than one member"
 	case !begun && !a.Restores && a.Replicas != s.Declared.Replicas:
-		return "bootstraps with a number of members that is not declared"
+		return "bootstraps with a different number of members than declared"
 	case begun && a.Restores:
 		return "restores into a cluster that is being bootstrapped"
 	case begun && a.Replicas != len(s.Record.Members):
@@ -346,7 +346,7 @@ func doneIsDone(s decide.State, d decide.Decision) string {
 	case !s.Membership.Known || cluster(s) != s.Record.ClusterID || s.Record.ClusterID == 0:
 		return "the member list or the cluster ID is unknown"
 	case len(s.Membership.Members) != s.Declared.Replicas || len(s.Record.Members) != s.Declared.Replicas:
-		return "the number of members is not the declared one"
+		return "the number of members differs from the declared number"
 	case s.Objects.RunsVersion != s.Declared.Version || s.Objects.RunsHash != s.Declared.SpecHash:
 		return "new pods would not match the spec"
 	}

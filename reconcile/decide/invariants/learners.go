@@ -33,7 +33,7 @@ func fewLearners(s decide.State, d decide.Decision) string {
 // notBesideAnother returns why a learner must not be added alongside existing learners.
 func notBesideAnother(s decide.State, learners int) string {
 	if learners > 1 {
-		return fmt.Sprintf("adds a learner to %d existing learners", learners)
+		return fmt.Sprintf("adds a learner although %d learners already exist", learners)
 	}
 	if !s.Record.JoinedTogether {
 		return "adds a second learner, but the record does not show it"

@@ -37,7 +37,7 @@ func loosened(s decide.State, after decide.Record, founds bool) string {
 		return "forgets that two members joined together"
 	}
 	if len(s.Record.Members) > 0 && s.Record.Uncompared && !after.Uncompared && !asked(s) {
-		return "marks data as compared that was not compared"
+		return "marks data as compared although it was not compared"
 	}
 	if what := mistakenCA(s, after.CA); what != "" {
 		return what
@@ -167,13 +167,13 @@ func loosens(s decide.State, before decide.RecordedMember, after decide.Record) 
 		return ""
 	case !found && s.Membership.Known && !listed && after.ClusterID == s.Membership.ClusterID && forgets(s, before) &&
 		!keptOfLost(s, before, after):
-		return "is dropped, but no majority of the recorded voters confirms the member list"
+		return "is removed from the record, but a majority of the recorded voters does not confirm the member list"
 	case !found && s.Membership.Known && !listed && after.ClusterID == s.Membership.ClusterID:
 		return ""
 	case !found && keptOfLost(s, before, after):
 		return ""
 	case !found:
-		return "is dropped"
+		return "is removed from the record"
 	case before.Mode == decide.Sealed && m.Mode != decide.Sealed:
 		return "is unsealed"
 	case before.Mode == decide.Restoring && m.Mode != decide.Restoring && m.Mode != decide.Sealed:
@@ -182,7 +182,7 @@ func loosens(s decide.State, before decide.RecordedMember, after decide.Record) 
 		return "" // another invariant checks that it is restored
 	case before.Mode != decide.Sealed && m.Mode == decide.Sealed && !(s.Membership.Known && member.Started) &&
 		!rolledBack:
-		return "is sealed before it started"
+		return "is sealed before it has started"
 	}
 	return ""
 }

@@ -10,14 +10,14 @@ import (
 // recoveryInvariants are the invariants about a new cluster created from the remains of a lost cluster.
 var recoveryInvariants = []invariant{
 	{Invariant{"recovered only on request",
-		"A cluster that should run is stopped, and its data becomes a new cluster, only if the spec requests that " +
-			"for the recorded cluster ID. No quorum may respond, and no pod may be ready. Every other member, or " +
-			"every member if the data comes from a backup, must have lost its volume or be listed in " +
-			"spec.recovery.lost. A recovery that has begun continues while the spec requests it."},
+		"A cluster that should run is stopped, and a new cluster is created from its data, only if the spec " +
+			"requests recovery for the recorded cluster ID. A quorum must not respond, and pods must not be ready. " +
+			"Every other member, or every member if the data comes from a backup, must have lost its volume or be " +
+			"listed in spec.recovery.lost. A recovery that has begun continues while the spec requests it."},
 		recoveredOnWord},
 	{Invariant{"recovered while nothing runs",
-		"One Job at a time turns a member's data into a new cluster, on the recorded volume and while no pods " +
-			"exist. The member starts on that data only after the Job has succeeded."},
+		"Only one Job at a time creates a new cluster from a member's data. The Job works on the recorded volume " +
+			"while no pods exist. The member starts on that data only after the Job has succeeded."},
 		recoveredWhileNothingRuns},
 	{Invariant{"a changed request stops its Job",
 		"Restore and Recover do not wait or block while a Job is running for a request that has since been changed " +
@@ -25,14 +25,14 @@ var recoveryInvariants = []invariant{
 			"exist."},
 		stopsChangedJob},
 	{Invariant{"the lost cluster stays stopped",
-		"Pods are stopped as members of a lost cluster only if their claims are marked with it, the ID of the new " +
-			"cluster is known, and the new cluster does not list them. While such a pod is running, no rule except " +
-			"a guard waits or blocks."},
+		"Pods are stopped as members of a lost cluster only if their claims are marked as belonging to it, the ID of " +
+			"the new cluster is known, and the new cluster does not list them. While such a pod is running, no rule " +
+			"except a guard waits or blocks."},
 		lostClusterStaysStopped},
 	{Invariant{"the lost cluster is kept",
 		"The record of a new cluster lists every volume of the lost cluster as kept. Unless the whole cluster is " +
-			"deleted, such a volume is deleted only if the spec requests it for that lost cluster. The new cluster " +
-			"must have quorum, and its data must not be in doubt."},
+			"deleted, such a volume is deleted only if the spec requests deletion for that lost cluster. The new " +
+			"cluster must have quorum, and its data must not be in doubt."},
 		lostClusterIsKept},
 }
 
@@ -99,7 +99,8 @@ func lostClusterStaysStopped(s decide.State, d decide.Decision) string {
 		case stopped && (!lost || r.LostCluster != a.LostCluster || other(r.ClusterID)):
 			return fmt.Sprintf("%s, but %s is not a member of a lost cluster", a, podName(s, r.Ordinal))
 		case lost && stays && d.Verdict != decide.Act && r.ClusterID == r.LostCluster && !guarded(s, d):
-			return fmt.Sprintf("%s is running alongside the cluster that replaced its own", podName(s, r.Ordinal))
+			return fmt.Sprintf("%s is running alongside the cluster that replaced its lost "+
+				"cluster", podName(s, r.Ordinal))
 		}
 	}
 	return ""
@@ -168,7 +169,7 @@ func notOrdered(s decide.State) string {
 	r := replicaAt(s, order.Ordinal)
 	switch {
 	case order.ClusterID == 0 || order.ClusterID != s.Record.ClusterID || order.ClusterID != cluster(s):
-		return "the spec does not request it for the current cluster ID"
+		return "the spec does not request recovery of the current cluster ID"
 	case s.Membership.Known:
 		return "etcd has quorum"
 	case order.Word != "" && (order.Word == s.Record.VoidRecovery || order.Word == s.ReportedVoidRecovery):
@@ -182,7 +183,7 @@ func notOrdered(s decide.State) string {
 	case ordersBackup(s):
 	case survivor.Mode != decide.Sealed || r.VolumeUID == "",
 		survivor.VolumeUID != "" && survivor.VolumeUID != r.VolumeUID:
-		return "the volume of the surviving member is not the recorded one"
+		return "the volume of the surviving member differs from the recorded volume"
 	case saidLost(s, order.Ordinal):
 		return "the surviving member is listed as lost"
 	}
@@ -191,7 +192,7 @@ func notOrdered(s decide.State) string {
 			return "the pod of " + podName(s, slot.Ordinal) + " is ready"
 		}
 		if slot.LostCluster == order.ClusterID && !recovering(s.Record) {
-			return "a new cluster was already created from it"
+			return "a new cluster was already created from this cluster"
 		}
 	}
 	return notGivenUp(s)

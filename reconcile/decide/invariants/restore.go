@@ -17,8 +17,8 @@ var restoreInvariants = []invariant{
 			"starts on the volume only after the Job for the declared backup has succeeded."},
 		restoredAsDeclared},
 	{Invariant{"clients reach only restored data",
-		"After a restore, the cluster ID is recorded, which opens the client Service, only once the first member " +
-			"runs on the data that the Job reported."},
+		"After a restore, the cluster ID is recorded only once the first member runs on the data that the Job " +
+			"reported. Recording the ID opens the client Service."},
 		findsWhatWasRestored},
 	{Invariant{"a restore does not stop a cluster",
 		"During a restore, applying objects stops all pods. Objects are therefore not applied while a pod or " +
@@ -126,7 +126,7 @@ func restoredAsDeclared(s decide.State, d decide.Decision) string {
 		case declared == "" || j.Digest != declared:
 			return "starts a member on data that the spec does not declare"
 		case a.Data != j.Data:
-			return "records data other than the Job restored"
+			return "records data other than the data that the Job restored"
 		}
 	}
 	return ""
@@ -141,14 +141,14 @@ func findsWhatWasRestored(s decide.State, d decide.Decision) string {
 		return ""
 	}
 	if want.ClusterID != 0 && a.ClusterID != want.ClusterID {
-		return "the cluster ID is not the restored one"
+		return "the cluster ID differs from the restored cluster ID"
 	}
 	if len(s.Membership.Members) != 1 {
 		return ""
 	}
 	switch m := s.Membership.Members[0]; {
 	case want.MemberID != 0 && m.ID != want.MemberID:
-		return "the member ID is not the restored one"
+		return "the member ID differs from the restored member ID"
 	case m.Revision < want.Revision:
 		return "the data is older than the restored data"
 	case len(s.Membership.StaleAlarms) > 0:

@@ -12,7 +12,7 @@ import (
 // rolloutInvariants are the invariants about the pod template from which pods are created next.
 var rolloutInvariants = []invariant{
 	{Invariant{"pods are not moved to a failing template",
-		"A pod is not moved to a pod template with which another member's pod fails and none runs."},
+		"A pod is not moved to a pod template with which another member's pod fails and no pod runs."},
 		intoWhatRuns},
 	{Invariant{"the kubelet restarts containers first",
 		"While quorum depends on a voter, its failing pod is restarted only after two minutes, or after one minute " +
@@ -20,9 +20,9 @@ var rolloutInvariants = []invariant{
 		leftToTheKubelet},
 	{Invariant{"unresponsive members count",
 		"While a member that may have data is unresponsive, a rollout changes the minor version only if a pod or " +
-			"member already has the new one. A member never starts with a version that cannot follow the version " +
-			"of its pod or the last version recorded on its claim, even if only volumes are left. An older minor " +
-			"version also requires that etcd has prepared the downgrade."},
+			"member already has the new minor version. A member never starts with a version that cannot follow the " +
+			"version of its pod or the last version recorded on its claim, even if only volumes are left. An older " +
+			"minor version also requires that etcd has prepared the downgrade."},
 		unresponsiveCount},
 }
 

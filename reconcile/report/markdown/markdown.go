@@ -170,7 +170,7 @@ func (p *page) lists(r report.Report) []string {
 	room := p.left / 2
 	half := &page{left: room}
 	half.list("Problems", problemsOf(r), room/2)
-	half.list("Removals that are held", removalsOf(r), room/4)
+	half.list("Held removals", removalsOf(r), room/4)
 	half.list("Warnings", r.Warnings, room/4)
 	p.left -= room - half.left
 	return half.parts
