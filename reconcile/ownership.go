@@ -27,8 +27,8 @@ func (d Desired) ResolveOwners(before func(cluster string) Previous) Desired {
 	for _, cluster := range slices.Sorted(maps.Keys(claims)) {
 		was := before(cluster)
 		switch {
-		case d.mayDeclare(was, claims[cluster]):
-			keeps[cluster] = was.Source
+		case d.keeper(was, claims[cluster]) != "":
+			keeps[cluster] = d.keeper(was, claims[cluster])
 		case len(claims[cluster]) > 1:
 			d.Contested = append(slices.Clip(d.Contested), cluster)
 		}
@@ -85,26 +85,39 @@ func (d Desired) claims() map[string][]claim {
 	return claims
 }
 
-// mayDeclare reports whether the source that previously declared the cluster is part of this run, and declares the
-// cluster or may still declare it. The source may still declare the cluster if it could not be read, if it was not
-// fully understood, or if its removal of the cluster is not confirmed.
-func (d Desired) mayDeclare(was Previous, claims []claim) bool {
-	owner := was.Source
-	state, ours := d.State(owner)
-	if !ours {
-		return false
+// keeper returns the source that declared the cluster before, if it is in this run and still declares the cluster or
+// may do so. Otherwise, it returns "". A source whose path or name in status has changed is found by its location.
+func (d Desired) keeper(was Previous, claims []claim) string {
+	owners := slices.DeleteFunc(slices.Clone(d.Sources), func(p SourceState) bool { return p.Name != was.Source })
+	if len(owners) == 0 && was.Source != "" {
+		owners = slices.DeleteFunc(slices.Clone(d.Sources),
+			func(p SourceState) bool { return !SameLocation(p.Name, was.Source) })
 	}
-	own := 0
-	for _, c := range claims {
-		if c.source == owner {
-			own++
+	for _, declares := range []bool{true, false} { // a source that declares the cluster precedes one that may do so
+		for _, owner := range owners {
+			if n := claimsBy(owner.Name, claims); n == 1 && declares || n == 0 && !declares && d.mayDeclare(owner, was) {
+				return owner.Name
+			}
 		}
 	}
-	if own > 0 {
-		return own == 1
+	return ""
+}
+
+// mayDeclare reports whether a source that does not declare a cluster may do so: it could not be read, it was not fully
+// understood, or its removal of the cluster is not confirmed.
+func (d Desired) mayDeclare(owner SourceState, was Previous) bool {
+	return was.Held || owner.Unread != nil ||
+		slices.ContainsFunc(d.Problems, func(p report.Problem) bool { return p.Place == owner.Name && p.Cluster == "" })
+}
+
+// claimsBy counts the claims of a source.
+func claimsBy(source string, claims []claim) (n int) {
+	for _, c := range claims {
+		if c.source == source {
+			n++
+		}
 	}
-	return was.Held || state.Unread != nil ||
-		slices.ContainsFunc(d.Problems, func(p report.Problem) bool { return p.Place == owner && p.Cluster == "" })
+	return n
 }
 
 // labelOf returns the label of a source.

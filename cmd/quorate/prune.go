@@ -13,6 +13,7 @@ import (
 
 	"quorate.dev/quorate/clusters/backup/retention"
 	"quorate.dev/quorate/clusters/backup/store"
+	"quorate.dev/quorate/internal/printable"
 )
 
 func newBackupsPrune(std streams) *cobra.Command {
@@ -205,7 +206,7 @@ func (p pruner) delete(ctx context.Context, what string, delete func() error) (g
 	case err == nil, errors.Is(err, store.ErrNotFound): // another process may be pruning too
 		return true, nil
 	case errors.Is(err, store.ErrHeld), errors.Is(err, store.ErrManifest):
-		fmt.Fprintf(p.std.err, "quorate: %s is kept: %v\n", what, err)
+		fmt.Fprintf(p.std.err, "quorate: %s is kept: %s\n", what, printable.Line(err.Error()))
 		return false, nil
 	default:
 		return false, errors.Join(err, ctx.Err())

@@ -11,19 +11,33 @@ func names(list []Source) []string { return distinct(list, Source.identity) }
 // Labels returns the name of each source in reports, as the user has specified the sources.
 func Labels(list []Source) []string { return distinct(list, Source.String) }
 
-// distinct names each source. If several sources have the same name, the selected branch or tag is added.
+// distinct names each source. To names that several sources have, it adds the selected branch or tag, and then the
+// default namespace.
 func distinct(list []Source, name func(Source) string) []string {
-	count := map[string]int{}
-	for _, s := range list {
-		count[name(s)]++
-	}
 	all := make([]string, len(list))
 	for i, s := range list {
-		if all[i] = name(s); count[all[i]] > 1 {
-			all[i] += s.selected()
+		all[i] = name(s)
+	}
+	for _, more := range []func(Source) string{Source.selected, Source.inNamespace} {
+		count := map[string]int{}
+		for _, name := range all {
+			count[name]++
+		}
+		for i, s := range list {
+			if count[all[i]] > 1 {
+				all[i] += more(s)
+			}
 		}
 	}
 	return all
+}
+
+// inNamespace returns the setting of the default namespace, or "" if it is not set.
+func (s Source) inNamespace() string {
+	if s.Namespace == "" {
+		return ""
+	}
+	return ",default-namespace=" + s.Namespace
 }
 
 // CheckDistinct rejects a source that is specified twice and would declare the same clusters. The error matches
@@ -33,9 +47,7 @@ func CheckDistinct(list []Source) error {
 	count := map[string]int{}
 	for i, name := range names(list) {
 		s := list[i]
-		// If several sources share a name, distinct has already added what each of them selects.
-		same := name + "\n" + s.Namespace
-		if count[same]++; count[same] == 2 {
+		if count[name]++; count[name] == 2 {
 			problems = append(problems,
 				settingError{fmt.Errorf("--source %s: specified twice, so that each of its clusters would be "+
 					"declared twice: remove one, or give each its own path=, branch= or default-namespace=", s)})

@@ -15,6 +15,10 @@ func TestSourceNamesAreDistinct(t *testing.T) {
 	source := func(path string, selector refs.Selector) Source {
 		return Source{Location: fleet, Path: path, Selector: selector}
 	}
+	in := func(s Source, namespace string) Source {
+		s.Namespace = namespace
+		return s
+	}
 	head, main, next := refs.Selector{}, refs.Selector{Branch: "main"}, refs.Selector{Branch: "next"}
 	for _, test := range []struct {
 		list []Source
@@ -27,6 +31,8 @@ func TestSourceNamesAreDistinct(t *testing.T) {
 		{[]Source{source("a", head), source("a", refs.Selector{SemVer: ">=1"})}, []string{fleet + ",path=a", fleet + ",path=a,semver=>=1"}},
 		{[]Source{source("a", head), source("a", refs.Selector{Commit: "x"}), source("", refs.Selector{Tag: "v1"})},
 			[]string{fleet + ",path=a", fleet + ",path=a,commit=x", fleet}},
+		{[]Source{in(source("", head), "a"), in(source("", head), "b")}, []string{fleet + ",default-namespace=a", fleet + ",default-namespace=b"}},
+		{[]Source{in(source("", main), "a"), in(source("", next), "b")}, []string{fleet + ",branch=main", fleet + ",branch=next"}},
 	} {
 		if got := names(test.list); !slices.Equal(got, test.want) {
 			t.Errorf("%v are named %q, want %q", test.list, got, test.want)

@@ -97,23 +97,37 @@ func (s State) repeats(d Decision) Repeated {
 // reverted.
 func (s State) keepsBeingUndone(d Decision) bool { return s.repeats(d).Times >= undoneThreshold }
 
-// mayRetry reports whether an action that keeps being reverted may be tried again.
-func (s State) mayRetry(d Decision) bool { return !s.isRecent(s.repeats(d)) }
+// mayRetry reports whether an action that keeps being reverted may be tried again. Stopping what must not run is tried
+// in every pass.
+func (s State) mayRetry(d Decision) bool {
+	switch d.Action.(type) {
+	case StopPods, StopReplicas, StopRestore, StopRecovery:
+		return true
+	}
+	return !s.isRecent(s.repeats(d))
+}
 
 // isRecent reports whether an entry was last counted within the pause. An entry from the future does not count.
 func (s State) isRecent(r Repeated) bool {
 	return s.Now.Sub(r.Last) < undonePause && !YetToCome(r.Last, s.Now)
 }
 
+// mayBeSkipped are the rules after which later rules are also evaluated if their action keeps being reverted: the
+// later rules are safe while that action is missing. No other rule is skipped, because later rules would change what
+// it protects, such as a suspended cluster or members that trust a different CA.
+var mayBeSkipped = append([]string{"RenewCertificates", ruleSeal, "Bootstrap", ruleApplyObjects, "DisarmAlarm", "BackUp"},
+	membershipRules...)
+
 // firstThatLasts returns the decision of the first rule that applies. Actions that keep being reverted come last, and a
-// repair that other actions have delayed comes first, so that neither prevents member repairs. Every rule is safe
-// without the rules before it.
+// repair that other actions have delayed comes first, so that neither prevents member repairs.
 func firstThatLasts(s State) Decision {
 	var undone []Decision
 	for i, r := range rules {
 		d, applies := r.ask(s)
 		switch {
 		case !applies:
+		case s.keepsBeingUndone(d) && !slices.Contains(mayBeSkipped, r.Name):
+			return s.afterUndone(Decision{Verdict: Done}, append(undone, d))
 		case s.keepsBeingUndone(d):
 			undone = append(undone, d)
 		default:

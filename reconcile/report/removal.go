@@ -2,9 +2,11 @@ package report
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -38,13 +40,17 @@ func (r Removal) String() string {
 	return text + ": " + strings.Join(r.Clusters, ", ")
 }
 
-// Confirm returns the flag that confirms the removals of a revision.
+// Confirm returns the flag that confirms the removals of a revision, as one word in a shell. A revision may contain the
+// name of a branch, or text from a status, and is therefore quoted unless all its characters are harmless.
 func Confirm(revision string) string {
-	if strings.Contains(revision, " ") {
-		revision = "'" + revision + "'"
+	if !shellSafe.MatchString(revision) {
+		revision = "'" + strings.ReplaceAll(printable.Line(revision), "'", `'\''`) + "'"
 	}
 	return FlagConfirm + "=" + revision
 }
+
+// shellSafe matches text that a shell does not interpret.
+var shellSafe = regexp.MustCompile(`^[A-Za-z0-9@:/._=+-]+$`)
 
 func writeRemovals(b *strings.Builder, removals []Removal, style Style) {
 	if len(removals) == 0 {
