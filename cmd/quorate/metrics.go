@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/push"
 	"github.com/spf13/cobra"
 
-	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/notify/deliver"
 )
 
@@ -183,9 +182,9 @@ func (e endpoint) failure(err error) error {
 	if of, is := errors.AsType[*url.Error](err); is {
 		err = of.Err
 	}
-	bare, user := e.withoutUser()
+	bare, _ := e.withoutUser()
 	text := strings.ReplaceAll(err.Error(), strings.TrimSuffix(bare, "/"), e.url.Host)
-	text = deliver.Hide(text, e.url.String(), printable.Credentials(user), mostOfFailure)
+	text = deliver.Hide(text, e.url.String(), nil, mostOfFailure)
 	return fmt.Errorf("%s: %s", e.url.Host, text)
 }
 

@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -240,6 +241,48 @@ func TestMalformedResponsesHideSecrets(t *testing.T) {
 		if err := post(t, s.URL, time.Second); err == nil || strings.Contains(err.Error(), "s3cret") || len(err.Error()) > 400 {
 			t.Errorf("%q: %v", answer, err)
 		}
+	}
+}
+
+// TestErrorsHideCredentialsInURL checks that errors do not reveal the user and the password of a webhook's URL if the
+// response repeats them, as those of debugging proxies do.
+func TestErrorsHideCredentialsInURL(t *testing.T) {
+	const user, password = "webhook-user", "s3cret-password"
+	encoded := base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
+	for name, answer := range map[string]func(r *http.Request) string{
+		"the header": func(r *http.Request) string { return r.Header.Get("Authorization") },
+		"the parts": func(r *http.Request) string {
+			u, p, _ := r.BasicAuth()
+			return "wrong password " + p + " of " + u
+		},
+	} {
+		s := serve(t, func(w http.ResponseWriter, r *http.Request, _ int) {
+			w.WriteHeader(http.StatusForbidden)
+			io.WriteString(w, "denied: "+answer(r))
+		})
+		err := post(t, strings.Replace(s.URL, "http://", "http://"+user+":"+password+"@", 1), time.Second)
+		if err == nil || !strings.Contains(err.Error(), "denied") || strings.Contains(err.Error(), user) ||
+			strings.Contains(err.Error(), password) || strings.Contains(err.Error(), encoded) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestErrorsHidePartsOfToken checks that errors reveal neither part of a Bitbucket token USER:TOKEN. The server reads
+// both parts, and its response may repeat one.
+func TestErrorsHidePartsOfToken(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request, _ int) {
+		user, password, _ := r.BasicAuth()
+		w.WriteHeader(http.StatusForbidden)
+		io.WriteString(w, "denied: the password "+password+" of "+user)
+	})
+	h, err := NewHost("bitbucket", s.URL, address(t, "https://bitbucket.org/acme/fleet.git"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = h.Report(t.Context(), "status-user:"+token, commit, "quorate", notify.Status{State: notify.Failure, Description: "why"})
+	if err == nil || !strings.Contains(err.Error(), "denied") || strings.Contains(err.Error(), token) || strings.Contains(err.Error(), "status-user") {
+		t.Error(err)
 	}
 }
 

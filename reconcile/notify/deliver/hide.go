@@ -8,11 +8,14 @@ import (
 )
 
 // Hide returns a text without the secrets and the requested URL, truncated to most bytes. It is for text that may quote
-// a response, such as an error. Any part of the URL may be a secret.
+// a response, such as an error. Any part of the URL may be a secret, including its user and password.
 func Hide(text, asked string, secrets []string, most int) string {
 	secrets = append([]string{asked}, secrets...)
 	if u, err := url.Parse(asked); err == nil {
 		secrets = append(secrets, u.RequestURI(), u.Path)
+		if u.User != nil {
+			secrets = append(append(secrets, u.User.Username()), printable.Credentials(u.User)...)
+		}
 		for _, part := range strings.FieldsFunc(u.Path+"?"+u.RequestURI(), isBetween) {
 			if len(part) >= leastSecret {
 				secrets = append(secrets, part)

@@ -231,7 +231,8 @@ func (h Host) request(method, where, token string, body []byte) request {
 		authorization = "token " + token
 	case h.isCloud() && strings.Contains(token, ":"): // USER:TOKEN
 		encoded := base64.StdEncoding.EncodeToString([]byte(token))
-		r.secrets = append(r.secrets, encoded)
+		user, password, _ := strings.Cut(token, ":")
+		r.secrets = append(r.secrets, encoded, user, password)
 		authorization = "Basic " + encoded
 	}
 	if h.Kind == "gitlab" {
