@@ -12,15 +12,37 @@ import (
 
 // candidate is a cluster that was declared when last observed, or is declared now.
 type candidate struct {
-	// source is the source that last declared the cluster, or empty if unknown.
-	source string
+	// group contains the clusters that are judged together.
+	group group
 	// declared means that a declaration exists, valid or not.
 	declared bool
 	// held means that an earlier pass found the cluster undeclared, and that the removal has not been confirmed.
 	held bool
 }
 
-// fate determines how the undeclared clusters of a source are treated.
+// group identifies clusters that are judged together. A status may name any source, so the recorded source alone does
+// not keep the clusters of different tenants apart.
+type group struct {
+	// source is the source that last declared the clusters, or empty if unknown.
+	source string
+	// tenants identifies the sources that may declare clusters in the namespace.
+	tenants string
+}
+
+// groupOf returns the group of a cluster in a namespace that source last declared.
+func groupOf(source, namespace string, sources []reconcile.SourceState) group {
+	var tenants []byte
+	for _, p := range sources {
+		allowed := byte('0')
+		if p.Namespaces.Allow(namespace) {
+			allowed = '1'
+		}
+		tenants = append(tenants, allowed)
+	}
+	return group{source: source, tenants: string(tenants)}
+}
+
+// fate determines how the undeclared clusters of a group are treated.
 type fate int
 
 const (
@@ -33,26 +55,26 @@ const (
 	elsewhere
 )
 
-// judge returns the fate of the undeclared clusters of each source. A source that no longer declares any of its
-// clusters, or fewer than half of them, may do so by mistake, such as a wrong path or a bad merge. Held
-// clusters remain held, however many new clusters there are.
+// judge returns the fate of the undeclared clusters of each group. A source that no longer declares any of its clusters
+// in a group, or fewer than half of them, may do so by mistake, such as a wrong path or a bad merge. Held clusters
+// remain held, however many new clusters there are.
 //
 // A source that is not one of this run's may belong to another run, or be the same source under another name. It is
-// judged if this run reads its location, if the run declares one of its clusters, or if the run declares no clusters
-// at all.
-func judge(candidates []candidate, sources []reconcile.SourceState, declares bool) map[string]fate {
-	bySource := map[string][]candidate{}
+// judged if this run reads its location, if the run declares one of its clusters in the group, or if the run declares
+// no clusters at all.
+func judge(candidates []candidate, sources []reconcile.SourceState, declares bool) map[group]fate {
+	byGroup := map[group][]candidate{}
 	for _, c := range candidates {
-		bySource[c.source] = append(bySource[c.source], c)
+		byGroup[c.group] = append(byGroup[c.group], c)
 	}
-	fates := map[string]fate{}
-	for source, clusters := range bySource {
-		fates[source] = fateOf(clusters, source == "" || reads(sources, source) || !declares)
+	fates := map[group]fate{}
+	for g, clusters := range byGroup {
+		fates[g] = fateOf(clusters, g.source == "" || reads(sources, g.source) || !declares)
 	}
 	return fates
 }
 
-// fateOf returns the fate of the undeclared clusters of one source. ours means that the source may be one of this
+// fateOf returns the fate of the undeclared clusters of one group. ours means that the source may be one of this
 // run's.
 func fateOf(clusters []candidate, ours bool) fate {
 	left, heldBefore := 0, false

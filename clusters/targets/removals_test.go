@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
@@ -23,7 +24,7 @@ func situation(text string) []candidate {
 	for field := range strings.FieldsSeq(text) {
 		at := strings.LastIndex(field, ":")
 		for _, letter := range field[at+1:] {
-			list = append(list, candidate{source: field[:at], declared: strings.ContainsRune("dH", letter), held: strings.ContainsRune("hH", letter)})
+			list = append(list, candidate{group: group{source: field[:at]}, declared: strings.ContainsRune("dH", letter), held: strings.ContainsRune("hH", letter)})
 		}
 	}
 	return list
@@ -71,7 +72,7 @@ func TestJudge(t *testing.T) {
 			var got []string
 			fates := judge(situation(test.clusters), places, !test.nothing)
 			for _, source := range []string{"", fleet, fleet + ",path=a", shop} {
-				if f, ok := fates[source]; ok {
+				if f, ok := fates[group{source: source}]; ok {
 					got = append(got, source+" "+names[f])
 				}
 			}
@@ -309,6 +310,58 @@ func TestUnusedConfirmations(t *testing.T) {
 	} {
 		if got := strings.Join(UnusedConfirmations(test.confirmed, test.held), "\n"); got != test.want {
 			t.Errorf("%q: got %q, want %q", test.confirmed, got, test.want)
+		}
+	}
+}
+
+// TestRemovalsAreJudgedWithoutOtherTenants checks that custom resources in the namespace of one tenant, whose status may
+// name any source, do not decide whether another tenant's undeclared clusters are kept and repaired.
+func TestRemovalsAreJudgedWithoutOtherTenants(t *testing.T) {
+	for name, recorded := range map[string]string{
+		"a source under a new address":      "https://old.host/b.git",
+		"custom resources without a status": "",
+	} {
+		judged := func(forged bool) Target {
+			owned := inventory.ByCluster{}
+			add := func(namespace, name, source string) {
+				custom := &v1alpha1.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "u",
+					Labels: map[string]string{objects.LabelManagedBy: objects.ManagedBy}}}
+				custom.Status.DeclaredSource, custom.Status.ClusterID = source, "1"
+				owned.At(namespace, name).Custom = custom
+			}
+			desired := reconcile.Desired{Namespaces: reconcile.Namespaces{"a", "b"}, Sources: []reconcile.SourceState{
+				{Name: "https://host/a.git", Revision: "main@sha1:0123456789012345678901234567890123456789", Namespaces: reconcile.Namespaces{"a"}},
+				{Name: "https://new.host/b.git", Revision: "main@sha1:9876543210987654321098765432109876543210", Namespaces: reconcile.Namespaces{"b"}},
+			}}
+			declare := func(name string) {
+				d := reconcile.Declaration{Source: "https://host/a.git", Applied: map[string]any{}}
+				d.Cluster.Namespace, d.Cluster.Name = "a", name
+				desired.Clusters = append(desired.Clusters, d)
+			}
+			add("b", "removed1", recorded)
+			add("b", "removed2", recorded)
+			for _, own := range []string{"own1", "own2"} {
+				declare(own)
+				source := "https://host/a.git"
+				if forged {
+					source = recorded
+				}
+				add("a", own, source)
+			}
+			list, _ := Of(desired, Trusted(owned, desired))
+			for _, one := range list {
+				if one.Cluster.Name == "removed1" {
+					return one
+				}
+			}
+			t.Fatal("b/removed1 is missing")
+			return Target{}
+		}
+		if before := judged(false); before.Orphaned != "" || !before.Elsewhere && before.Held == "" {
+			t.Fatalf("%s: without forged sources: %+v", name, before)
+		}
+		if after := judged(true); after.Orphaned != "" {
+			t.Errorf("%s: b/removed1 is no longer repaired because of custom resources in namespace a: %s", name, after.Orphaned)
 		}
 	}
 }

@@ -21,28 +21,29 @@ func undeclared(
 	for _, o := range orphans {
 		goes[inventory.KeyOf(o.custom)] = o.goes(desired.Confirmed)
 	}
-	candidates := candidatesIn(all, rest, goes)
+	candidates := candidatesIn(all, rest, goes, desired.Sources)
 	fates := judge(candidates, desired.Sources, len(declared)+len(desired.Problems) > 0)
 	var targets []Target
-	var removals []report.Removal
+	var unconfirmed removals
 	for _, o := range orphans {
 		t, source := lastApplied(o.custom), o.custom.Status.DeclaredSource
+		group := groupOf(source, o.custom.Namespace, desired.Sources)
 		unread, problems := doubts(source, desired, unplaced)
 		switch {
 		case unread || len(problems) > 0:
 			t = o.unjudged(unread, problems)
-		case goes[t.Key()] || fates[source] == dropped:
+		case goes[t.Key()] || fates[group] == dropped:
 			t.Orphaned = o.describe()
-		case fates[source] == elsewhere:
+		case fates[group] == elsewhere:
 			t = t.leaveTo(source, o.confirm)
 		default:
 			o.said = o.describe()
 			t = t.hold(o)
-			removals = addRemoval(removals, o, candidates)
+			unconfirmed.add(o, group, candidates)
 		}
 		targets = append(targets, t)
 	}
-	return targets, removals
+	return targets, unconfirmed.list
 }
 
 // doubts returns the reasons why it is unknown whether a source declares a cluster. The source could not be read, has
@@ -84,34 +85,44 @@ func (o *orphan) goes(confirmed []string) bool {
 
 // candidatesIn lists the clusters that count when undeclared clusters are judged: clusters that were declared when
 // last observed, except clusters that are already orphans.
-func candidatesIn(all, rest inventory.ByCluster, goes map[inventory.Key]bool) []candidate {
+func candidatesIn(
+	all, rest inventory.ByCluster, goes map[inventory.Key]bool, sources []reconcile.SourceState,
+) []candidate {
 	var list []candidate
 	for k, p := range all {
 		o := orphanOf(p.Custom)
 		if goes[k] || o.isOrphan() {
 			continue
 		}
-		list = append(list, candidate{source: p.Custom.Status.DeclaredSource, declared: rest[k] == nil, held: o.held})
+		list = append(list, candidate{group: groupOf(p.Custom.Status.DeclaredSource, k.Namespace, sources),
+			declared: rest[k] == nil, held: o.held})
 	}
 	return list
 }
 
-// addRemoval adds a cluster to the removal with the same source and revision, or adds a new removal.
-func addRemoval(removals []report.Removal, o *orphan, candidates []candidate) []report.Removal {
-	name, source := inventory.KeyOf(o.custom).String(), o.custom.Status.DeclaredSource
-	for i := range removals {
-		if r := &removals[i]; r.Source == source && r.Revision == o.confirm {
-			r.Clusters = append(r.Clusters, name)
-			return removals
+// removals lists the held removals, with the group of each.
+type removals struct {
+	list   []report.Removal
+	groups []group
+}
+
+// add adds a cluster to the removal with the same group and revision, or adds a new removal.
+func (r *removals) add(o *orphan, g group, candidates []candidate) {
+	name := inventory.KeyOf(o.custom).String()
+	for i := range r.list {
+		if one := &r.list[i]; r.groups[i] == g && one.Revision == o.confirm {
+			one.Clusters = append(one.Clusters, name)
+			return
 		}
 	}
 	of := 0
 	for _, c := range candidates {
-		if c.source == source {
+		if c.group == g {
 			of++
 		}
 	}
-	return append(removals, report.Removal{Source: source, Revision: o.confirm, Clusters: []string{name}, Of: of})
+	r.list = append(r.list, report.Removal{Source: g.source, Revision: o.confirm, Clusters: []string{name}, Of: of})
+	r.groups = append(r.groups, g)
 }
 
 // hold keeps a cluster as last applied although no source declares it. The warning does not mention revisions of other
