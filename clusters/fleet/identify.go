@@ -156,19 +156,13 @@ func (m *Register) Ready(ctx context.Context, i int) error {
 }
 
 // preceding returns the Kubernetes clusters that take precedence if they are the same cluster as one. An untrusted
-// kubeconfig may claim to be any Kubernetes cluster, and must not block the real one. It yields to all trusted
-// kubeconfigs, and to the untrusted kubeconfigs listed before it.
+// kubeconfig may claim to be any Kubernetes cluster, and must not block the real one. It yields only to trusted
+// kubeconfigs. The leases prevent simultaneous actions of two untrusted kubeconfigs in the same Kubernetes cluster.
 func (m *Register) preceding(one *registered) []*registered {
 	if !one.theirs() {
 		return nil
 	}
-	list := ours(m.all)
-	for _, other := range m.all[:slices.Index(m.all, one)] {
-		if other.theirs() {
-			list = append(list, other)
-		}
-	}
-	return list
+	return ours(m.all)
 }
 
 // theirs reports whether the kubeconfig is untrusted: it is read from a Secret that other users may be able to write.
