@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"encoding/json"
 	"reflect"
 	"testing"
 	"time"
@@ -196,5 +197,23 @@ func TestIncompleteRecordIsCompleted(t *testing.T) {
 		if got := len(s.complete(s.Record).Members); got != c.want {
 			t.Errorf("%s: %d members, want %d", what, got, c.want)
 		}
+	}
+}
+
+// TestEditedRecordOfRestoredClusterIsDecided checks that Decide returns a decision if an initial member was added back to
+// the record of a cluster created from a backup, and its claim is marked as belonging to a lost cluster.
+func TestEditedRecordOfRestoredClusterIsDecided(t *testing.T) {
+	var s State
+	if err := json.Unmarshal([]byte(`{"name": "a", "now": "2026-08-01T12:00:00Z",
+		"declared": {"replicas": 3, "version": "3.6.16", "lifecycle": "Running", "specHash": "h1", "restore": {"from": "x", "digest": "x"}},
+		"record": {"token": "t1", "members": [{"ordinal": 0, "mode": "Founding", "id": "a0"}], "restoredFrom": "x", "uncompared": true},
+		"objects": {"drift": ["StatefulSet a: changed at spec.replicas"], "runsVersion": "3.6.16", "runsHash": "h1"},
+		"replicas": [{"ordinal": 0, "pod": "Absent", "volumeUID": "v0", "volumeToken": "t1", "lostCluster": "c9"}],
+		"membership": {"why": "no member pod is running"},
+		"restore": {"job": {"uid": "j1", "digest": "x", "volumeUID": "v0", "phase": "Succeeded", "from": "x", "restored": "x"}}}`), &s); err != nil {
+		t.Fatal(err)
+	}
+	if d := Decide(s); d.Message == "" {
+		t.Errorf("no decision: %+v", d)
 	}
 }

@@ -67,9 +67,12 @@ func (s State) compared() bool {
 		func(m Member) bool { return !m.Hash.Known() && m.HashWhy == "" })
 }
 
-// describeComparison returns the result of the comparison.
+// describeComparison returns the result of the comparison. Without a member list, an edited record is being corrected.
 func (s State) describeComparison() string {
 	voters := s.Membership.Voters()
+	if len(voters) == 0 {
+		return "it is unknown whether the members hold the same data from one backup: etcd returned no voters"
+	}
 	if s.Membership.votes(voters[0].Hash) == len(voters) {
 		return "all voters hold the same data from one backup: " + s.describeHashes()
 	}
