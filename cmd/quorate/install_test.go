@@ -235,8 +235,7 @@ func TestInstallKeepsObjectsOfOtherOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := w.install(loop())
-	for _, want := range []string{"nothing was applied: ", `ServiceAccount quorate-system/quorate is owned by Helm " +
-		"release "etcd" in namespace "quorate-system"`,
+	for _, want := range []string{"nothing was applied: ", `ServiceAccount quorate-system/quorate is owned by Helm release "etcd" in namespace "quorate-system"`,
 		`ClusterRoleBinding quorate is owned by Quorate in namespace "etcd-ops"`} {
 		if got.code != exitBlocked || got.out != "" || !strings.Contains(got.err, want) {
 			t.Errorf("want %q of %+v", want, got)
