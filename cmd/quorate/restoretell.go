@@ -59,7 +59,7 @@ func tellStart(std streams, facts snapshot.Facts, r snapshot.Restoration, revisi
 		{"name", r.Name}, {"data-dir", r.DataDir}, {"initial-advertise-peer-urls", r.PeerURL},
 		{"initial-cluster", r.InitialCluster}, {"initial-cluster-token", r.Token},
 	} {
-		fmt.Fprintf(std.out, "  --%s=%s\n", flag.name, quoted(flag.value))
+		fmt.Fprintf(std.out, "  --%s=%s\n", flag.name, printable.ShellWord(flag.value))
 	}
 	if facts.Auth {
 		fmt.Fprintln(std.out, "authentication is enabled, with the users and passwords from the time of the backup")
@@ -91,16 +91,4 @@ func (f *restoreFlags) writeResult(std streams, told result.Restored) {
 		fmt.Fprintf(std.err, "quorate: %s is restored, but --result was not written: %s\n", f.r.DataDir,
 			printable.Line(err.Error()))
 	}
-}
-
-// quoted quotes a word for a shell, if necessary.
-func quoted(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
-			strings.ContainsRune("-_./:=,@%+", r)
-	}
-	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(printable.Line(word), "'", `'\''`) + "'"
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -40,17 +39,11 @@ func (r Removal) String() string {
 	return text + ": " + strings.Join(r.Clusters, ", ")
 }
 
-// Confirm returns the flag that confirms the removals of a revision, as one word in a shell. A revision may contain the
-// name of a branch, or text from a status, and is therefore quoted unless all its characters are harmless.
+// Confirm returns the flag that confirms the removals of a revision, as one word in a shell: a revision may contain the
+// name of a branch, or text from a status.
 func Confirm(revision string) string {
-	if !shellSafe.MatchString(revision) {
-		revision = "'" + strings.ReplaceAll(printable.Line(revision), "'", `'\''`) + "'"
-	}
-	return FlagConfirm + "=" + revision
+	return FlagConfirm + "=" + printable.ShellWord(revision)
 }
-
-// shellSafe matches text that a shell does not interpret.
-var shellSafe = regexp.MustCompile(`^[A-Za-z0-9@:/._=+-]+$`)
 
 func writeRemovals(b *strings.Builder, removals []Removal, style Style) {
 	if len(removals) == 0 {
