@@ -25,11 +25,9 @@ func (d Desired) ResolveOwners(before func(cluster string) Previous) Desired {
 	claims := d.claims()
 	keeps := map[string]string{} // by cluster, the source that keeps it
 	for _, cluster := range slices.Sorted(maps.Keys(claims)) {
-		was := before(cluster)
-		switch {
-		case d.keeper(was, claims[cluster]) != "":
-			keeps[cluster] = d.keeper(was, claims[cluster])
-		case len(claims[cluster]) > 1:
+		if keeper := d.keeper(before(cluster), claims[cluster]); keeper != "" {
+			keeps[cluster] = keeper
+		} else if len(claims[cluster]) > 1 {
 			d.Contested = append(slices.Clip(d.Contested), cluster)
 		}
 	}
@@ -88,19 +86,31 @@ func (d Desired) claims() map[string][]claim {
 // keeper returns the source that declared the cluster before, if it is in this run and still declares the cluster or
 // may do so. Otherwise, it returns "". A source whose path or name in status has changed is found by its location.
 func (d Desired) keeper(was Previous, claims []claim) string {
-	owners := slices.DeleteFunc(slices.Clone(d.Sources), func(p SourceState) bool { return p.Name != was.Source })
-	if len(owners) == 0 && was.Source != "" {
-		owners = slices.DeleteFunc(slices.Clone(d.Sources),
-			func(p SourceState) bool { return !SameLocation(p.Name, was.Source) })
-	}
-	for _, declares := range []bool{true, false} { // a source that declares the cluster precedes one that may do so
-		for _, owner := range owners {
-			if n := claimsBy(owner.Name, claims); n == 1 && declares || n == 0 && !declares && d.mayDeclare(owner, was) {
-				return owner.Name
+	var declares, may string
+	for _, owner := range d.ownersNamed(was.Source) {
+		switch claimsBy(owner.Name, claims) {
+		case 0:
+			if d.mayDeclare(owner, was) {
+				may = cmp.Or(may, owner.Name)
 			}
+		case 1:
+			declares = cmp.Or(declares, owner.Name)
 		}
 	}
-	return ""
+	return cmp.Or(declares, may)
+}
+
+// ownersNamed returns the source with a name in status or, if it does not exist, all sources with the same location.
+func (d Desired) ownersNamed(name string) (owners []SourceState) {
+	if p, ok := d.State(name); ok {
+		return []SourceState{p}
+	}
+	for _, p := range d.Sources {
+		if name != "" && SameLocation(p.Name, name) {
+			owners = append(owners, p)
+		}
+	}
+	return owners
 }
 
 // mayDeclare reports whether a source that does not declare a cluster may do so: it could not be read, it was not fully
