@@ -5,12 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"quorate.dev/quorate/clusters/inventory"
-	"quorate.dev/quorate/clusters/objects"
-	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
 )
@@ -19,14 +14,10 @@ import (
 // written into the cluster's RemovalHeld condition.
 func heldRemoval(branch, said string) string {
 	owned := inventory.ByCluster{}
-	custom := &v1alpha1.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", UID: "u",
-		Labels: map[string]string{objects.LabelManagedBy: objects.ManagedBy}}}
-	custom.Status.DeclaredSource = "https://host/fleet.git"
+	declaredBy(owned, "https://host/fleet.git", "shop/a")
 	if said != "" {
-		meta.SetStatusCondition(&custom.Status.Conditions, metav1.Condition{
-			Type: v1alpha1.ConditionRemovalHeld, Status: metav1.ConditionTrue, Message: said})
+		heldBefore(owned, "shop/a", said)
 	}
-	owned.At("shop", "a").Custom = custom
 	desired := reconcile.Desired{Sources: []reconcile.SourceState{{Name: "https://host/fleet.git", Label: "https://host/fleet.git",
 		Revision: branch + "@sha1:0123456789012345678901234567890123456789"}}}
 	desired.Summarize()

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/inventory"
-	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
@@ -323,31 +322,21 @@ func TestRemovalsAreJudgedWithoutOtherTenants(t *testing.T) {
 	} {
 		judged := func(forged bool) Target {
 			owned := inventory.ByCluster{}
-			add := func(namespace, name, source string) {
-				custom := &v1alpha1.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "u",
-					Labels: map[string]string{objects.LabelManagedBy: objects.ManagedBy}}}
-				custom.Status.DeclaredSource, custom.Status.ClusterID = source, "1"
-				owned.At(namespace, name).Custom = custom
-			}
 			desired := reconcile.Desired{Namespaces: reconcile.Namespaces{"a", "b"}, Sources: []reconcile.SourceState{
 				{Name: "https://host/a.git", Revision: "main@sha1:0123456789012345678901234567890123456789", Namespaces: reconcile.Namespaces{"a"}},
 				{Name: "https://new.host/b.git", Revision: "main@sha1:9876543210987654321098765432109876543210", Namespaces: reconcile.Namespaces{"b"}},
 			}}
-			declare := func(name string) {
-				d := reconcile.Declaration{Source: "https://host/a.git", Applied: map[string]any{}}
-				d.Cluster.Namespace, d.Cluster.Name = "a", name
+			declaredBy(owned, recorded, "b/removed1", "b/removed2")
+			source := "https://host/a.git"
+			for _, own := range []string{"a/own1", "a/own2"} {
+				d := declare(own, "3.5.30")
+				d.Source = source
 				desired.Clusters = append(desired.Clusters, d)
 			}
-			add("b", "removed1", recorded)
-			add("b", "removed2", recorded)
-			for _, own := range []string{"own1", "own2"} {
-				declare(own)
-				source := "https://host/a.git"
-				if forged {
-					source = recorded
-				}
-				add("a", own, source)
+			if forged {
+				source = recorded
 			}
+			declaredBy(owned, source, "a/own1", "a/own2")
 			list, _ := Of(desired, Trusted(owned, desired))
 			for _, one := range list {
 				if one.Cluster.Name == "removed1" {

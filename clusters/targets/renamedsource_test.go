@@ -4,11 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"quorate.dev/quorate/clusters/inventory"
-	"quorate.dev/quorate/clusters/objects"
-	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
 )
@@ -29,14 +25,9 @@ func TestRenamedSourceKeepsItsClusters(t *testing.T) {
 				a.Unread = errors.New("the server is down")
 			}
 			owned := inventory.ByCluster{}
-			custom := &v1alpha1.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "x", UID: "u",
-				Labels: map[string]string{objects.LabelManagedBy: objects.ManagedBy}}}
-			custom.Status.ClusterID, custom.Status.DeclaredSource = "1", "https://host/a.git"
-			custom.Spec.Version = "3.6.5"
-			owned.At("shop", "x").Custom = custom
-			d := reconcile.Declaration{Source: "https://evil/b.git", Applied: map[string]any{"evil": true}}
-			d.Cluster.Namespace, d.Cluster.Name = "shop", "x"
-			d.Cluster.Spec = custom.Spec
+			declaredBy(owned, "https://host/a.git", "shop/x")
+			d := declare("shop/x", "3.5.30")
+			d.Source = "https://evil/b.git"
 			d.Cluster.Spec.Image.Repository = "evil/etcd"
 			desired := reconcile.Desired{Clusters: []reconcile.Declaration{d}, Problems: problems, Sources: []reconcile.SourceState{
 				a, {Name: "https://evil/b.git", Revision: "main@sha1:9876543210987654321098765432109876543210"}}}
