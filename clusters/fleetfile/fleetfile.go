@@ -127,8 +127,8 @@ func (p *parser) cluster(node *yaml.Node, at string) Cluster {
 	}
 	switch {
 	case given("secret") && (given("kubeconfig") || given("context")):
-		p.problem(node, "%s: the secret already contains a kubeconfig; set either secret, or kubeconfig and context, "+
-			"but not both", at)
+		p.problem(node, "%s: the secret already contains a kubeconfig; set either secret, or kubeconfig, context or "+
+			"both", at)
 	case !given("secret") && !given("kubeconfig") && !given("context"):
 		p.problem(node, "%s: expected kubeconfig, context, both, or secret", at)
 	case c.Secret != "" && !secret.MatchString(c.Secret):

@@ -66,7 +66,7 @@ more: 1
 		`11: clusters[4]: expected kubeconfig, context, both, or secret`,
 		`13: clusters[5].kubeconfig: the value is empty; omit the field`,
 		`14: clusters[5].context: must be a string, in quotes if it looks like another type`,
-		`15: clusters[6]: the secret already contains a kubeconfig; set either secret, or kubeconfig and context, but not both`,
+		`15: clusters[6]: the secret already contains a kubeconfig; set either secret, or kubeconfig, context or both`,
 		`18: clusters[6].context is set twice`,
 		`19: clusters[7]: expected fields: name, kubeconfig, context, secret, path, shard`,
 		`20: clusters[8].name: must be a string, in quotes if it looks like another type`,

@@ -116,8 +116,8 @@ type EtcdClusterStatus struct {
 	// +listType=atomic
 	Waiting []WaitStatus `json:"waiting,omitempty"`
 	// repeated lists the actions that passes repeated because a later pass found them reverted. After three
-	// repetitions, all other actions come first. It also counts the changes to objects that preceded the repair of a
-	// member ("preempted"): after five, the repair comes first.
+	// repetitions, other actions come first if they are safe without the repeated action. It also counts the changes to
+	// objects that preceded the repair of a member ("preempted"): after five, the repair comes first.
 	// +optional
 	// +listType=atomic
 	Repeated []RepeatedAction `json:"repeated,omitempty"`

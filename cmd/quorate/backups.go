@@ -305,7 +305,7 @@ func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing sto
 	until := time.Now().Add(clockSkew)
 	newest, some := listing.Until(until).Newest()
 	if !some {
-		return store.Manifest{}, fmt.Errorf("number of backups in the store: %d, but %w; to see why, run quorate "+
+		return store.Manifest{}, fmt.Errorf("number of backups of this cluster in the store: %d, but %w; to see why, run quorate "+
 			"backups list",
 			len(listing.Backups), errNoneUsable)
 	}

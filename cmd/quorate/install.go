@@ -29,8 +29,8 @@ func newInstall(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "install [flags] [-- FLAGS OF run]",
 		Short: "Install the EtcdCluster CustomResourceDefinition and, with --mode, Quorate itself",
-		Long: `Install applies the EtcdCluster CustomResourceDefinition. With --mode, it also applies the other
-manifests in the directory deploy/: the namespace ` + deploy.Namespace + `, a service account with the rights that runs
+		Long: `Install applies the EtcdCluster CustomResourceDefinition. With --mode, it also applies the manifests of
+that mode in the directory deploy/: the namespace ` + deploy.Namespace + `, a service account with the rights that runs
 use, and a CronJob, a CronJob of Indexed Jobs, or a Deployment. Objects installed by another mode are
 deleted; etcd clusters are not changed. Put flags for the installed runs (see quorate run --help) after --.`,
 		Example: `  # Only the CustomResourceDefinition: a pipeline runs Quorate, or you run it manually.

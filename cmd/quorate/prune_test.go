@@ -304,7 +304,7 @@ func TestPruneKeepsLockedAndNewerFormatBackups(t *testing.T) {
 	later := time.Now().UTC().Add(time.Hour).Format(time.RFC3339)
 	for line, why := range map[string]string{
 		`"encryption": "age-v2",`:         "a newer version may",
-		`"lockedUntil": "` + later + `",`: "it is locked until " + later,
+		`"lockedUntil": "` + later + `",`: "the backup is locked until " + later,
 	} {
 		t.Run(line, func(t *testing.T) { pruneLeaves(t, line, why) })
 	}

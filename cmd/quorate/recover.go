@@ -203,8 +203,8 @@ func ownedByUs(flag, dir string, parts ...string) (string, error) {
 		return whole, fmt.Errorf("--%s: %w", flag, err)
 	case changed != "":
 		return whole, usageError{fmt.Errorf("--%s: users other than root can change %s: run this command as the etcd "+
-			"user, with setpriv --reuid=UID --regid=GID --clear-groups, or use a directory whose parents only root "+
-			"can change",
+			"user, with setpriv --reuid=UID --regid=GID --clear-groups, or use a directory that only root can "+
+			"change, in parents that only root can change",
 			flag, changed)}
 	}
 	return whole, nil

@@ -61,8 +61,9 @@ data that the same command line has restored is left unchanged. The restored bac
 DIR.restored.json. If the backup is damaged or suspect, does not match --etcd-version or --quota, or
 the directory holds different data, the exit code is 4.
 
-With --lost-cluster-id, DIR may contain a member, or the remains of a member, of a cluster that has
-permanently lost its majority. The old data is kept in DIR as member.lost-ID.`,
+With --lost-cluster-id, DIR may contain a member, or the remains of a member, of the cluster with
+this ID, which has permanently lost its majority. The backup replaces the old data, which is kept in
+DIR as member.lost-ID.`,
 		Example: `  quorate restore --from a.db --data-dir /var/lib/etcd
   quorate restore prod/a --from s3://backups/etcd --identity key.txt --data-dir /var/lib/etcd \
     --name a-0 --peer-url https://a-0.example.com:2380`,

@@ -390,7 +390,7 @@ func TestSuspectBackupIsRestoredOnlyByName(t *testing.T) {
 	}
 	r := newRestores(t)
 	r.store = j.store
-	if got := r.restore(); got.code != exitBlocked || !strings.Contains(got.err, "number of backups in the store: 1, "+
+	if got := r.restore(); got.code != exitBlocked || !strings.Contains(got.err, "number of backups of this cluster in the store: 1, "+
 		"but none of them is usable") {
 		t.Errorf("%+v", got)
 	}

@@ -32,7 +32,7 @@ and line.`,
 	source.anyDestination = true // the run determines which destinations are allowed
 	output.add(c, "text", "json", "markdown", "github", "junit", "sarif")
 	c.Flags().VarP(&namespacesFlag{list: &source.namespaces}, "namespace", "n",
-		"namespace of declarations that do not set one, if this flag is set only once (default \"default\")")
+		"namespace of declarations that do not set one, if only one namespace is specified (default \"default\")")
 	return c
 }
 

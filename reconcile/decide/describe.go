@@ -213,7 +213,7 @@ func (s State) describePod(r Replica) string {
 		words += ", created from an earlier spec"
 	}
 	if r.Pod != PodReady && hasVolume(r) && r.VolumeTerminating {
-		words += ", on a volume that is being deleted"
+		words += ", its volume is being deleted"
 	}
 	return words
 }

@@ -161,7 +161,7 @@ func (s State) replacedAgainAndAgain(m Member) string {
 	if gone || before.Times < replacementThreshold || s.Now.Sub(before.Last) >= replacementMemory {
 		return ""
 	}
-	return fmt.Sprintf("it has been replaced %d times, most recently at %s, and its replacements did not respond "+
-		"either (%s). Check its node, its network and its options",
+	return fmt.Sprintf("it has been replaced %d times, most recently at %s, and its replacements did no better "+
+		"(%s). Check its node, its network and its options",
 		before.Times, before.Last.UTC().Format(time.RFC3339), s.describePod(r))
 }

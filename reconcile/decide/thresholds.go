@@ -78,9 +78,9 @@ func patiences() []Threshold {
 		{"Missing node", strandedPatience, 0, 0,
 			"A node that registers again still has its volumes. If spec.replaceAfter is set, it applies instead."},
 		{"Reverted action: number", 0, undoneThreshold, 0,
-			"After an action has been needed this many times, it counts as reverted, and other rules come first. " +
-				"Guards are not skipped: if their action is reverted, nothing else is changed. If the action is " +
-				"Seal, members are not changed, because the record is being reverted."},
+			"After an action has been needed this many times, it counts as reverted, and other rules come first " +
+				"if they are safe without the action. Otherwise, as for Stop or Recover, nothing else is changed. " +
+				"If the action is Seal, members are not changed, because the record is being reverted."},
 		{"Reverted action: time", undonePause, 0, 0, "The action is retried this long after the last " +
 			"attempt. Pods that must not run are stopped in every pass."},
 		{"Delayed repair", 0, delayThreshold, 0,

@@ -47,7 +47,7 @@ func newRunMetrics() runMetrics {
 		sourceReady: prometheus.NewGaugeVec(gauge("quorate_source_ready",
 			"Whether the last read of the source succeeded and was accepted."), []string{"source"}),
 		sourceFetches: prometheus.NewCounterVec(counter("quorate_source_fetches_total",
-			"Passes that read the source again, by outcome: ok or error."),
+			"Passes with a new attempt to read the source, by outcome: ok or error."),
 			[]string{"source", "outcome"}),
 		sourceFetched: prometheus.NewGaugeVec(gauge("quorate_source_last_success_timestamp_seconds",
 			"When the source was last read successfully."), []string{"source"}),

@@ -64,7 +64,7 @@ func isForAPerson(d decide.Decision) bool {
 // replacedTooOften reports whether a slot has reached its daily limit of new members; the cause requires manual
 // investigation.
 func replacedTooOften(d decide.Decision) bool {
-	return d.Rule == "ReplaceMember" && strings.Contains(d.Message, "its replacements did not respond either")
+	return d.Rule == "ReplaceMember" && strings.Contains(d.Message, "its replacements did no better")
 }
 
 // takesWayOut carries out the manual action that a Block names. It returns false if it does not know such an action.

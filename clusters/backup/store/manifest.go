@@ -239,7 +239,7 @@ func ReadUseful(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 // hide the locked data.
 func (m Manifest) Held(now time.Time) error {
 	if m.LockedUntil.After(now) {
-		return fmt.Errorf("%w: it is locked until %s", ErrHeld, m.LockedUntil.UTC().Format(time.RFC3339))
+		return fmt.Errorf("%w: the backup is locked until %s", ErrHeld, m.LockedUntil.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
