@@ -31,7 +31,7 @@ func openRegular(path string, flag int, mode os.FileMode) (*os.File, error) {
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("open %s: not a regular file", path)
+		err = refuse(path, ErrIrregular)
 	}
 	if err != nil {
 		_ = file.Close()

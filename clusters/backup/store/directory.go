@@ -7,7 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +17,19 @@ import (
 
 // directory stores backups in files. Unlike gocloud.dev's implementation, it returns only after they have been flushed
 // to disk.
+//
+// Others may write below the root, as on a volume that namespaces share. Links are therefore never followed there, not
+// even links into the root, and only regular files are opened. Everything else that may be found under a name is
+// treated as follows:
+//   - A link in place of a directory makes its content unknown: every request for a name below it fails, and so does
+//     a list that would include it. Lists of other clusters succeed.
+//   - Anything else in place of a file is listed, because the name exists, but has no content: it cannot be opened
+//     (disk.ErrIrregular). As a manifest or data, the backup does not count; as a damage mark, the backup counts as
+//     damaged. Uploads use the next free slot. Retention therefore never deletes other backups because of it.
+//   - Create returns ErrExists, Replace replaces the link, and Delete deletes the link. The target is not touched.
+//   - Names that cannot belong to a backup are ignored.
+//
+// Others must not be able to replace the root itself.
 type directory struct{ root string }
 
 // unfinished is the prefix of the names of files that are being written.
@@ -29,59 +42,53 @@ const abandoned = 7 * 24 * time.Hour
 // Create implements Bucket. If several processes create the same file, on one machine or over one file server, only one
 // succeeds, because creating a link is atomic.
 func (d directory) Create(ctx context.Context, name string, content io.Reader) error {
-	d.clear(name)
-	return d.write(ctx, name, content, func(written, final string) error {
-		if err := os.Link(written, final); !errors.Is(err, fs.ErrExist) {
+	return d.write(ctx, name, content, func(dir *os.Root, written, final string) error {
+		if err := dir.Link(written, final); !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 		return ErrExists
 	})
 }
 
-// clear removes unfinished files of killed writers from the directory of a file. They can be as large as a backup, and
+// clearUnfinished removes unfinished files of killed writers from a directory. They can be as large as a backup, and
 // would eventually fill the disk. Failures are harmless.
-func (d directory) clear(name string) {
-	final, err := d.path(name)
-	if err != nil {
-		return
-	}
-	entries, _ := os.ReadDir(filepath.Dir(final))
+func clearUnfinished(dir *os.Root) {
+	entries, _ := fs.ReadDir(dir.FS(), ".")
 	for _, entry := range entries {
-		if !entry.Type().IsRegular() || !strings.HasPrefix(entry.Name(), unfinished) {
+		if !strings.HasPrefix(entry.Name(), unfinished) {
 			continue
 		}
-		if info, err := entry.Info(); err == nil && time.Since(info.ModTime()) > abandoned {
-			_ = os.Remove(filepath.Join(filepath.Dir(final), entry.Name()))
+		if info, err := disk.StatIn(dir, entry.Name()); err == nil && time.Since(info.ModTime()) > abandoned {
+			_ = dir.Remove(entry.Name())
 		}
 	}
 }
 
 // Replace implements Bucket.
 func (d directory) Replace(ctx context.Context, name string, content io.Reader) error {
-	return d.write(ctx, name, content, os.Rename)
+	return d.write(ctx, name, content, (*os.Root).Rename)
 }
 
 func (d directory) write(
-	ctx context.Context, name string, content io.Reader, place func(written, final string) error,
+	ctx context.Context, name string, content io.Reader, place func(dir *os.Root, written, final string) error,
 ) (err error) {
-	final, err := d.path(name)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(final), 0o700); err != nil {
-		return fmt.Errorf("store %s: %w", name, err)
-	}
-	file, err := os.CreateTemp(filepath.Dir(final), unfinished)
+	dir, final, err := d.enter(name, true)
 	if err != nil {
 		return fmt.Errorf("store %s: %w", name, err)
 	}
-	defer func() { _ = os.Remove(file.Name()) }()
+	defer dir.Close()
+	clearUnfinished(dir)
+	file, written, err := disk.CreateIn(dir, unfinished)
+	if err != nil {
+		return fmt.Errorf("store %s: %w", name, err)
+	}
+	defer func() { _ = dir.Remove(written) }()
 	_, err = io.Copy(file, disk.Until(ctx, content))
 	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
-		err = place(file.Name(), final)
+		err = place(dir, written, final)
 	}
 	if err == nil {
-		err = d.sync(filepath.Dir(final))
+		err = d.sync(name)
 	}
 	if err != nil {
 		return fmt.Errorf("store %s: %w", name, err)
@@ -89,32 +96,55 @@ func (d directory) write(
 	return nil
 }
 
-// sync flushes directory entries to disk, up to the root.
-func (d directory) sync(dir string) error {
-	for {
-		if err := disk.Sync(dir); err != nil {
+// enter opens the directory of a name, which is inside the root, and returns the last part of the name. It creates
+// missing directories below the root if create is set.
+func (d directory) enter(name string, create bool) (dir *os.Root, last string, err error) {
+	if !fs.ValidPath(name) || name == "." {
+		return nil, "", fmt.Errorf("%q is not a valid name in a store", name)
+	}
+	if dir, err = os.OpenRoot(d.root); err != nil {
+		return nil, "", err
+	}
+	parts := strings.Split(name, "/")
+	for _, part := range parts[:len(parts)-1] {
+		if create {
+			err = dir.Mkdir(part, 0o700)
+		}
+		var below *os.Root
+		if err == nil || errors.Is(err, fs.ErrExist) {
+			below, err = disk.Enter(dir, part)
+		}
+		_ = dir.Close()
+		if err != nil {
+			return nil, "", err
+		}
+		dir = below
+	}
+	return dir, parts[len(parts)-1], nil
+}
+
+// sync flushes the directories of a name to disk, up to the root.
+func (d directory) sync(name string) error {
+	for name != "." {
+		dir, _, err := d.enter(name, false)
+		if err != nil {
 			return err
 		}
-		if dir == d.root || len(dir) < len(d.root) {
-			return nil
+		if err := errors.Join(disk.SyncDir(dir), dir.Close()); err != nil {
+			return err
 		}
-		dir = filepath.Dir(dir)
+		name = path.Dir(name)
 	}
+	return nil
 }
 
 // Open implements Bucket.
 func (d directory) Open(_ context.Context, name string) (io.ReadCloser, error) {
-	path, err := d.path(name)
-	if err != nil {
-		return nil, err
-	}
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a file") // such as a pipe, which could block the reader
-	}
+	dir, last, err := d.enter(name, false)
 	var file *os.File
 	if err == nil {
-		file, err = os.Open(path)
+		defer dir.Close()
+		file, err = disk.OpenIn(dir, last)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", name, d.plain(err))
@@ -124,43 +154,27 @@ func (d directory) Open(_ context.Context, name string) (io.ReadCloser, error) {
 
 // Size implements Bucket.
 func (d directory) Size(_ context.Context, name string) (int64, error) {
-	path, err := d.path(name)
-	if err != nil {
-		return 0, err
+	dir, last, err := d.enter(name, false)
+	var info fs.FileInfo
+	if err == nil {
+		defer dir.Close()
+		info, err = disk.StatIn(dir, last)
 	}
-	info, err := os.Stat(path)
 	if err != nil {
 		return 0, fmt.Errorf("inspect %s: %w", name, d.plain(err))
 	}
 	return info.Size(), nil
 }
 
-// List implements Bucket. A missing directory is an error, not an empty list, because its disk may not be mounted.
+// List implements Bucket. A missing directory is an error, not an empty list, because its disk may not be mounted. Names
+// that cannot belong to a backup may be missing from the list.
 func (d directory) List(ctx context.Context, prefix string) ([]string, error) {
-	var names []string
-	err := filepath.WalkDir(d.root, func(path string, entry fs.DirEntry, err error) error {
-		relative, away := filepath.Rel(d.root, path)
-		name := filepath.ToSlash(relative)
-		first, _, _ := strings.Cut(name, "/")
-		switch {
-		case ctx.Err() != nil || away != nil:
-			return errors.Join(context.Cause(ctx), away)
-		case name != "." && !IsName(first): // does not belong to the store, such as lost+found
-			return skip(entry)
-		case err != nil:
-			return err
-		case entry.Type()&fs.ModeSymlink != 0:
-			return fmt.Errorf("%s is a symbolic link, which is not followed", path)
-		case entry.IsDir():
-			if name != "." && !strings.HasPrefix(name+"/", prefix) && !strings.HasPrefix(prefix, name+"/") {
-				return fs.SkipDir
-			}
-		case entry.Type().IsRegular() && strings.HasPrefix(name, prefix) &&
-			!strings.HasPrefix(entry.Name(), unfinished):
-			names = append(names, name)
-		}
-		return nil
-	})
+	root, err := os.OpenRoot(d.root)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", d.root, err)
+	}
+	defer root.Close()
+	names, err := list(ctx, root, "", prefix)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", d.root, err)
 	}
@@ -168,21 +182,51 @@ func (d directory) List(ctx context.Context, prefix string) ([]string, error) {
 	return names, nil
 }
 
-// skip skips a file or directory.
-func skip(entry fs.DirEntry) error {
-	if entry != nil && entry.IsDir() {
-		return fs.SkipDir
+// list returns the names with a prefix in a directory of the store, which is named at (empty, or with a final slash).
+func list(ctx context.Context, dir *os.Root, at, prefix string) (names []string, err error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
-	return nil
+	entries, err := fs.ReadDir(dir.FS(), ".")
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		name := at + entry.Name()
+		below := strings.HasPrefix(name+"/", prefix) || strings.HasPrefix(prefix, name+"/")
+		link := entry.Type()&fs.ModeSymlink != 0
+		switch {
+		case (entry.IsDir() || link) && below && isDirectoryName(name): // a link may lead to backups
+			inside, err := listIn(ctx, dir, entry.Name(), name+"/", prefix)
+			if err != nil {
+				return nil, err
+			}
+			names = append(names, inside...)
+		case !entry.IsDir() && strings.HasPrefix(name, prefix) && !strings.HasPrefix(entry.Name(), unfinished):
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// listIn is like list, for a directory inside dir.
+func listIn(ctx context.Context, dir *os.Root, entry, at, prefix string) ([]string, error) {
+	inside, err := disk.Enter(dir, entry)
+	if err != nil {
+		return nil, err
+	}
+	defer inside.Close()
+	return list(ctx, inside, at, prefix)
 }
 
 // Delete implements Bucket.
 func (d directory) Delete(_ context.Context, name string) error {
-	path, err := d.path(name)
-	if err != nil {
-		return err
+	dir, last, err := d.enter(name, false)
+	if err == nil {
+		defer dir.Close()
+		err = dir.Remove(last)
 	}
-	if err := os.Remove(path); err != nil {
+	if err != nil {
 		return fmt.Errorf("delete %s: %w", name, d.plain(err))
 	}
 	return nil
@@ -190,14 +234,6 @@ func (d directory) Delete(_ context.Context, name string) error {
 
 // Close implements Bucket.
 func (d directory) Close() error { return nil }
-
-// path returns the file for a name, which is inside the directory.
-func (d directory) path(name string) (string, error) {
-	if !fs.ValidPath(name) || name == "." {
-		return "", fmt.Errorf("%q is not a valid name in a store", name)
-	}
-	return filepath.Join(d.root, filepath.FromSlash(name)), nil
-}
 
 // plain maps file system errors to bucket errors.
 func (d directory) plain(err error) error {

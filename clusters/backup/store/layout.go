@@ -219,6 +219,11 @@ func isDataName(name, slot string) bool {
 	return path.Base(name) == name && strings.HasPrefix(name, slot) && dataRest.MatchString(name[len(slot):])
 }
 
+var inLayout = regexp.MustCompile(`^` + namePart + `(?:/` + namePart + `(?:/[0-9a-f]{16})?)?$`)
+
+// isDirectoryName reports whether a directory with this name in a store may contain backups.
+func isDirectoryName(name string) bool { return inLayout.MatchString(name) }
+
 var wholeName = regexp.MustCompile(`^` + namePart + `$`)
 
 // IsName reports whether text can be the name of a namespace or a cluster.

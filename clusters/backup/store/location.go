@@ -100,11 +100,7 @@ func (l Location) Open(ctx context.Context, o Options) (Bucket, error) {
 		if _, err := os.ReadDir(l.Directory); err != nil { // if the directory is missing, its disk may not be mounted
 			return nil, fmt.Errorf("open the store: %w; the directory must exist", err)
 		}
-		root, err := filepath.EvalSymlinks(l.Directory) // a walk does not follow a link at its root
-		if err != nil {
-			return nil, fmt.Errorf("open the store: %w", err)
-		}
-		return directory{root}, nil
+		return directory{l.Directory}, nil
 	}
 	kind := services[l.Scheme]
 	bucket, err := kind.open(ctx, l.Bucket, o)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"quorate.dev/quorate/clusters/backup/disk"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
@@ -158,6 +159,9 @@ func isSHA256(s string) bool {
 
 func readAll(ctx context.Context, b Bucket, name string) ([]byte, error) {
 	r, err := b.Open(ctx, name)
+	if errors.Is(err, disk.ErrIrregular) {
+		err = fmt.Errorf("%w: %w", ErrManifest, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +183,7 @@ var ErrData = errors.New("the data does not match the manifest")
 func (m Manifest) ConfirmData(ctx context.Context, b Bucket) error {
 	size, err := b.Size(ctx, m.DataPath())
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, ErrNotFound), errors.Is(err, disk.ErrIrregular):
 		return fmt.Errorf("%w: %w", ErrData, err)
 	case err == nil && size != m.Bytes:
 		return fmt.Errorf("%w: %s has %d bytes, but its manifest specifies %d "+
@@ -222,7 +226,7 @@ func ReadUseful(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 		return Manifest{}, err
 	}
 	switch _, err := b.Size(ctx, of.damagedName()); {
-	case err == nil:
+	case err == nil, errors.Is(err, disk.ErrIrregular):
 		return Manifest{}, fmt.Errorf("%w: %s exists", ErrUseless, of.damagedName())
 	case !errors.Is(err, ErrNotFound):
 		return Manifest{}, err

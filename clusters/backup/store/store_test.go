@@ -658,7 +658,7 @@ func TestPipeDoesNotBlockReaders(t *testing.T) {
 	if err := exec.Command("mkfifo", filepath.Join(dir, "pipe")).Run(); err != nil {
 		t.Skip(err)
 	}
-	if r, err := (directory{dir}).Open(t.Context(), "pipe"); err == nil || !strings.Contains(err.Error(), "not a file") {
+	if r, err := (directory{dir}).Open(t.Context(), "pipe"); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("%v %v", r, err)
 	}
 }

@@ -1,0 +1,126 @@
+package disk
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// ErrIrregular is returned for a link, a pipe or anything else in place of a file. ErrLink is returned for a link in
+// place of a file or directory.
+var (
+	ErrIrregular = errors.New("not a regular file")
+	ErrLink      = errors.New("it is a symbolic link, which is not followed. Remove it, or replace it with its target")
+)
+
+// Enter opens a directory in dir, to which others may write. It returns ErrLink for a link, even if the link points
+// into dir; os.Root would follow that link.
+func Enter(dir *os.Root, name string) (*os.Root, error) {
+	return enter(name, filepath.Join(dir.Name(), name), dir.Lstat, dir.OpenRoot)
+}
+
+// OpenDir opens a directory unless it is a link. The directories above it are trusted.
+func OpenDir(path string) (*os.Root, error) { return enter(path, path, os.Lstat, os.OpenRoot) }
+
+func enter(
+	name, path string, lstat func(string) (fs.FileInfo, error), open func(string) (*os.Root, error),
+) (*os.Root, error) {
+	found, err := lstat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case found.Mode()&fs.ModeSymlink != 0:
+		return nil, refuse(path, ErrLink)
+	case !found.IsDir():
+		return nil, refuse(path, errors.New("not a directory"))
+	}
+	dir, err := open(name + "/.") // this fails if name is now a pipe; without the dot, it would wait
+	if err != nil {
+		return nil, err
+	}
+	if opened, err := dir.Stat("."); err != nil || !os.SameFile(found, opened) {
+		_ = dir.Close()
+		return nil, refuse(path, errors.Join(errors.New("it was replaced while it was opened"), err))
+	}
+	return dir, nil
+}
+
+func refuse(path string, why error) error { return &fs.PathError{Op: "open", Path: path, Err: why} }
+
+// OpenIn opens a file in dir like Open. It returns ErrIrregular unless the file is regular.
+func OpenIn(dir *os.Root, name string) (*os.File, error) {
+	found, err := StatIn(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	file, err := dir.OpenFile(name, os.O_RDONLY|notThrough, 0)
+	if err != nil {
+		return nil, err
+	}
+	if opened, err := file.Stat(); err != nil || !os.SameFile(found, opened) { // os.Root follows links into dir
+		_ = file.Close()
+		return nil, refuse(filepath.Join(dir.Name(), name), errors.Join(ErrIrregular, err))
+	}
+	return file, nil
+}
+
+// StatIn describes a file in dir. It returns ErrIrregular unless the file is regular.
+func StatIn(dir *os.Root, name string) (fs.FileInfo, error) {
+	found, err := dir.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir.Name(), name)
+	switch {
+	case found.Mode()&fs.ModeSymlink != 0:
+		return nil, refuse(path, fmt.Errorf("%w: %w", ErrIrregular, ErrLink))
+	case !found.Mode().IsRegular():
+		return nil, refuse(path, ErrIrregular)
+	}
+	return found, nil
+}
+
+// CreateIn creates a file with a unique name in dir, which begins with prefix. It never opens an existing file.
+func CreateIn(dir *os.Root, prefix string) (file *os.File, name string, err error) {
+	name = prefix + rand.Text()
+	file, err = dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	return file, name, err
+}
+
+// SyncDir flushes the entries of a directory to disk.
+func SyncDir(dir *os.Root) error {
+	file, err := dir.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
+}
+
+// unfinished is the prefix of the names of files that Write has not completed.
+const unfinished = ".unfinished-"
+
+// Write durably creates or replaces a file in a directory to which others may write. A link under the name of the file
+// is replaced, not followed. Write returns ErrLink if the directory itself is a link.
+func Write(path string, content []byte) error {
+	dir, err := OpenDir(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer dir.Close()
+	file, written, err := CreateIn(dir, unfinished)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = file.Write(content)
+	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
+		err = dir.Rename(written, filepath.Base(path))
+	}
+	if err != nil {
+		_ = dir.Remove(written)
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return SyncDir(dir)
+}
