@@ -4,10 +4,12 @@ package datadir
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 
+	"quorate.dev/quorate/clusters/backup/disk"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
@@ -44,6 +46,18 @@ func Create(
 		return err
 	}
 	return place(made, into.DataDir, lost)
+}
+
+// refuseLink returns disk.ErrLink if the data directory is a link, which another writer of the volume may have planted.
+func refuseLink(dataDir string) error {
+	dir, err := disk.OpenDir(dataDir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("check the data directory: %w", err)
+	}
+	return dir.Close()
 }
 
 // workspace returns a working directory on the same file system as the data directory.

@@ -79,8 +79,12 @@ func (r Recovery) Recover(
 }
 
 // Lock prevents other processes from recovering the same directory. If it has to wait for another process, it calls
-// waiting once. It returns snapshot.ErrNoMember if there is nothing to recover.
+// waiting once. It returns snapshot.ErrNoMember if there is nothing to recover, and disk.ErrLink if the directory is a
+// link.
 func (r Recovery) Lock(ctx context.Context, waiting func()) (unlock func(), err error) {
+	if err := refuseLink(r.Dir); err != nil {
+		return nil, err
+	}
 	if _, err := snapshot.IdentityOf(r.Dir); err != nil {
 		return nil, err // without a member, there is nothing to recover
 	}

@@ -38,10 +38,13 @@ func (r Restore) markName() string { return r.Dir + ".restored.json" }
 // Once calls restore unless the requested data is already in place, in which case done is true. It returns the result
 // of the restore. The function restore must create the member with Create, and call record before the member is put in
 // place. waiting is called if another process is restoring into the directory. Once returns snapshot.ErrExists if the
-// directory contains a member other than the requested one.
+// directory contains a member other than the requested one, and disk.ErrLink if the directory is a link.
 func (r Restore) Once(
 	ctx context.Context, waiting func(), restore func(record func(result.Restored) error) error,
 ) (told result.Restored, done bool, err error) {
+	if err := refuseLink(r.Dir); err != nil {
+		return result.Restored{}, false, err
+	}
 	if told, done, err = r.find(); err != nil || done {
 		return told, done, err
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"quorate.dev/quorate/clusters/backup/disk"
 	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
@@ -55,6 +56,32 @@ func TestRecoveryRequiresMember(t *testing.T) {
 		t.Errorf("error: %v", err)
 	}
 	if entries, err := os.ReadDir(r.Dir); err != nil || len(entries) > 0 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+// TestLinkedDataDirectoryIsRefused checks that a link in place of the data directory is not followed: another writer of
+// the volume may have planted it.
+func TestLinkedDataDirectoryIsRefused(t *testing.T) {
+	outside := t.TempDir()
+	link := filepath.Join(t.TempDir(), "data")
+	if err := os.Symlink(outside, link); err != nil {
+		t.Fatal(err)
+	}
+	_, _, restored := Restore{Dir: link}.Once(t.Context(), nil, func(func(result.Restored) error) error {
+		t.Error("restore was called")
+		return nil
+	})
+	recovered := Recovery{Dir: link, Lost: 0xa}.Locked(t.Context(), nil, func(*result.Recovered) error {
+		t.Error("do was called")
+		return nil
+	})
+	for what, err := range map[string]error{"restore": restored, "recover": recovered} {
+		if !errors.Is(err, disk.ErrLink) {
+			t.Errorf("%s: error: %v", what, err)
+		}
+	}
+	if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
 		t.Errorf("%v, %v", entries, err)
 	}
 }

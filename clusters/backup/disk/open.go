@@ -10,6 +10,9 @@ import (
 // could point anywhere, and a pipe could block its reader forever.
 func Open(path string) (*os.File, error) { return openRegular(path, os.O_RDONLY, 0) }
 
+// OpenToChange is like Open, but opens the file for reading and writing.
+func OpenToChange(path string) (*os.File, error) { return openRegular(path, os.O_RDWR, 0) }
+
 // Read opens a file like Open and returns its content. It returns an error if the file has more than most bytes.
 func Read(path string, most int64) ([]byte, error) {
 	file, err := Open(path)

@@ -22,6 +22,14 @@ func Enter(dir *os.Root, name string) (*os.Root, error) {
 	return enter(name, filepath.Join(dir.Name(), name), dir.Lstat, dir.OpenRoot)
 }
 
+// EnterNew is like Enter, but first creates the directory if it does not exist.
+func EnterNew(dir *os.Root, name string) (*os.Root, error) {
+	if err := dir.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return Enter(dir, name)
+}
+
 // OpenDir opens a directory unless it is a link. The directories above it are trusted.
 func OpenDir(path string) (*os.Root, error) { return enter(path, path, os.Lstat, os.OpenRoot) }
 
@@ -50,7 +58,7 @@ func enter(
 
 func refuse(path string, why error) error { return &fs.PathError{Op: "open", Path: path, Err: why} }
 
-// OpenIn opens a file in dir like Open. It returns ErrIrregular unless the file is regular.
+// OpenIn opens a file in dir for reading, like Open. It returns ErrIrregular unless the file is regular.
 func OpenIn(dir *os.Root, name string) (*os.File, error) {
 	found, err := StatIn(dir, name)
 	if err != nil {

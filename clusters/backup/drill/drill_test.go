@@ -13,6 +13,7 @@ import (
 
 	"quorate.dev/quorate/clusters/backup"
 	"quorate.dev/quorate/clusters/backup/backuptest"
+	"quorate.dev/quorate/clusters/backup/disk"
 	"quorate.dev/quorate/clusters/backup/etcdprocess"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
@@ -168,6 +169,41 @@ func TestPreparedDrillWithExternalEtcd(t *testing.T) {
 	}
 	if listing, err := store.List(t.Context(), bucket, store.Cluster{}); err != nil || !listing.Backups[0].Drilled || !listing.Backups[0].Verified {
 		t.Fatalf("%+v %v", listing, err)
+	}
+}
+
+// TestPrepareFollowsNoPlantedLinks prepares a drill in directories in which an earlier etcd has replaced every file with
+// a link. The files that the links name are not changed. A link in place of a directory is refused.
+func TestPrepareFollowsNoPlantedLinks(t *testing.T) {
+	bucket, m := stored(t, inspect)
+	v, reading := etcdversion.Must("3.6.16"), backup.Reading{Inspect: inspect}
+	dir, state, precious := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "precious")
+	if err := os.WriteFile(precious, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{filepath.Join(dir, begunFile), filepath.Join(dir, ConfigFile), filepath.Join(dir, "data"),
+		filepath.Join(dir, "snapshot.db"), filepath.Join(state, drillFile)} {
+		if err := os.Symlink(precious, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Prepare(t.Context(), v, bucket, m, Apart{dir, state}, reading); err != nil {
+		t.Errorf("error: %v", err)
+	}
+	if text, err := os.ReadFile(precious); err != nil || string(text) != "precious" {
+		t.Errorf("the file outside contains %q, %v", text, err)
+	}
+	for _, a := range []Apart{{filepath.Join(t.TempDir(), "link"), state}, {dir, filepath.Join(t.TempDir(), "link")}} {
+		for _, path := range []string{a.Dir, a.State} {
+			if filepath.Base(path) == "link" {
+				if err := os.Symlink(t.TempDir(), path); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if _, err := Prepare(t.Context(), v, bucket, m, a, reading); !errors.Is(err, disk.ErrLink) {
+			t.Errorf("%+v: error: %v", a, err)
+		}
 	}
 }
 

@@ -66,7 +66,7 @@ func (a Apart) clear(made ...string) error {
 			}
 		}
 	}
-	err := os.WriteFile(mark, nil, 0o600)
+	err := disk.Write(mark, nil)
 	for _, before := range append(made, a.drillFile()) {
 		if err == nil {
 			err = os.RemoveAll(before)
@@ -76,8 +76,8 @@ func (a Apart) clear(made ...string) error {
 }
 
 // Prepare restores a backup for an etcd of version v, which is started externally in a.Dir with ConfigFile. It removes
-// an earlier drill from the directory, and returns snapshot.ErrExists if the directory contains anything else. Finish
-// completes the drill. Prepare returns the same errors as Try for problems with the backup.
+// an earlier drill from the directory, whose etcd may have replaced files with links, and returns snapshot.ErrExists if
+// the directory contains anything else. Finish completes the drill. Prepare returns the same errors as Try for problems with the backup.
 func Prepare(
 	ctx context.Context, v etcdversion.Version, from store.Bucket, m store.Manifest, a Apart, r backup.Reading,
 ) (store.Drill, error) {
@@ -105,8 +105,8 @@ func Prepare(
 	if err != nil {
 		return t.Drill, err
 	}
-	return t.Drill, errors.Join(os.Remove(file), os.WriteFile(filepath.Join(a.Dir, ConfigFile), config, 0o600),
-		os.WriteFile(a.drillFile(), told, 0o600))
+	return t.Drill, errors.Join(os.Remove(file), disk.Write(filepath.Join(a.Dir, ConfigFile), config),
+		disk.Write(a.drillFile(), told))
 }
 
 // Finish completes a drill like Try, after Prepare has restored a backup of the cluster for version v and etcd has

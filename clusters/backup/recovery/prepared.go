@@ -27,8 +27,8 @@ const (
 )
 
 // Prepare copies the surviving member to o.Dir, for an etcd that is started there externally with ConfigFile. It
-// removes an earlier copy, and returns snapshot.ErrExists if the directory contains anything else. RecoverPrepared
-// completes the recovery.
+// removes an earlier copy, and returns snapshot.ErrExists if the directory contains anything else. The earlier etcd may
+// have replaced files with links, which are not followed. RecoverPrepared completes the recovery.
 func Prepare(ctx context.Context, o Order) error {
 	survivor, held, err := o.hold(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func Prepare(ctx context.Context, o Order) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(o.Dir, survivorFile), told, 0o600)
+	return disk.Write(filepath.Join(o.Dir, survivorFile), told)
 }
 
 // PrepareNothing replaces Prepare if nothing is left to do. The externally started etcd then starts without data.
@@ -79,7 +79,7 @@ func (o Order) clear() error {
 				"directory to work in", snapshot.ErrExists, other)
 		}
 	}
-	if err := os.WriteFile(mark, nil, 0o600); err != nil {
+	if err := disk.Write(mark, nil); err != nil {
 		return err
 	}
 	return os.RemoveAll(o.copyDir())
@@ -102,7 +102,7 @@ func (o Order) writeConfig() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(o.Dir, ConfigFile), config, 0o600)
+	return disk.Write(filepath.Join(o.Dir, ConfigFile), config)
 }
 
 // RecoverPrepared is like Recover, but uses the copy that Prepare has created and the etcd that runs on it.

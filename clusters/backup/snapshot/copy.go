@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,39 +21,75 @@ import (
 )
 
 // CopyMember copies the parts of a member that etcd requires to a new data directory: its log, snapshots and database,
-// and any database from a leader that is not in place yet. The member must not be running.
+// and any database from a leader that is not in place yet. The member must not be running. Links in either directory
+// are not followed.
 func CopyMember(ctx context.Context, from, to string) error {
-	for _, part := range []struct{ dir, files string }{
-		{"wal", "*.wal"}, {"snap", "*.snap"}, {"snap", "*.snap.db"}, {"snap", "db"},
-	} {
-		source, target := filepath.Join(from, member, part.dir), filepath.Join(to, member, part.dir)
-		if err := os.MkdirAll(target, 0o700); err != nil {
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return err
+	}
+	source, err := os.OpenRoot(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	target, err := disk.OpenDir(to)
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	for dir, files := range map[string][]string{"wal": {"*.wal"}, "snap": {"*.snap", "*.snap.db", "db"}} {
+		if err := copyPart(ctx, source, target, []string{member, dir}, files); err != nil {
 			return err
-		}
-		entries, err := os.ReadDir(source)
-		if err != nil {
-			return err
-		}
-		for _, entry := range entries {
-			if wanted, err := filepath.Match(part.files, entry.Name()); err != nil || !wanted {
-				continue
-			}
-			err := copyFile(ctx, filepath.Join(source, entry.Name()), filepath.Join(target, entry.Name()))
-			if err != nil {
-				return err
-			}
 		}
 	}
 	return nil
 }
 
-func copyFile(ctx context.Context, from, to string) error {
-	in, err := disk.Open(from)
+// copyPart copies the files that match a pattern in a directory below source to the same directory below target.
+func copyPart(ctx context.Context, source, target *os.Root, dir, patterns []string) error {
+	if len(dir) == 0 {
+		return copyFiles(ctx, source, target, patterns)
+	}
+	in, err := disk.Enter(source, dir[0])
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	out, err := disk.EnterNew(target, dir[0])
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	return copyPart(ctx, in, out, dir[1:], patterns)
+}
+
+func copyFiles(ctx context.Context, source, target *os.Root, patterns []string) error {
+	entries, err := fs.ReadDir(source.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		wanted := slices.ContainsFunc(patterns, func(pattern string) bool {
+			matches, err := filepath.Match(pattern, entry.Name())
+			return matches && err == nil
+		})
+		if !wanted {
+			continue
+		}
+		if err := copyFile(ctx, source, target, entry.Name()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyFile(ctx context.Context, source, target *os.Root, name string) error {
+	in, err := disk.OpenIn(source, name)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := target.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

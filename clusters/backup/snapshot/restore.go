@@ -285,11 +285,16 @@ func newestRevision(tx *bolt.Tx) int64 {
 	return max(1, mainOf(newest), mainOf(value(tx, metaBucket, scheduled)), mainOf(value(tx, metaBucket, finished)))
 }
 
+// openToChange opens an existing file in a directory to which others may write.
+func openToChange(path string, _ int, _ os.FileMode) (*os.File, error) {
+	return disk.OpenToChange(path)
+}
+
 // update changes a database.
 func update(database string, change func(*bolt.Tx) error) error {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	err := panics.Catch(func() error {
-		db, err := bolt.Open(database, 0o600, &bolt.Options{Timeout: lockPatience})
+		db, err := bolt.Open(database, 0o600, &bolt.Options{Timeout: lockPatience, OpenFile: openToChange})
 		if err != nil {
 			return err
 		}
@@ -313,11 +318,17 @@ func clearAlarms(tx *bolt.Tx) error {
 	return err
 }
 
-// EnableAuth enables authentication in a snapshot file, and updates its checksum.
+// EnableAuth enables authentication in a snapshot file, and updates its checksum. A link in place of the file is not
+// followed: an etcd that runs in the same directory may have replaced the file.
 func EnableAuth(file string) (*Trailer, error) {
-	info, err := os.Stat(file)
+	database, err := disk.OpenToChange(file)
+	if err != nil {
+		return nil, err
+	}
+	defer database.Close()
+	info, err := database.Stat()
 	if err == nil {
-		err = os.Truncate(file, info.Size()-sha256.Size)
+		err = database.Truncate(info.Size() - sha256.Size)
 	}
 	if err == nil {
 		err = update(file, func(tx *bolt.Tx) error { return setAuth(tx, 1) })
@@ -325,11 +336,6 @@ func EnableAuth(file string) (*Trailer, error) {
 	if err != nil {
 		return nil, err
 	}
-	database, err := os.OpenFile(file, os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer database.Close()
 	sum := sha256.New()
 	if _, err := io.Copy(sum, database); err != nil {
 		return nil, err

@@ -105,15 +105,13 @@ func (d directory) enter(name string, create bool) (dir *os.Root, last string, e
 	if dir, err = os.OpenRoot(d.root); err != nil {
 		return nil, "", err
 	}
+	enter := disk.Enter
+	if create {
+		enter = disk.EnterNew
+	}
 	parts := strings.Split(name, "/")
 	for _, part := range parts[:len(parts)-1] {
-		if create {
-			err = dir.Mkdir(part, 0o700)
-		}
-		var below *os.Root
-		if err == nil || errors.Is(err, fs.ErrExist) {
-			below, err = disk.Enter(dir, part)
-		}
+		below, err := enter(dir, part)
 		_ = dir.Close()
 		if err != nil {
 			return nil, "", err
