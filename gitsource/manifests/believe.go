@@ -7,12 +7,26 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
+// keep counts a message whose content is kept, so that a compromised child cannot fill the memory of this process.
+func (r *reading) keep(line []byte) error {
+	r.kept += int64(len(line))
+	if most := mostKept(r.options.Limits); r.kept > most {
+		return fmt.Errorf("the confined process sent more than %s of clusters and problems; to allow more, raise "+
+			"--max-total-bytes or --max-objects", mebibytes(most))
+	}
+	return nil
+}
+
 // believe accepts a cluster from the child after checking it. Even a compromised child can only declare a cluster in an
 // allowed namespace, and the applied object must be that cluster.
 func (r *reading) believe(d Declared) error {
 	metadata, _ := d.Applied["metadata"].(map[string]any)
 	name := d.Cluster.Namespace + "/" + d.Cluster.Name
+	most := r.options.Limits.orDefault().Objects
 	switch {
+	case len(r.read.Clusters) >= most:
+		return fmt.Errorf("invalid response from the confined process: more than %d clusters; to allow more, raise "+
+			"--max-objects", most)
 	case !r.options.allows(d.Cluster.Namespace):
 		return fmt.Errorf("invalid response from the confined process: "+
 			"the source may not declare the cluster %s in its namespace", name)

@@ -49,6 +49,12 @@ func (f *files) declare(o object) (declarations []*declaration, problems []Probl
 	if f.declared += int64(len(d.told.Applied)); f.declared > 2*f.limits.TotalBytes {
 		_ = f.exceed("max-total-bytes", "more than %s are declared", mebibytes(2*f.limits.TotalBytes))
 	}
+	for path := range d.told.Lines {
+		f.lines += int64(len(path))
+	}
+	if f.lines > f.limits.TotalBytes { // the lines of many clusters could be far larger than the clusters
+		d.told.Lines = nil
+	}
 	d.release()
 	return []*declaration{d}, nil
 }

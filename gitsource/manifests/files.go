@@ -24,11 +24,11 @@ type files struct {
 	kinds map[string]known
 
 	count, nodes, documents, objects int
-	// size is the number of bytes read, declared is the number of bytes declared, and told is the number of problems
-	// found.
-	size, declared int64
-	told           int
-	exceeded       error
+	// size is the number of bytes read, declared is the number of bytes declared, lines is the total length of the
+	// paths kept for lines, and told is the number of problems found.
+	size, declared, lines int64
+	told                  int
+	exceeded              error
 }
 
 type known struct {

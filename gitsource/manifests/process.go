@@ -50,6 +50,18 @@ func (t wireCluster) declared() (Declared, error) {
 // Cluster and as Applied.
 func maxLine(l Limits) int { return int(2*l.FileBytes) + 256<<10 }
 
+// resultBytes is the maximum size of what the child sends about an object, in addition to its content and its lines: its
+// defaults, its warnings, or its problems.
+const resultBytes = 4 << 10
+
+// mostKept returns the maximum total size of the clusters and problems that an honest child sends. Each cluster is sent
+// twice, as Cluster and as Applied, which take up to 2*TotalBytes (see files.declare). The lines of all clusters take up
+// to TotalBytes, and up to twice as much as JSON.
+func mostKept(l Limits) int64 {
+	l = l.orDefault()
+	return (2*2+2)*l.TotalBytes + int64(l.Objects+allProblems)*resultBytes
+}
+
 // serve runs in the child. It reads the source and sends the result to the parent.
 func serve(parent *confined.Parent, work json.RawMessage) {
 	var o Options
@@ -113,6 +125,8 @@ type reading struct {
 	// missing is the part of the path that is known to be missing.
 	missing string
 	read    Declarations
+	// kept is the total size of the messages whose content is kept.
+	kept int64
 }
 
 // hear handles a message from the child and returns the reply. It returns true for the last message.
@@ -131,13 +145,9 @@ func (r *reading) hear(line []byte) (any, bool, error) {
 		r.at, r.doing = m.Rendering, "rendering"
 		return nil, false, nil
 	case m.Cluster != nil:
-		d, err := m.Cluster.declared()
-		if err == nil {
-			err = r.believe(d)
-		}
-		return nil, false, err
+		return nil, false, r.hearCluster(line, *m.Cluster)
 	case m.Problem != nil:
-		return nil, false, r.believeProblem(*m.Problem)
+		return nil, false, r.hearProblem(line, *m.Problem)
 	case r.missing != "":
 		return nil, true, MissingError{r.missing} // regardless of the child's last message
 	case m.Error != "":
@@ -145,6 +155,24 @@ func (r *reading) hear(line []byte) (any, bool, error) {
 	default:
 		return nil, true, nil
 	}
+}
+
+func (r *reading) hearCluster(line []byte, t wireCluster) error {
+	if err := r.keep(line); err != nil {
+		return err
+	}
+	d, err := t.declared()
+	if err != nil {
+		return err
+	}
+	return r.believe(d)
+}
+
+func (r *reading) hearProblem(line []byte, p Problem) error {
+	if err := r.keep(line); err != nil {
+		return err
+	}
+	return r.believeProblem(p)
 }
 
 func (r *reading) answer(q Question) Answer {
