@@ -190,7 +190,7 @@ func verifyBackup(ctx context.Context, std streams, f readingFlags, spool string
 // explainDamage reports that a backup is damaged, and returns the corresponding exit code.
 func explainDamage(std streams, m store.Manifest, damage string) error {
 	fmt.Fprintf(std.out, "%s  %s is damaged\n", m.Backup().Cluster, m.Backup().ID())
-	fmt.Fprintln(std.err, "quorate:", damage)
+	fmt.Fprintln(std.err, "quorate:", printable.Line(damage))
 	return exit(exitBlocked)
 }
 

@@ -85,7 +85,7 @@ func (f *drillFlags) run(ctx context.Context, std streams, args []string) error 
 	case errors.Is(err, backup.ErrDamaged):
 		return explainDamage(std, m, err.Error())
 	case errors.Is(err, drill.ErrDiffers):
-		fmt.Fprintln(std.err, "quorate:", err)
+		fmt.Fprintln(std.err, "quorate:", printable.Line(err.Error()))
 		return exit(exitBlocked)
 	case err != nil:
 		return err

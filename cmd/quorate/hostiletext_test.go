@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"quorate.dev/quorate/clusters/backup/store"
 	"quorate.dev/quorate/internal/printable/printabletest"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
@@ -27,6 +28,14 @@ func TestHostileTextIsPrintedAsPlainText(t *testing.T) {
 				progressTo(b, report.Style{})(report.Report{Clusters: []report.Cluster{
 					{Namespace: "ns", Name: "x", Decision: decide.Decision{Rule: "R", Verdict: decide.Block, Message: text}},
 				}}, 0)
+			},
+			"the title of a cluster": func(b *bytes.Buffer) {
+				progressTo(b, report.Style{})(report.Report{Clusters: []report.Cluster{
+					{Namespace: "ns", Name: text, Decision: decide.Decision{Rule: "R", Verdict: decide.Block}},
+				}}, 0)
+			},
+			"the damage of a backup": func(b *bytes.Buffer) {
+				_ = explainDamage(streams{out: b, err: b}, store.Manifest{Namespace: "ns", Cluster: "x"}, text)
 			},
 			"the last line": func(b *bytes.Buffer) {
 				execute(t.Context(), []string{"validate", "--source", ".", "--verify-keys", text}, streams{out: b, err: b})

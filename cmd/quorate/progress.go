@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quorate.dev/quorate/internal/panics"
+	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/forecast"
 	"quorate.dev/quorate/reconcile/report"
@@ -37,8 +38,8 @@ func progressTo(w io.Writer, paint report.Style) func(report.Report, time.Durati
 			on := told[c.Title()]
 			if line := c.Decision.Rule + what; on.said != line {
 				on.said = line
-				head, rule := fmt.Sprintf("%s  %s  ", time.Now().Format(time.TimeOnly), c.Title()),
-					fmt.Sprintf("  %s  ", c.Decision.Rule)
+				title, rule := printable.Line(c.Title()), fmt.Sprintf("  %s  ", c.Decision.Rule)
+				head := fmt.Sprintf("%s  %s  ", time.Now().Format(time.TimeOnly), title)
 				text := paint.Wrap(on.step(c)+what, len(head)+len("Block")+len(rule), 4)
 				fmt.Fprintf(w, "%s%s%s%s\n", head, paint.Verdict(c.Decision.Verdict), rule, text)
 			}

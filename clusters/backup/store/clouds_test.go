@@ -31,9 +31,13 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/fsouza/fake-gcs-server/fakestorage"
 	"gocloud.dev/gcerrors"
+	"google.golang.org/api/googleapi"
+
+	"quorate.dev/quorate/internal/printable/printabletest"
 )
 
 // front is a handler in front of a store that can respond instead of the store.
@@ -492,6 +496,22 @@ func TestErrorsHideSecrets(t *testing.T) {
 	for what, err := range failed {
 		if err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestErrorsOfHostileStoreArePrintable checks that errors repeat the text of a hostile store only as text that a terminal
+// or a CI system does not interpret.
+func TestErrorsOfHostileStoreArePrintable(t *testing.T) {
+	for name, text := range printabletest.Hostile {
+		for kind, err := range map[string]error{
+			"other":  discreet{errors.New(text)},
+			"Google": discreet{&googleapi.Error{Code: 403, Message: text}},
+			"Azure":  discreet{&azcore.ResponseError{StatusCode: 403, ErrorCode: text}},
+		} {
+			if unfit := printabletest.Unfit(err.Error()); unfit != "" || printabletest.Long(err.Error()) {
+				t.Errorf("%s, %s: %s", name, kind, unfit)
+			}
 		}
 	}
 }

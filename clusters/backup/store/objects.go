@@ -20,6 +20,7 @@ import (
 	"google.golang.org/api/googleapi"
 
 	"quorate.dev/quorate/clusters/backup/disk"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // objects stores backups in a bucket of an object store.
@@ -234,8 +235,8 @@ func meaning(status int) gcerrors.ErrorCode {
 	return gcerrors.Unknown
 }
 
-// discreet is an error that prints as one line, without URL queries, which contain Azure's SAS tokens and Google's
-// upload keys.
+// discreet is an error with untrusted text that prints as one printable line, without URL queries, which contain Azure's
+// SAS tokens and Google's upload keys.
 type discreet struct{ error }
 
 var query = regexp.MustCompile(`(https?://[^\s"?]*)\?[^\s"]*`)
@@ -250,7 +251,7 @@ func (d discreet) Error() string {
 	case errors.As(d.error, &google):
 		text = fmt.Sprintf("Google returned %d %s", google.Code, google.Message)
 	}
-	return strings.Join(strings.Fields(query.ReplaceAllString(text, "$1")), " ")
+	return printable.Line(strings.Join(strings.Fields(query.ReplaceAllString(text, "$1")), " "))
 }
 
 func (d discreet) Unwrap() error { return d.error }
