@@ -23,9 +23,10 @@ import (
 // treated as follows:
 //   - A link in place of a directory makes its content unknown: every request for a name below it fails, and so does
 //     a list that would include it. Lists of other clusters succeed.
-//   - Anything else in place of a file is listed, because the name exists, but has no content: it cannot be opened
-//     (disk.ErrIrregular). As a manifest or data, the backup does not count; as a damage mark, the backup counts as
-//     damaged. Uploads use the next free slot. Retention therefore never deletes other backups because of it.
+//   - Anything else than a regular file exists, but cannot be opened (disk.ErrIrregular). A backup with such a manifest
+//     is listed as damaged, so that uploads use the next free slot, restores report what they skip, and retention does
+//     not count it. See listIrregular for the other files. Retention deletes nothing because of it: neither other
+//     backups nor a backup with such a manifest or damage mark.
 //   - Create returns ErrExists, Replace replaces the link, and Delete deletes the link. The target is not touched.
 //   - Names that cannot belong to a backup are ignored.
 //
@@ -177,7 +178,7 @@ func (d directory) List(ctx context.Context, prefix string) ([]string, error) {
 		return nil, fmt.Errorf("list %s: %w", d.root, err)
 	}
 	slices.Sort(names)
-	return names, nil
+	return slices.Compact(names), nil
 }
 
 // list returns the names with a prefix in a directory of the store, which is named at (empty, or with a final slash).
@@ -194,14 +195,20 @@ func list(ctx context.Context, dir *os.Root, at, prefix string) (names []string,
 		below := strings.HasPrefix(name+"/", prefix) || strings.HasPrefix(prefix, name+"/")
 		link := entry.Type()&fs.ModeSymlink != 0
 		switch {
-		case (entry.IsDir() || link) && below && isDirectoryName(name): // a link may lead to backups
+		case (entry.IsDir() || link) && isDirectoryName(name): // a link may lead to backups
+			if !below {
+				continue
+			}
 			inside, err := listIn(ctx, dir, entry.Name(), name+"/", prefix)
 			if err != nil {
 				return nil, err
 			}
 			names = append(names, inside...)
-		case !entry.IsDir() && strings.HasPrefix(name, prefix) && !strings.HasPrefix(entry.Name(), unfinished):
+		case !strings.HasPrefix(name, prefix), strings.HasPrefix(entry.Name(), unfinished):
+		case entry.Type().IsRegular():
 			names = append(names, name)
+		default:
+			names = append(names, listIrregular(name)...)
 		}
 	}
 	return names, nil

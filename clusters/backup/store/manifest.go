@@ -259,9 +259,15 @@ func Remove(ctx context.Context, b Bucket, m Manifest) error {
 }
 
 // Remove deletes a listed backup like the function Remove, but only requests the deletion of the listed marks. A mark
-// that is created concurrently remains, but does not belong to a backup.
+// that is created concurrently remains, but does not belong to a backup. It returns ErrManifest if only something other
+// than a file marks the backup as damaged: the backup may be good.
 func (l Listing) Remove(ctx context.Context, b Bucket, m Manifest) error {
 	backup := m.Backup()
+	if slices.Contains(l.marks[backup.stem()], backup.damagedName()) {
+		if _, err := b.Size(ctx, backup.damagedName()); errors.Is(err, disk.ErrIrregular) {
+			return fmt.Errorf("%s: %w: %w", backup.manifestName(), ErrManifest, err)
+		}
+	}
 	names := []string{backup.manifestName()}
 	for _, mark := range backup.markNames() {
 		if slices.Contains(l.marks[backup.stem()], mark) {

@@ -137,7 +137,7 @@ func TestPlantedEntriesAreRefused(t *testing.T) {
 				if err := d.Create(ctx, name, strings.NewReader("new")); !errors.Is(err, ErrExists) {
 					t.Errorf("create: %v", err)
 				}
-				if names, err := d.List(ctx, "ns/a/"); err != nil || !slices.Equal(names, []string{name, dir + "file"}) {
+				if names, err := d.List(ctx, "ns/a/"); err != nil || !slices.Equal(names, []string{dir + "20261122t180000z.damaged.json", name, dir + "file"}) {
 					t.Errorf("list: %q, %v", names, err)
 				}
 				if err := d.Replace(ctx, name, strings.NewReader("new")); err != nil || content(t, d, name) != "new" {
@@ -196,7 +196,7 @@ func TestPlantedEntriesDoNotStopBackups(t *testing.T) {
 				if err != nil {
 					t.Errorf("%s is a %s: %v", what, kind, err)
 				}
-				if b := listing.Backups; kind != "directory" && (len(b) != 1 || b[0].Damaged != (what == "damage")) {
+				if b := listing.Backups; len(b) != 1 || b[0].Damaged == (what == "data") {
 					t.Errorf("%s is a %s: listed %+v", what, kind, b)
 				}
 			})
