@@ -188,7 +188,7 @@ func (c Cluster) backup() string {
 	return text
 }
 
-// revision returns the commit that declared the cluster, shortened as by git.
+// revision returns the commit that declared the cluster, abbreviated as git does.
 func (c Cluster) revision() string {
 	text := c.status().DeclaredRevision
 	if r, ok := revision.Parse(text); ok && r.IsFull() {
