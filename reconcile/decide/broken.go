@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/internal/etcdversion"
 )
 
-// restartBroken recreates the pod of a member that does not run from the newest declaration, regardless of other
+// restartBroken recreates, from the newest declaration, the pod of a member that does not run, regardless of other
 // problems: this repairs a broken rollout (hard cases H48, H101). A pod without a running container does not serve, but
 // it may recover by itself. It is therefore recreated only if another pod runs with the newest declaration, or if no
 // pod has failed with it, and never because of a brief failure alone. A pod that can never get its volume is also
@@ -166,8 +166,8 @@ func (s State) failsAsDeclared(r Replica) bool {
 	return s.madeAsDeclared(r) && s.counts(r) && (s.failsForGood(r) || r.Pod == PodPending && s.stuck(r))
 }
 
-// onTrial reports whether it remains to be seen if a pod comes up with the current declaration. As long as nothing can
-// be lost, only a pod that has just crashed is on trial.
+// onTrial reports whether it is still uncertain that a pod comes up with the current declaration. As long as nothing
+// can be lost, only a pod that has just crashed is on trial.
 func (s State) onTrial(r Replica) bool {
 	ran := s.Now.Sub(r.PodStarted)
 	switch {

@@ -74,7 +74,7 @@ func (s State) mayCopyFrom(m Member) bool {
 	return !s.InDoubt() || m.Hash.Known() && m.Hash == s.Membership.agreed()
 }
 
-// copyCounts reports whether a member's copy may be right, so that neither crashes nor a lack of response justify
+// copyCounts reports whether a member's copy may be right, so that neither crashes nor a lack of response justifies
 // discarding it. Once a majority responds with the same data, an unresponsive member does not matter, unless it is down
 // because its data differs from a peer's.
 func (s State) copyCounts(m Member) bool {

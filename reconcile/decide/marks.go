@@ -26,7 +26,7 @@ func (s State) recoveredBefore() string {
 
 // usedByOthers returns the replicas without a mark whose pod or claim belongs to a cluster other than the given one.
 // Their claims show that a recovery from the given cluster has ended, although the record and status may be older. The
-// claim in which this cluster was created is not returned only because it still names the lost cluster.
+// claim in which this cluster was created does not count merely because it still names the lost cluster.
 func (s State) usedByOthers(id ID) []string {
 	return s.replicaNames(func(r Replica) bool {
 		source := s.Record.Recovery

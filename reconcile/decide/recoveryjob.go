@@ -79,7 +79,7 @@ func (s State) stopsRecovery() string {
 	return s.hinderedByOthers()
 }
 
-// followRecovery follows the Job on the existing volume.
+// followRecovery returns the next step while a recovery's Job works on the existing volume.
 func (s State) followRecovery() (Decision, bool) {
 	begun, job := s.Record.Recovery, s.Recovery.Job
 	if job == nil || job.Terminating || !job.isFor(begun) || job.Digest != s.Declared.Recovery.Digest {

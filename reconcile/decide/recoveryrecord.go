@@ -32,7 +32,8 @@ func (r Record) Supersedes(lost ID) bool {
 		slices.ContainsFunc(r.Removed, func(gone RemovedMember) bool { return gone.LostCluster == lost })
 }
 
-// RecoveringRecord returns the record of a cluster that git requests to replace with a new cluster in the given volume.
+// RecoveringRecord returns the record of a cluster that, at git's request, is about to be replaced with a new cluster
+// in the given volume.
 func RecoveringRecord(s State, volumeUID string) Record {
 	r := RequiredRecord(s, "")
 	order := s.Declared.Recovery
@@ -179,9 +180,9 @@ func (s State) mayBeRight(gone RemovedMember) string {
 	return ""
 }
 
-// keeps reports whether a lost cluster's volume is kept for now. Git may request that the old volumes of the cluster
-// named in spec.recovery are deleted. They are deleted one at a time, each when a new member is about to use the slot
-// and all existing members are healthy. Until then, they may hold the better copy.
+// keeps reports whether a lost cluster's volume is kept for now. Git may request the deletion of the old volumes of the
+// cluster named in spec.recovery. They are deleted one at a time, each when a new member is about to use the slot and
+// all existing members are healthy. Until then, they may hold the better copy.
 func (s State) keeps(gone RemovedMember) bool {
 	order := s.Declared.Recovery
 	switch {

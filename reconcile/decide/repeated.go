@@ -143,11 +143,11 @@ func needsRecord(d Decision) bool {
 	return d.Verdict == Wait || d.Verdict == Act && slices.Contains(membershipRules, d.Rule)
 }
 
-// membershipRules are the rules that change members, or restart them for the declaration.
+// membershipRules lists the rules that change members, or restart them for the declaration.
 var membershipRules = append([]string{ruleScaleDown, "Downgrade", "PrepareUpgrade", "StartRollout", "RollOneMember"},
 	repairs...)
 
-// repairs are the rules that replace a lost member.
+// repairs lists the rules that replace a lost member.
 var repairs = []string{"CancelDowngrade", "RestartBroken", "CleanUp", ruleReplaceMember, ruleJoinTogether,
 	"PromoteLearner", "ScaleUp"}
 

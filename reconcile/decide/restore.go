@@ -145,9 +145,9 @@ func (s State) isBeingRestored() bool {
 	return !s.recorded() && !s.hasID() && job != nil && job.Phase != JobSucceeded && s.besideRestore() == ""
 }
 
-// besideRestore returns the objects that a cluster being created from a backup cannot have, or "": a pod, a volume
-// other than its only member's, or a record of other members. If such an object exists, an older record, from before
-// the cluster formed, may have been restored.
+// besideRestore returns the objects that a cluster being created from a backup cannot have, or "": a pod, a volume of
+// any member except the first, or a record of other members. If such an object exists, an older record, from before the
+// cluster formed, may have been restored.
 func (s State) besideRestore() string {
 	var facts []string
 	if len(s.Record.Members) > 1 {
@@ -164,8 +164,9 @@ func (s State) besideRestore() string {
 	return Enumerate(facts)
 }
 
-// followRestore follows the Job on the existing volume. A Job for an earlier declaration is started again even if it
-// has ended, because its data may be invalid for the new declaration, for example for an older etcd version.
+// followRestore returns the next step while a restore's Job works on the existing volume. A Job for an earlier
+// declaration is started again even if it has ended, because its data may be invalid for the new declaration, for
+// example for an older etcd version.
 func (s State) followRestore(job RestoreJob) (Decision, bool) {
 	switch {
 	case s.Declared.Restore.Digest != job.Digest:

@@ -91,8 +91,8 @@ func (s State) silentOrdinals() []int {
 	return silent
 }
 
-// membershipMismatch blocks if etcd lists unknown members, which must be removed manually. Any other change is
-// recorded.
+// membershipMismatch blocks if etcd lists unknown members, which must be removed manually. Any other change of the list
+// is recorded.
 func membershipMismatch(s State) (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false
