@@ -96,7 +96,7 @@ func Build(in Input) ([]Object, error) {
 		Object{Identity{"PodDisruptionBudget", names.PodDisruptionBudget}, disruptionBudget(in)},
 	)
 	list = append(list, Object{Identity{"StatefulSet", names.StatefulSet}, statefulSet})
-	if backups := backupCronJob(in); backups != nil { // last, so that the other objects are applied even if it is rejected
+	if backups := backupCronJob(in); backups != nil { // last, so that a rejection does not stop the others
 		list = append(list, Object{names.Backups(), backups})
 	}
 	if drill := drillCronJob(in); drill != nil {

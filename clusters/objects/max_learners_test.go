@@ -16,7 +16,7 @@ func TestMaxLearners(t *testing.T) {
 	}{
 		"founded so":           {decide.FoundingToken("f00d", "3.6.16"), "3.6.16", true},
 		"founded so, upgraded": {decide.FoundingToken("f00d", "3.6.16"), "3.7.3", true},
-		"gone back to 3.5":     {decide.FoundingToken("f00d", "3.6.16"), "3.5.35", false}, // 3.5 does not have this setting
+		"gone back to 3.5":     {decide.FoundingToken("f00d", "3.6.16"), "3.5.35", false}, // 3.5 lacks this setting
 		"founded with 3.5":     {decide.FoundingToken("f00d", "3.5.35"), "3.6.16", false},
 		"founded before":       {"f00d", "3.6.16", false},
 	} {
