@@ -193,7 +193,7 @@ func explainConfig(rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	case rules.ExplicitPath != "" && errors.As(err, &path):
 		return fmt.Errorf("read the kubeconfig %s: %w", rules.ExplicitPath, path.Err)
 	case !clientcmd.IsEmptyConfig(err):
-		return errors.New(beforeHost.ReplaceAllString(err.Error(), "://")) // the error names the file, and may quote a proxy
+		return errors.New(beforeHost.ReplaceAllString(err.Error(), "://")) // names the file, but may quote a proxy
 	case rules.ExplicitPath != "":
 		return fmt.Errorf("the kubeconfig %s does not name a cluster", rules.ExplicitPath)
 	case named != "" && !there:

@@ -53,7 +53,7 @@ func TestPortForwardToEtcd(t *testing.T) {
 	}
 
 	p.delete()
-	p.eventually("unknown", func(a etcd.Answer) bool { return !a.Membership.Known }) // the process ends later than the pod
+	p.eventually("unknown", func(a etcd.Answer) bool { return !a.Membership.Known }) // etcd ends after the pod
 	p.create()
 	p.eventually("known again", func(a etcd.Answer) bool { return a.Membership.Known })
 	p.clients.Close()
