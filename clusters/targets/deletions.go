@@ -122,7 +122,7 @@ func (d *Deletions) grant(
 		k := targets[i].Key()
 		custom, place := owned.Of(k).Custom, d.places[k]
 		switch {
-		case place != nil && (live || !place.blocked): // a deletion that is blocked halfway looks like a deletion that starts
+		case place != nil && (live || !place.blocked): // blocked halfway, a deletion seems to start
 		case blockedNow(custom) != "":
 			delete(d.places, k)
 			blocked = append(blocked, i)
