@@ -53,8 +53,8 @@ type EtcdClusterStatus struct {
 	// declaredRevision is the git revision that declares this cluster, as branch@sha1:commit.
 	// +optional
 	DeclaredRevision string `json:"declaredRevision,omitempty"`
-	// declaredRevisionTime is the time of the commit in declaredRevision, according to the commit. It is absent if
-	// unknown, for example for a directory that is not a repository. It is only written together with other changes.
+	// declaredRevisionTime is the time of the commit in declaredRevision, as recorded in the commit. It is absent if it
+	// is unknown, for example for a directory that is not a repository. It is written only together with other changes.
 	// +optional
 	DeclaredRevisionTime *metav1.Time `json:"declaredRevisionTime,omitempty"`
 	// declaredSource is the source that declares this cluster, such as https://git.example.com/fleet.git,path=clusters.
@@ -106,8 +106,9 @@ type EtcdClusterStatus struct {
 	// restoredFrom is the backup from which the cluster was created.
 	// +optional
 	RestoredFrom string `json:"restoredFrom,omitempty"`
-	// voidRecovery is the digest of a spec.recovery that had no effect because the cluster had quorum. It remains
-	// without effect. If the majority is lost later, remove spec.recovery from git, run a pass, and declare it again.
+	// voidRecovery is the digest of a spec.recovery that had no effect because the cluster had quorum. It will not take
+	// effect later either. If the majority is lost later, remove spec.recovery from git, run a pass, and declare it
+	// again.
 	// +optional
 	VoidRecovery string `json:"voidRecovery,omitempty"`
 	// waiting lists the waits and unsuccessful attempts of passes since a pass last changed anything. If a wait takes
