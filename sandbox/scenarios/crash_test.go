@@ -123,7 +123,7 @@ func testBroken(t *testing.T, stages []stage, required func(write) bool, run fun
 }
 
 // killAfterEach runs quorate repeatedly until a run converges. It kills each run after its first write that is in
-// undisturbed, and removes this write from the list. It returns the writes after which it killed a run.
+// undisturbed, and removes this write from the list. It returns the writes after which it has killed a run.
 func (w *world) killAfterEach(proxy *faultproxy.Proxy, undisturbed []write) []string {
 	w.t.Helper()
 	var lock sync.Mutex
