@@ -76,7 +76,7 @@ func importsOf(file *ast.File) map[string]string {
 	return names
 }
 
-// write writes the package to a directory and returns the path of the overlay with which the go command uses it.
+// write writes the package to a directory and returns the path of an overlay file that makes the go command use it.
 func (p *mutated) write(work string) (overlay string, err error) {
 	replace := map[string]string{}
 	add := func(path string, text []byte) error {

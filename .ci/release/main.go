@@ -28,7 +28,7 @@ func main() {
 // release is a release of Quorate.
 type release struct {
 	version, repository, root, out string
-	// commit is the commit from which the release is built. time is the commit time, which all files get.
+	// commit is the commit from which the release is built. time is the commit time, which is used for all files.
 	commit string
 	time   time.Time
 	// notes is the changelog section for this version.
