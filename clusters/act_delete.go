@@ -50,8 +50,8 @@ func (c *cluster) deleteVolume(ctx context.Context, a decide.DeleteVolume) (repo
 	return c.delete(ctx, objects.Identity{Kind: "PersistentVolumeClaim", Name: name}, a.VolumeUID)
 }
 
-// memberGone returns nil if etcd's linearizable member list contains no member with the given ordinal, and none that
-// might have it, and if the volume does not have to be kept.
+// memberGone returns nil if the volume with the given ordinal may be deleted: etcd's linearizable member list contains
+// no member that has or may have this ordinal, and the volume does not have to be kept.
 func (c *cluster) memberGone(ctx context.Context, ordinal int) error {
 	now := c.askAgain(ctx).Membership
 	if !now.Known {

@@ -60,8 +60,8 @@ func (c *cluster) promoteLearner(ctx context.Context, a decide.PromoteLearner) (
 }
 
 // besideJoining returns a message that names a member that may be about to start, or "". If another member were added
-// now, that member would start with an outdated member list (hard case H18). A sealed learner that has started does not
-// count.
+// now, the member that is about to start would do so with an outdated member list (hard case H18). A sealed learner
+// that has started does not count.
 func (c *cluster) besideJoining(ctx context.Context, now decide.Membership) (string, error) {
 	for _, m := range now.Members {
 		if !m.Learner && m.Started {
@@ -149,7 +149,7 @@ func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted c
 	return report.Outcome{Changed: true, Detail: "etcd: " + action.String()}, nil
 }
 
-// lists reports whether is returns true for at least one member that etcd lists.
+// lists reports whether etcd lists a member for which is returns true.
 func lists(now decide.Membership, is func(decide.Member) bool) bool {
 	return slices.ContainsFunc(now.Members, is)
 }

@@ -166,8 +166,8 @@ func (l *life) onVolumes(c *cluster, going string) {
 }
 
 // TestAddLearnerWaitsForUnstartedMembers checks that a learner is not added while another member, even a voter that was
-// just added, has not started: that member would start with an outdated list. A learner is not added to a slot that
-// already has a member either, whatever that member's address.
+// just added, has not started: that member would start with an outdated list. Nor is a learner added to a slot that
+// already has a member, at any address.
 func TestAddLearnerWaitsForUnstartedMembers(t *testing.T) {
 	for _, url := range []string{"", "http://a-2.a:2380", peerOf(3), "http://10.0.0.9:2380"} {
 		l := newLife(t)

@@ -46,7 +46,7 @@ func (c *cluster) startRestore(ctx context.Context, a decide.StartRestore) (repo
 }
 
 // stillWorks returns a message that names a pod of an earlier Job that may still write to a member's volume, or "". It
-// lists the pods again, because the observed list may be much older than the discovery that the Job is gone.
+// lists the pods again, because the observed list may date from long before the Job was found to be gone.
 func (c *cluster) stillWorks(ctx context.Context) (string, error) {
 	pods, err := c.kube().Pods(ctx, c.target.Cluster.Namespace, objects.VolumeWorkers(c.target.Cluster.Name))
 	if err != nil {

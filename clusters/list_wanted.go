@@ -120,8 +120,8 @@ func (l listing) clone() listing {
 	return l
 }
 
-// put stores the listed objects of one cluster, removes the cluster if it has none, or stores the error if they are
-// unknown.
+// put stores the result of listing one cluster: its objects, or the error. If the cluster has no objects, put removes
+// it.
 func (l listing) put(key inventory.Key, own *inventory.Listed, err error) {
 	delete(l.unknown, key)
 	switch {

@@ -17,7 +17,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// findRestore reads the state of the restore Job if the cluster is being created from a backup, has no record, or if
+// findRestore reads the state of the restore Job if the cluster is being created from a backup or has no record, or if
 // the volume that the Job fills is being deleted.
 func (c *cluster) findRestore(ctx context.Context) error {
 	lost := len(c.state.Record.Members) == 0

@@ -82,7 +82,7 @@ func TestRestore(t *testing.T) {
 		t.Errorf("the member must show %+v", c.state.Record.Restored)
 	}
 
-	// Once the first member has proved to run with the restored data, the client Service is opened and stays open.
+	// Once the first member has been shown to run with the restored data, the client Service is opened and stays open.
 	s.form()
 	if service := s.clients(); len(service.Spec.Selector) == 0 {
 		t.Error("clients do not reach any member")

@@ -24,7 +24,7 @@ func bounded(next http.RoundTripper) http.RoundTripper { return &bounding{next} 
 type bounding struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper. It reads the whole response and returns an error if it is too long. If the
-// error occurred while client-go reads the response, client-go would report it on stderr.
+// error occurred while client-go was reading the response, client-go would report it on stderr.
 func (b *bounding) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := b.next.RoundTrip(r)
 	if err != nil || answer == nil || answer.Body == nil {

@@ -17,7 +17,7 @@ const stepped = 5 * time.Second
 
 var errNoClock = errors.New("its responses do not contain the time. Make sure that proxies forward the Date header")
 
-// clock is the API server's clock according to its newest response. Reading it does not take a request.
+// clock is the API server's clock according to its newest response. Reading it does not require a request.
 type clock struct {
 	mu sync.Mutex
 	// got is the time on this machine's clock when the newest response arrived. earliest and latest are the bounds of
@@ -25,8 +25,8 @@ type clock struct {
 	got, earliest, latest time.Time
 }
 
-// now returns the time on the API server's clock: this machine's time, limited to the range that the API server's time
-// can have. The range is not exact, because responses contain the time in seconds and take a while to arrive.
+// now returns the time on the API server's clock: this machine's time, limited to the possible range of the API
+// server's time. The range is not exact, because responses contain the time in seconds and take a while to arrive.
 func (c *clock) now() (time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Address identifies the way in which an API server is reached, before it has responded.
+// Address identifies how an API server is reached, without contacting it.
 func (c *Client) Address() string { return c.config.Host + " " + c.config.ServerName }
 
 // ClusterID identifies a Kubernetes cluster, regardless of how it is reached, by the UID of its namespace kube-system.

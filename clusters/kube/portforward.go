@@ -34,7 +34,7 @@ func Direct(ctx context.Context, ip string, port int) (net.Conn, error) {
 
 // PortForward connects to a port of a pod through the API server, as kubectl does. ctx limits only the dialing, and the
 // connection outlives it. If no process listens on the port, PortForward or the first Read returns
-// syscall.ECONNREFUSED. The required right is get and create on pods/portforward.
+// syscall.ECONNREFUSED. PortForward requires the verbs get and create on pods/portforward.
 func (c *Client) PortForward(ctx context.Context, namespace, pod string, port int) (net.Conn, error) {
 	type dialed struct {
 		conn *forwarded
@@ -232,8 +232,8 @@ func (f *forwarded) Write(p []byte) (int, error) {
 	return n, f.cause(err, syscall.EPIPE)
 }
 
-// cause returns the reason why the stream ended, or otherwise if the reason is unknown, if err means that the pipe was
-// closed. It returns any other err unchanged.
+// cause returns the reason why the stream ended if err means that the pipe was closed with the stream. If the reason is
+// unknown, it returns otherwise. Any other err is returned unchanged.
 func (f *forwarded) cause(err, otherwise error) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) {
 		return err

@@ -15,8 +15,7 @@ func Verbs() []string {
 }
 
 // Counted returns a copy of config that calls count for every response, including retries and port-forward handshakes.
-// It passes the verb (one of Verbs) and the HTTP status, or 0 if there was no response, for example to a refused
-// port-forward.
+// It passes the verb (one of Verbs) and the HTTP status, or 0 if there was no response, as for a refused port-forward.
 func Counted(config *rest.Config, count func(verb string, status int)) *rest.Config {
 	config = rest.CopyConfig(config)
 	base := ""

@@ -26,7 +26,7 @@ const (
 const (
 	// componentBackup is the component label of backup pods. Member selectors never match it.
 	componentBackup = "backup"
-	// ExitDoubtful is the exit code of a step that finds a backup suspect or damaged.
+	// ExitDoubtful is the exit code of a step that finds that a backup is suspect or damaged.
 	ExitDoubtful = 4
 	// AnnotationGeneration, on Jobs started by a pass, is the generation of the custom resource for which the Job was
 	// started.
@@ -38,7 +38,7 @@ const (
 	// backupAttempts is the maximum number of times that Kubernetes retries a pod within the deadline. The delay is 10
 	// s at first and doubles each time.
 	backupAttempts = 5
-	// backupsKept is the number of successful and of failed Jobs to keep for inspection.
+	// backupsKept is how many successful Jobs, and how many failed Jobs, are kept for inspection.
 	backupsKept = 3
 	// startedKept is how long a Job started by a pass is kept after it has finished, in seconds.
 	startedKept = 24 * 60 * 60
@@ -85,7 +85,7 @@ func VerifiesBackups(b *v1alpha1.BackupSpec) bool {
 }
 
 // backupCronJob returns the CronJob that runs backups on schedule, independently of passes. It runs one backup at a
-// time and, if backups could not start on time, makes up for the newest one. backupCronJob returns nil if the
+// time. If backups could not start on time, only the newest of them is taken later. backupCronJob returns nil if the
 // declaration is unusable or the image is unknown.
 func backupCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 	c := in.Cluster

@@ -24,8 +24,8 @@ const (
 	keyClientPrivate     = "client.key"
 )
 
-// rootName is the common name in Quorate's own client certificate. Once authentication is enabled, it is etcd's
-// superuser, which membership changes require.
+// rootName is the common name in Quorate's own client certificate. Once authentication is enabled, root is etcd's
+// superuser, and only root may change the membership.
 const rootName = "root"
 
 // Certificates holds all keys and certificates of one cluster. It is zero if TLS is disabled.
@@ -174,7 +174,7 @@ func (k *Certificates) leaves(c *v1alpha1.EtcdCluster) []storedLeaf {
 	}
 }
 
-// clientName returns the name of the etcd user as which applications authenticate once authentication is enabled.
+// clientName returns the name of the etcd user that applications are once authentication is enabled.
 func (k *Certificates) clientName(c *v1alpha1.EtcdCluster) string {
 	if k.ClientIsRoot {
 		return rootName

@@ -22,8 +22,8 @@ func EncodeRecord(r decide.Record) (string, error) {
 	return string(text), nil
 }
 
-// DecodeRecord decodes the output of EncodeRecord. It returns an error for unknown content, and never an empty record,
-// with which a cluster would bootstrap again. The error text can follow the words "cannot be read".
+// DecodeRecord decodes the output of EncodeRecord. For unknown content, it returns an error instead of an empty record,
+// because a cluster with an empty record would bootstrap again. The error text can follow the words "cannot be read".
 func DecodeRecord(text string) (decide.Record, error) {
 	if err := checkText(text); err != nil {
 		return decide.Record{}, err

@@ -44,8 +44,8 @@ const (
 	AnnotationOrdinal = "etcd.quorate.dev/ordinal"
 )
 
-// LostCluster returns the ID of the lost cluster that left the claim with these annotations, or zero. If the annotation
-// is invalid, it returns an ID that no existing cluster has.
+// LostCluster returns the ID of the lost cluster to which a claim with these annotations belonged, or zero. If the
+// annotation is invalid, it returns an ID that no existing cluster has.
 func LostCluster(annotations map[string]string) decide.ID {
 	text, marked := annotations[AnnotationLostCluster]
 	if !marked {

@@ -50,7 +50,7 @@ func restoreLabels(cluster string) map[string]string {
 	return labels
 }
 
-// RestoreOf returns the backup from which the declaration requests to create the cluster, or zero.
+// RestoreOf returns the backup from which the cluster must be created according to its declaration, or zero.
 func RestoreOf(c *v1alpha1.EtcdCluster) decide.RestoreSource {
 	r := c.Spec.Restore
 	if r == nil {
@@ -154,8 +154,8 @@ type filling struct {
 	more     []string
 }
 
-// restorePod returns the spec of a pod that runs where the new member may run, because the volume is created at the
-// location of this pod.
+// restorePod returns the spec of a pod that runs where the new member may run, because the volume is created where this
+// pod runs.
 func restorePod(in Input, f filling) (*applycorev1.PodSpecApplyConfiguration, error) {
 	c := in.Cluster
 	spec := storePod(c, f.from).

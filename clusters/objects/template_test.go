@@ -97,7 +97,7 @@ func TestBuildIsStable(t *testing.T) {
 	}
 }
 
-// damaged returns the live data without the files that what selects, or with these files broken.
+// damaged returns a copy of the live data in which the files selected by what are missing or broken.
 func damaged(data map[string]string, what string) map[string]string {
 	data = maps.Clone(data)
 	for key := range data {

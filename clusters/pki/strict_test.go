@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// forge signs with the CA a certificate that differs in one detail from the certificate that the CA would issue for the
-// leaf.
+// forge returns a certificate, signed by the CA, that differs in one detail from the certificate that the CA would
+// issue for the leaf.
 func forge(t *testing.T, a *CA, l Leaf, curve elliptic.Curve, change func(*x509.Certificate)) Pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(curve, rand.Reader)

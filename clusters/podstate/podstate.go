@@ -211,7 +211,7 @@ func lastSeriousLine(log string) string {
 	return ""
 }
 
-// UnreadySince returns the time since when a pod has not been ready, or zero if it is ready. A pod that has not been
+// UnreadySince returns the time since which a pod has not been ready, or zero if it is ready. A pod that has not been
 // scheduled yet has never been ready.
 func UnreadySince(pod *corev1.Pod) time.Time {
 	ready := condition(pod, corev1.PodReady)

@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// labelNamespace is the label that Kubernetes sets to the name of the namespace on each namespace.
+// labelNamespace is the label that Kubernetes sets on each namespace to the namespace's name.
 const labelNamespace = "kubernetes.io/metadata.name"
 
 // checkPeer checks the pattern for a network peer: an address range or a namespace label.

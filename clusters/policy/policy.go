@@ -17,8 +17,8 @@ import (
 type Policy struct {
 	Images, PriorityClasses, Annotations, Labels, Tolerations, NodeSelectors, NetworkPeers Allowed
 	ServiceAccounts, KMSKeys, LockTimes, BackupsPerDay                                     Allowed
-	// BackupDestinations allows nothing unless it is limited, so that a declaration can never choose where data is sent
-	// because a setting is missing.
+	// BackupDestinations, unlike the other fields, allows nothing if it is not limited, so that a missing setting never
+	// lets a declaration choose where data is sent.
 	BackupDestinations Allowed
 	// Namespaces are the namespaces to which the source is bound, or empty.
 	Namespaces []string

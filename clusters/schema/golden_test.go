@@ -145,7 +145,7 @@ func warningsOf(t *testing.T, object map[string]any) (lines []string) {
 	return lines
 }
 
-// TestEveryRuleHasAnExample checks that, for every rule of the definition, an example exists that the rule refuses.
+// TestEveryRuleHasAnExample checks that every rule of the definition refuses at least one example.
 func TestEveryRuleHasAnExample(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil {

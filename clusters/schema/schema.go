@@ -61,8 +61,8 @@ func compile(definition []byte) (*compiled, error) {
 }
 
 // idleRules are the compiled CEL rules that are not in use. They are kept for the next object, because compiling them
-// takes longer than processing a cluster. While they are idle, the garbage collector may free them, because they use as
-// much memory as two hundred clusters.
+// takes longer than processing a cluster. However, they use as much memory as two hundred clusters, so the garbage
+// collector may free them while they are idle.
 var idleRules sync.Pool
 
 // withRules calls evaluate with the compiled CEL rules.

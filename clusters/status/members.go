@@ -98,8 +98,8 @@ func responding(membership decide.Membership, id string) (decide.Member, bool) {
 	return membership.Members[i], true
 }
 
-// since returns the time at which a member's role and health last changed: the recorded time if they are unchanged and
-// that time is not in the future, or now.
+// since returns the time at which a member's role and health last changed. This is the recorded time if they are
+// unchanged and that time is not in the future, or else now.
 func since(status v1alpha1.MemberStatus, old []v1alpha1.MemberStatus, now metav1.Time) metav1.Time {
 	for _, before := range old {
 		// The role of an unreachable member is unknown.

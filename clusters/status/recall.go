@@ -48,8 +48,8 @@ func StrandedBefore(custom *v1alpha1.EtcdCluster, s decide.State, ordinal int) t
 	return time.Time{}
 }
 
-// RecallSilence sets, for silent members, the time since when they have been silent. Silence during which etcd did not
-// return a list or a leader does not count, because Quorate may have been cut off. Neither does a time in the future.
+// RecallSilence sets the time at which silent members became silent. Silence during which etcd did not return a list or
+// a leader does not count, because Quorate may have been cut off. Neither does a time in the future.
 func RecallSilence(custom *v1alpha1.EtcdCluster, members []decide.Member, now time.Time) {
 	if custom == nil || custom.Status.Leader == "" {
 		return

@@ -9,7 +9,7 @@ import (
 )
 
 // TestBackupTo checks that a deletion requires a backup at the currently declared destination. The destination that a
-// Job reports must equal the declared destination and distinguish two stores with the same URL.
+// Job reports must equal the declared destination, and must be different for two stores with the same URL.
 func TestBackupTo(t *testing.T) {
 	s3 := func(endpoint v1alpha1.EndpointURL) v1alpha1.BackupDestination {
 		return v1alpha1.BackupDestination{S3: &v1alpha1.S3Destination{Bucket: "backups", Endpoint: endpoint}}

@@ -19,9 +19,9 @@ func Before(owned inventory.ByCluster) func(cluster string) reconcile.Previous {
 	}
 }
 
-// Trusted returns a copy of listed without the recorded sources that cannot be true: those that this run knows and that
-// may not declare clusters in the namespace. Anyone with write access to a namespace controls its custom resources, but
-// must not be able to impersonate other sources.
+// Trusted returns a copy of listed in which a cluster has no recorded source if this run knows that source and the
+// source may not declare clusters in the namespace. Anyone with write access to a namespace controls its custom
+// resources, but must not be able to impersonate other sources.
 func Trusted(listed inventory.ByCluster, desired reconcile.Desired) inventory.ByCluster {
 	believed := maps.Clone(listed)
 	for k, own := range listed {

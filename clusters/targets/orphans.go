@@ -59,7 +59,7 @@ func orphanOf(custom *v1alpha1.EtcdCluster) *orphan {
 // isOrphan reports whether an earlier pass has already reported the cluster as an orphan.
 func (o *orphan) isOrphan() bool { return o.said != "" && !o.held }
 
-// asBefore returns the target of a cluster while it is unknown whether it is declared: the state in which earlier
+// asBefore returns the target of a cluster that may or may not be declared. The target keeps the cluster as earlier
 // passes left it.
 func (o *orphan) asBefore() Target {
 	t := lastApplied(o.custom)

@@ -12,8 +12,8 @@ type BackupSpec struct {
 	// schedule is the cron schedule: minute, hour, day of the month, month and day of the week, such as "0 * * * *". It
 	// can also be @hourly, @daily, @weekly, @monthly or @yearly. H as the minute or hour is replaced by a number
 	// derived from the cluster's namespace and name, so that clusters start at different times: "H * * * *" means once
-	// an hour, and "H H * * *" once a day. If several backups could not start on time, only the newest of them is made
-	// up for.
+	// an hour, and "H H * * *" once a day. If several backups could not start on time, only the newest of them is taken
+	// later.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
