@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/sandbox/pki"
 )
 
-// user is the identity as which a process of the machine authenticates to the API server.
+// user is the identity with which a process of the machine authenticates to the API server.
 type user struct {
 	file, name string
 	groups     []string
