@@ -61,7 +61,7 @@ func TestUnreadableResourceFailsOnlyItsCluster(t *testing.T) {
 }
 
 // TestCRDRulesAreEvaluatedInTime checks that the API server evaluates the CRD's rules within seconds for any
-// declaration, because other requests have to wait meanwhile.
+// declaration, because other requests have to wait for the evaluation.
 func TestCRDRulesAreEvaluatedInTime(t *testing.T) {
 	s := newStage(t)
 	declare := func(spec string) (time.Duration, error) {

@@ -74,7 +74,7 @@ func RefuseBackups(targets []Target, image string, owned inventory.ByCluster, de
 
 // RefuseOwnAccounts adds a problem to each target whose pods would use the ServiceAccount that Quorate itself uses in
 // the namespace, because anyone who can use a pod with that account has all of Quorate's rights there. userOf returns
-// the user as which Quorate acts in a namespace.
+// the user that Quorate acts as in a namespace.
 func RefuseOwnAccounts(
 	targets []Target, userOf func(namespace string) string, owned inventory.ByCluster, desired reconcile.Desired,
 ) {

@@ -17,9 +17,8 @@ func AppliedBefore(owned inventory.ByCluster, desired reconcile.Desired, state r
 	revisions := map[string]bool{}
 	for k, p := range owned.Managed() {
 		text := cmp.Or(p.Custom.Status.SourceRevision, p.Custom.Status.DeclaredRevision)
-		// Ignore the revisions of several sources, which earlier versions recorded together and which cannot be
-		// attributed, directories, which have no commit, and arbitrary text, which anyone who can write a status can
-		// write.
+		// Ignore directories, which have no commit, and the revisions of several sources, which earlier versions
+		// recorded together. The text may also be arbitrary, because anyone who can write a status can write any text.
 		r, ok := revision.Parse(text)
 		another := ok && r.Hash() != "" && text != state.Revision
 		if another && state.Namespaces.Allow(k.Namespace) && isOf(p.Custom, k, desired, state) {

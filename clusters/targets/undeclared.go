@@ -46,9 +46,9 @@ func undeclared(
 	return targets, unconfirmed.list
 }
 
-// doubts returns the reasons why it is unknown whether a source declares a cluster: the source could not be read, has
-// problems that may affect the cluster, or its clusters are not completely listed, so the number of removed clusters is
-// unknown. If the source is unknown or not one of this run's sources, any source of this run may now declare the
+// doubts returns the reasons why it is unknown whether a source declares a cluster: the source could not be read, it
+// has problems that may affect the cluster, or not all of its clusters were listed, so the number of removed clusters
+// is unknown. If the source is unknown or not one of this run's sources, any source of this run may now declare the
 // cluster. The problems of these sources are then omitted, because they may belong to a different tenant.
 func doubts(source string, desired reconcile.Desired, unplaced map[string][]string) (unread bool, problems []string) {
 	if desired.Unread != nil || len(desired.Sources) == 0 {

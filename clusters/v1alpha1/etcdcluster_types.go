@@ -156,8 +156,8 @@ type ImageSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$')",message="an image repository must not have a tag or digest, such as gcr.io/etcd-development/etcd"
 	Repository string `json:"repository,omitempty"`
 	// digests maps etcd versions to image digests. If set, it must contain spec.version, and pods run exactly the image
-	// with that digest. Add the digest of the next version before, or in the same commit as, the change of
-	// spec.version. Keep the digest of the previous version so that you can go back.
+	// with that digest. Add the digest of the next version before spec.version changes, or in the same commit. Keep the
+	// digest of the previous version so that you can go back.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^3[.](0|[1-9][0-9]{0,4})[.](0|[1-9][0-9]{0,4})$'))",message="a digest key must be an etcd version, such as 3.6.5"

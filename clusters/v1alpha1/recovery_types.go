@@ -34,8 +34,9 @@ type RecoverySpec struct {
 	Backup *RecoveryBackup `json:"backup,omitempty"`
 	// oldVolumes specifies what happens to the volumes of the lost cluster's other members once the new cluster serves:
 	// Retain or Delete. Defaults to Retain. Delete removes the volumes one at a time, each when a new member takes its
-	// place. However, a volume that may have the right data is retained, because etcd had found that members had
-	// different data, or because the record no longer shows whether it had. A retained volume prevents a new member
+	// place. However, a volume that may hold the right data is retained: either etcd had found that members held
+	// different data, or the record no longer shows whether it had. A retained volume prevents a new member from taking
+	// its place.
 	// from taking its place.
 	// +optional
 	// +kubebuilder:default=Retain
