@@ -4,12 +4,14 @@ package store
 
 import (
 	"errors"
+	"io"
 	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -98,6 +100,49 @@ func TestLinkedDirectoriesAreNotFollowed(t *testing.T) {
 			if names, err := d.List(ctx, "other/"); err != nil || len(names) != 1 {
 				t.Errorf("link at %s: another cluster cannot be listed: %q, %v", part, names, err)
 			}
+		}
+	}
+}
+
+// TestSwappedEntriesAreNotFollowed exchanges a directory, or a file, of the store with a link to the outside while the
+// store is read and written.
+func TestSwappedEntriesAreNotFollowed(t *testing.T) {
+	ctx := t.Context()
+	for _, what := range []string{"directory", "file"} {
+		d, outside, m := plant(t)
+		name := m.DataPath()
+		swapped := name
+		if what == "directory" {
+			swapped = "ns/a"
+		}
+		at, link := filepath.Join(d.root, swapped), filepath.Join(d.root, "link")
+		if err := errors.Join(os.WriteFile(filepath.Join(outside, name), []byte("secret"), 0o600), os.Symlink(filepath.Join(outside, swapped), link)); err != nil {
+			t.Fatal(err)
+		}
+		if err := disk.Exchange(at, link); err != nil {
+			t.Skip(err)
+		}
+		before := contents(t, outside)
+		end := time.Now().Add(time.Second / 2)
+		var swapping sync.WaitGroup
+		swapping.Go(func() {
+			for time.Now().Before(end) {
+				_ = disk.Exchange(at, link)
+			}
+		})
+		for time.Now().Before(end) {
+			if r, err := d.Open(ctx, name); err == nil {
+				text, err := io.ReadAll(r)
+				if _ = r.Close(); strings.Contains(string(text), "secret") {
+					t.Errorf("%s: a file outside was read: %q, %v", what, text, err)
+				}
+			}
+			_ = d.Replace(ctx, m.Backup().dir()+"new", strings.NewReader("x"))
+			_ = d.Delete(ctx, m.Backup().manifestName())
+		}
+		swapping.Wait()
+		if after := contents(t, outside); !maps.Equal(before, after) {
+			t.Errorf("%s: the files outside have changed: %q", what, after)
 		}
 	}
 }
