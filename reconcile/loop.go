@@ -177,7 +177,7 @@ func (r *Reconciler) passed(
 	todo *queue, in *feed, rep report.Report, acted map[string]*report.Outcome, all bool,
 ) {
 	unseen := in.unseen || rep.Unobserved
-	if r.health.note(all, in.reading(), unseen); !all || unseen {
+	if r.health.note(all, in.waits, unseen); !all || unseen {
 		return
 	}
 	known := knownOf(rep)

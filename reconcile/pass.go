@@ -57,7 +57,7 @@ func (r *Reconciler) pass(ctx context.Context, in *feed, wanted func(key string)
 	observed, err := r.list(ctx, in.desired, wanted)
 	desired := in.sees(observed, err)
 	about := func(key string) bool { return wanted == nil || wanted(key) }
-	ready := in.passed(desired, func(key string) bool { return about(key) && !busy[key] })
+	ready := in.passed(desired, observed.Clusters, func(key string) bool { return about(key) && !busy[key] })
 	r.logUnread(desired)
 	rep := report.Report{
 		Revision: desired.Revision, Signer: desired.Signer, Sources: desired.SourcesRead(), Problems: desired.Problems,

@@ -1,0 +1,218 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/report"
+)
+
+// neighbors returns the declarations of ns/a by the source one, and of ns/b by the source two. The content of ns/b
+// differs at each revision of two. A source with an error is unread for that reason.
+func neighbors(revision int, unread error) reconcile.Desired {
+	d := reconcile.Desired{Sources: []reconcile.SourceState{
+		{Name: "one", Revision: "main@sha1:1"},
+		{Name: "two", Revision: fmt.Sprintf("main@sha1:%d", revision), Unread: unread},
+	}, Clusters: []reconcile.Declaration{declared("one", "ns/a")}}
+	if unread == nil {
+		b := declared("two", "ns/b")
+		b.Applied = map[string]any{"spec": revision}
+		d.Clusters = append(d.Clusters, b)
+	}
+	return d
+}
+
+// doubtful returns a loop over ns/a and ns/b, which two sources declare in the same namespace. The ancestry of the
+// source two is unknown, and stays unknown until setAsks is called.
+func doubtful(t *testing.T) (l *slowLive, git *followed, r *reconcile.Reconciler, stop func()) {
+	l, git = slowClusters("ns/a", "ns/b"), &followed{next: make(chan reconcile.Desired, 1)}
+	reconciler(&source{}, l).UntilConverged(t.Context())
+	for _, c := range l.clusters {
+		c.looked = nil
+	}
+	l.changes, l.listed = newEvents(), 0
+	l.setAsks("two")
+	git.next <- neighbors(1, nil)
+	r = reconciler(git, l)
+	end := start(t, r, seldom)
+	return l, git, r, func() {
+		end()
+		l.end(t)
+	}
+}
+
+// TestLoopHealsDuringEndlessAncestryCheck checks that a loop processes all clusters although the ancestry of a source
+// that shares a namespace with them never becomes known, such as that of a branch that is force-pushed before each
+// read, some of which fail. The clusters of that source are processed as last applied.
+func TestLoopHealsDuringEndlessAncestryCheck(t *testing.T) {
+	away := errors.New("no route to host")
+	for name, unread := range map[string]func(n int) error{
+		"same revision":          nil,
+		"new revisions":          func(int) error { return nil },
+		"every other read fails": func(n int) error { return map[bool]error{true: away}[n%2 == 0] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, git, r, stop := doubtful(t)
+				begun := time.Now()
+				var ready time.Duration
+				for n := range 60 {
+					if unread != nil {
+						git.next <- neighbors(n, unread(n))
+					}
+					time.Sleep(10 * time.Second)
+					if ready == 0 && r.Ready() {
+						ready = time.Since(begun)
+					}
+					switch n % 6 {
+					case 2:
+						l.changes.(*events).tell("ns/a", false)
+					case 5:
+						l.changes.(*events).tell("ns/b", false)
+					}
+				}
+				synctest.Wait()
+				if ready == 0 || ready > time.Minute {
+					t.Errorf("ready after %s", ready)
+				}
+				l.mu.Lock()
+				for name, c := range l.clusters {
+					if len(c.looked) == 0 || c.looked[0].Sub(begun) > time.Minute || len(c.looked) < 9 {
+						t.Errorf("%s was observed %d times, first %v", name, len(c.looked), c.looked[:min(1, len(c.looked))])
+					}
+				}
+				if slices.Contains(l.clusters["ns/b"].sources, "two") {
+					t.Error("a declaration of unknown ancestry was used")
+				}
+				if l.listed > 400 {
+					t.Errorf("%d lists in ten minutes", l.listed)
+				}
+				l.mu.Unlock()
+				stop()
+			})
+		})
+	}
+}
+
+// TestLoopHealsDuringAlternatingAncestryChecks checks that a loop processes all clusters although there is always a
+// source whose ancestry is not known yet, and each such source is accepted from time to time. The clusters of a source
+// whose ancestry is not known yet wait, and their status does not change. A source that cannot be read does not wait.
+func TestLoopHealsDuringAlternatingAncestryChecks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d reconcile.Desired
+		by := map[string]string{"ns/a": "one", "ns/b": "two", "ns/c": "three", "ns/d": "four"}
+		l := slowClusters("ns/a", "ns/b", "ns/c", "ns/d")
+		reconciler(&source{}, l).UntilConverged(t.Context())
+		for name, c := range l.clusters {
+			c.by, c.looked, c.sources = by[name], nil, nil
+			p := reconcile.SourceState{Name: c.by, Revision: "main@sha1:1"}
+			if p.Name == "four" {
+				p.Unread = errors.New("no route to host")
+			} else {
+				d.Clusters = append(d.Clusters, declared(c.by, name))
+			}
+			d.Sources = append(d.Sources, p)
+		}
+		begun, changes := time.Now(), newEvents()
+		l.changes = changes
+		about := func() (names []string) {
+			phase := time.Since(begun) % (40 * time.Second)
+			if phase < 25*time.Second {
+				names = append(names, "two")
+			}
+			if phase < 5*time.Second || phase >= 20*time.Second {
+				names = append(names, "three")
+			}
+			return names
+		}
+		git := &followed{next: make(chan reconcile.Desired, 1)}
+		git.next <- d
+		stop := start(t, reconciler(git, asking{l, about}), seldom)
+		for range 60 {
+			for name := range by {
+				changes.tell(name, false)
+				time.Sleep(2500 * time.Millisecond)
+			}
+		}
+		stop()
+		for name, c := range l.clusters {
+			if len(c.looked) < 15 || c.looked[0].Sub(begun) > time.Minute {
+				t.Errorf("%s was observed %d times, first %v", name, len(c.looked), c.looked[:min(1, len(c.looked))])
+			}
+			if by := map[bool]string{true: c.by}[c.by != "four"]; slices.ContainsFunc(c.sources, func(s string) bool { return s != by }) {
+				t.Errorf("%s was reported of %q", name, c.sources)
+			}
+		}
+		l.end(t)
+	})
+}
+
+// TestLoopUsesDeclarationOnceSlowAncestryIsKnown checks that a declaration whose ancestry was unknown for a long time
+// is used soon after the ancestry becomes known, and that a loop does not process all clusters again and again until
+// then.
+func TestLoopUsesDeclarationOnceSlowAncestryIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _, r, stop := doubtful(t)
+		passes := 0
+		r.Progress = func(rep report.Report, _ time.Duration) {
+			if len(rep.Clusters) == 2 {
+				passes++
+			}
+		}
+		time.Sleep(10 * time.Minute)
+		l.setAsks("")
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		l.mu.Lock()
+		if sources := l.clusters["ns/b"].sources; sources[len(sources)-1] != "two" {
+			t.Errorf("reported of %q", sources)
+		}
+		l.mu.Unlock()
+		if passes > 10 {
+			t.Errorf("%d full passes", passes)
+		}
+		stop()
+	})
+}
+
+// TestRunProcessesNeighborsDuringSlowAncestryCheck checks that a run that ends does not wait for a slow ancestry check
+// before it processes the clusters of other sources. The clusters of the source itself wait, because the run would not
+// process them again.
+func TestRunProcessesNeighborsDuringSlowAncestryCheck(t *testing.T) {
+	for mode, run := range map[string]func(*reconcile.Reconciler, context.Context) report.Report{
+		"pass": func(r *reconcile.Reconciler, ctx context.Context) report.Report { return r.Pass(ctx) },
+		"until converged": func(r *reconcile.Reconciler, ctx context.Context) report.Report {
+			rep, converged := r.UntilConverged(ctx)
+			if !converged {
+				t.Error("not converged")
+			}
+			return rep
+		},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := slowClusters("ns/a", "ns/b")
+				reconciler(&source{}, l).UntilConverged(t.Context())
+				begun := time.Now()
+				for _, c := range l.clusters {
+					c.looked = nil
+				}
+				l.asks = func(int) string { return map[bool]string{true: "two"}[time.Since(begun) < 5*time.Minute] }
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				rep := run(reconciler(&source{desired: neighbors(1, nil)}, l), ctx)
+				a, b := l.clusters["ns/a"].looked[0].Sub(begun), l.clusters["ns/b"].looked[0].Sub(begun)
+				if a > time.Minute || b < 5*time.Minute || b > 6*time.Minute || len(rep.Clusters) != 2 || rep.Error != "" {
+					t.Errorf("observed after %s and %s: %+v", a, b, rep)
+				}
+				l.end(t)
+			})
+		})
+	}
+}
