@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -197,6 +198,14 @@ func (in *feed) note(d Desired) {
 	}
 	in.declared = next
 	in.read.add(d)
+}
+
+// forget discards the changes to clusters that no longer exist and are not declared.
+func (in *feed) forget(gone func(cluster string) bool) {
+	maps.DeleteFunc(in.untaken, func(c sourceAndCluster, _ bool) bool {
+		_, declared := in.declared[c.source+" "+c.cluster]
+		return !declared && gone(c.cluster)
+	})
 }
 
 func (in *feed) change(c Declaration) {

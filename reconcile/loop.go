@@ -183,6 +183,7 @@ func (r *Reconciler) passed(
 	known := knownOf(rep)
 	gone := func(cluster string) bool { return !known[cluster] }
 	r.inFlight.forget(known)
+	in.forget(gone)
 	maps.DeleteFunc(acted, func(cluster string, _ *report.Outcome) bool { return gone(cluster) })
 	maps.DeleteFunc(r.failed, func(cluster string, _ bool) bool { return gone(cluster) })
 	maps.DeleteFunc(todo.changed, func(cluster string, _ bool) bool { return gone(cluster) })
