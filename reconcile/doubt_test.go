@@ -28,9 +28,9 @@ func neighbors(revision int, unread error) reconcile.Desired {
 	return d
 }
 
-// doubtful returns a loop over ns/a and ns/b, which two sources declare in the same namespace. The ancestry of the
-// source two is unknown, and stays unknown until setAsks is called.
-func doubtful(t *testing.T) (l *slowLive, git *followed, r *reconcile.Reconciler, stop func()) {
+// doubtful returns a loop over ns/a and ns/b, which two sources declare in the same namespace, beginning with d. The
+// ancestry of the source two is unknown, and stays unknown until setAsks is called.
+func doubtful(t *testing.T, d reconcile.Desired) (l *slowLive, git *followed, r *reconcile.Reconciler, stop func()) {
 	l, git = slowClusters("ns/a", "ns/b"), &followed{next: make(chan reconcile.Desired, 1)}
 	reconciler(&source{}, l).UntilConverged(t.Context())
 	for _, c := range l.clusters {
@@ -38,7 +38,7 @@ func doubtful(t *testing.T) (l *slowLive, git *followed, r *reconcile.Reconciler
 	}
 	l.changes, l.listed = newEvents(), 0
 	l.setAsks("two")
-	git.next <- neighbors(1, nil)
+	git.next <- d
 	r = reconciler(git, l)
 	end := start(t, r, seldom)
 	return l, git, r, func() {
@@ -59,7 +59,7 @@ func TestLoopHealsDuringEndlessAncestryCheck(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l, git, r, stop := doubtful(t)
+				l, git, r, stop := doubtful(t, neighbors(1, nil))
 				begun := time.Now()
 				var ready time.Duration
 				for n := range 60 {
@@ -153,12 +153,53 @@ func TestLoopHealsDuringAlternatingAncestryChecks(t *testing.T) {
 	})
 }
 
+// TestLoopHealsDuringEndlessFirstRead checks that a loop processes all clusters although a source that shares a
+// namespace with them is never read, for example because many sources hang. The declarations are used once it is read.
+func TestLoopHealsDuringEndlessFirstRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, git, r, stop := doubtful(t, neighbors(1, fmt.Errorf("read two: %w", reconcile.ErrReading)))
+		l.setAsks("")
+		begun := time.Now()
+		time.Sleep(time.Minute)
+		if r.Ready() {
+			t.Error("ready although a source is still being read")
+		}
+		time.Sleep(4 * time.Minute)
+		l.setAsks("one")
+		changes := l.changes.(*events)
+		changes.mu.Lock()
+		changes.all = true // a full pass
+		changes.mu.Unlock()
+		changes.tell("ns/a", false)
+		time.Sleep(10 * time.Second)
+		l.setAsks("")
+		time.Sleep(5 * time.Minute)
+		if !r.Ready() || l.listed > 100 {
+			t.Errorf("ready %t, after %d lists", r.Ready(), l.listed)
+		}
+		for name, c := range l.clusters {
+			if len(c.looked) == 0 || c.looked[0].Sub(begun) > 3*time.Minute {
+				t.Errorf("%s was observed %d times, first %v", name, len(c.looked), c.looked[:min(1, len(c.looked))])
+			}
+		}
+		git.next <- neighbors(1, nil)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		l.mu.Lock()
+		if sources := l.clusters["ns/b"].sources; sources[len(sources)-1] != "two" {
+			t.Errorf("reported of %q", sources)
+		}
+		l.mu.Unlock()
+		stop()
+	})
+}
+
 // TestLoopUsesDeclarationOnceSlowAncestryIsKnown checks that a declaration whose ancestry was unknown for a long time
 // is used soon after the ancestry becomes known, and that a loop does not process all clusters again and again until
 // then.
 func TestLoopUsesDeclarationOnceSlowAncestryIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, _, r, stop := doubtful(t)
+		l, _, r, stop := doubtful(t, neighbors(1, nil))
 		passes := 0
 		r.Progress = func(rep report.Report, _ time.Duration) {
 			if len(rep.Clusters) == 2 {

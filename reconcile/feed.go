@@ -18,6 +18,10 @@ var ErrGone = errors.New("the source no longer has it")
 // feed holds the declarations that are known to a run. A loop reads its sources repeatedly; other runs read them once.
 type feed struct {
 	desired Desired
+	// begun is when the run started to read the sources. late is set if the last pass did not wait any more for sources
+	// that have never been read.
+	begun time.Time
+	late  bool
 	// known delivers the declarations whenever they have changed.
 	known <-chan Desired
 	// fresh is set until a full pass has used the current declarations.
@@ -81,7 +85,7 @@ func (r *Reconciler) begin(ctx context.Context, read func(context.Context, func(
 	if r.inFlight = newInFlight(); r.failed == nil {
 		r.failed = map[string]bool{}
 	}
-	known := make(chan Desired, 1)
+	known, begun := make(chan Desired, 1), time.Now()
 	go read(ctx, func(d Desired) {
 		select {
 		case <-known: // discard an outdated value
@@ -89,7 +93,8 @@ func (r *Reconciler) begin(ctx context.Context, read func(context.Context, func(
 		}
 		known <- d
 	})
-	return &feed{desired: <-known, known: known, fresh: true, pause: firstPause, doubts: map[string]time.Time{}}
+	return &feed{desired: <-known, begun: begun, known: known, fresh: true, pause: firstPause,
+		doubts: map[string]time.Time{}}
 }
 
 // firstPause is the pause between the first and the second check of the ancestry of sources.

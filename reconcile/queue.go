@@ -160,6 +160,9 @@ func (a *queue) holdBack(in *feed, wanted, busy map[string]bool, all bool) {
 	if all {
 		maps.DeleteFunc(a.changed, func(cluster string, _ bool) bool { return !in.ready(cluster) && !busy[cluster] })
 	}
+	if a.backoff != nil && all && in.waits && in.desired.reading() && !in.late {
+		a.all = earlier(a.all, in.begun.Add(readPatience))
+	}
 	if !in.asking {
 		return
 	}
