@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -254,6 +255,86 @@ func TestRunProcessesNeighborsDuringSlowAncestryCheck(t *testing.T) {
 				}
 				l.end(t)
 			})
+		})
+	}
+}
+
+// TestLoopHealsWithRandomSourceTiming checks that a loop processes a changing cluster at least every 45 seconds, and
+// uses every declaration in the end. The times at which other sources change, fail to be read or have an unknown
+// ancestry are random.
+func TestLoopHealsWithRandomSourceTiming(t *testing.T) {
+	for seed := range uint64(25) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 3))
+			l, changes, begun := slowClusters("ns/a", "ns/b", "ns/c"), newEvents(), time.Now()
+			by := map[string]string{"ns/a": "one", "ns/b": "two", "ns/c": "three"}
+			reconciler(&source{}, l).UntilConverged(t.Context())
+			for name, c := range l.clusters {
+				c.by, c.looked, c.sources = by[name], nil, nil
+			}
+			l.changes = changes
+			const ends = 10 * time.Minute
+			doubts := map[string][]bool{} // by source, for each ten seconds
+			for _, name := range []string{"two", "three"} {
+				for range int(ends/(10*time.Second)) + 5 {
+					doubts[name] = append(doubts[name], random.IntN(3) > 0)
+				}
+			}
+			about := func() (names []string) {
+				for name, is := range doubts {
+					if n := int(time.Since(begun) / (10 * time.Second)); n < len(is) && is[n] {
+						names = append(names, name)
+					}
+				}
+				return names
+			}
+			read := func(last bool) (d reconcile.Desired) {
+				for _, cluster := range []string{"ns/a", "ns/b", "ns/c"} {
+					p := reconcile.SourceState{Name: by[cluster], Revision: "main@sha1:1"}
+					if p.Name != "one" && !last && random.IntN(4) == 0 {
+						p.Unread = errors.New("no route to host")
+					} else {
+						c := declared(p.Name, cluster)
+						c.Applied = map[string]any{"spec": random.IntN(3)}
+						if last {
+							c.Applied["spec"] = "last"
+						}
+						d.Clusters = append(d.Clusters, c)
+					}
+					d.Sources = append(d.Sources, p)
+				}
+				return d
+			}
+			git := &followed{next: make(chan reconcile.Desired, 1)}
+			git.next <- read(false)
+			stop := start(t, reconciler(git, asking{l, about}), seldom)
+			for time.Since(begun) < ends {
+				time.Sleep(3 * time.Second)
+				changes.tell("ns/a", false)
+				if random.IntN(4) == 0 {
+					git.next <- read(false)
+				}
+			}
+			last := time.Now()
+			git.next <- read(true)
+			time.Sleep(65 * time.Second) // the last ancestry becomes known after 50 s
+			stop()
+			for name, c := range l.clusters {
+				if c.looked[len(c.looked)-1].Before(last) || c.sources[len(c.sources)-1] != by[name] {
+					t.Errorf("seed %d: the last declaration of %s was not used", seed, name)
+				}
+			}
+			at := begun
+			for _, next := range append(l.clusters["ns/a"].looked, last) {
+				if next.Sub(at) > 45*time.Second {
+					t.Errorf("seed %d: observed %s after the start, and then after %s", seed, at.Sub(begun), next.Sub(at))
+				}
+				at = next
+			}
+			if l.listed > 1000 {
+				t.Errorf("seed %d: %d lists", seed, l.listed)
+			}
+			l.end(t)
 		})
 	}
 }
