@@ -18,8 +18,8 @@ var ErrGone = errors.New("the source no longer has it")
 // feed holds the declarations that are known to a run. A loop reads its sources repeatedly; other runs read them once.
 type feed struct {
 	desired Desired
-	// begun is when the run started to read the sources. late is set if the last pass did not wait any more for sources
-	// that have never been read.
+	// begun is when the run started to read the sources. late is set if the last pass no longer waited for sources that
+	// have never been read.
 	begun time.Time
 	late  bool
 	// known delivers the declarations whenever they have changed.

@@ -167,13 +167,13 @@ func (d *ancestry) wait(ctx context.Context, q *question) (answered bool) {
 	return !d.late
 }
 
-// wait waits until the question is answered, end has passed, or another event closes its channel.
-func (q *question) wait(ctx context.Context, end time.Time, another <-chan struct{}) {
+// wait waits until the question is answered, end has passed, or begun, which may be nil, is closed.
+func (q *question) wait(ctx context.Context, end time.Time, begun <-chan struct{}) {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
 	select {
 	case <-q.done:
-	case <-another:
+	case <-begun:
 	case <-ctx.Done():
 	}
 }
