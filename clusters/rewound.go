@@ -8,6 +8,7 @@ import (
 
 	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/targets"
+	"quorate.dev/quorate/internal/panics"
 	"quorate.dev/quorate/reconcile"
 )
 
@@ -15,17 +16,22 @@ import (
 // was rewound or its history was rewritten. A rejected source is treated as unreadable, so its clusters are kept as
 // last applied. Unknown ancestry only causes a warning, unless the source must be signed or no longer contains the
 // applied revision; then the source is rejected. While its ancestry is being determined, a source counts as still being
-// read.
+// read. All sources are checked at the same time, because each check may take a while.
 func withoutRewound(ctx context.Context, desired reconcile.Desired, owned inventory.ByCluster) reconcile.Desired {
-	for _, source := range desired.Sources {
-		if source.Follows == nil || source.Unread != nil {
-			continue
+	doubts, refused := make([][]string, len(desired.Sources)), make([]error, len(desired.Sources))
+	var all panics.Group
+	for i, source := range desired.Sources {
+		if source.Follows != nil && source.Unread == nil {
+			before := targets.AppliedBefore(owned, desired, source)
+			all.Go(func() { doubts[i], refused[i] = followsAll(ctx, source, before) })
 		}
-		doubts, refused := followsAll(ctx, source, targets.AppliedBefore(owned, desired, source))
-		if refused != nil {
-			desired = desired.Refused(source.Name, refused)
+	}
+	all.Wait()
+	for i, source := range slices.Clone(desired.Sources) {
+		if refused[i] != nil {
+			desired = desired.Refused(source.Name, refused[i])
 		}
-		desired.Warnings = append(slices.Clip(desired.Warnings), doubts...)
+		desired.Warnings = append(slices.Clip(desired.Warnings), doubts[i]...)
 	}
 	return desired
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -99,6 +101,30 @@ func TestRewoundSourceIsTreatedAsUnread(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHistoriesAreSearchedInParallel checks that slow searches in the histories of many sources take as long as the
+// slowest one, and that their results do not depend on which one ends first.
+func TestHistoriesAreSearchedInParallel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		owned, desired, want := inventory.ByCluster{}, reconcile.Desired{}, ""
+		for i := range 10 {
+			name := fmt.Sprintf("https://host/%d.git", i)
+			custom := &v1alpha1.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint(i), Labels: objects.Labels(fmt.Sprint(i))}}
+			custom.Status.DeclaredSource, custom.Status.DeclaredRevision = name, "main@sha1:1"
+			owned.At("ns", custom.Name).Custom = custom
+			desired.Sources = append(desired.Sources, reconcile.SourceState{Name: name, Revision: "main@sha1:2", Follows: func(context.Context, string) (bool, error) {
+				time.Sleep(time.Duration(10-i) * time.Second)
+				return false, errors.New("no route")
+			}})
+			want += fmt.Sprintf("(cannot tell whether main@sha1:2 of %s descends from main@sha1:1, which was applied last: no route) ", name)
+		}
+		begun := time.Now()
+		got := inWordsOf(withoutRewound(t.Context(), desired, owned))
+		if took := time.Since(begun); took != 10*time.Second || got+" " != want {
+			t.Errorf("after %s, got %s", took, got)
+		}
+	})
 }
 
 // inWordsOf describes the declared clusters, the sources that could not be read, and the warnings.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -245,4 +247,34 @@ func TestRefusedChangeIsProcessedOnceAccepted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRefusedDeclarationsAreForgotten checks that ten thousand revisions of a refused source do not use more memory
+// than a thousand, even if each revision declares a different cluster.
+func TestRefusedDeclarationsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		often := seldom
+		often.Resync = time.Minute
+		l := loop(t, often, nil, "ns/a")
+		l.setRefuses("one")
+		heap := map[int]uint64{1000: 0, 10_000: 0}
+		for n := range 10_001 {
+			d := revision("x")
+			d.Clusters = append(d.Clusters, declared("one", fmt.Sprintf("ns/%s-%d", strings.Repeat("x", 200), n)))
+			l.git.next <- d
+			time.Sleep(time.Second)
+			if _, measured := heap[n]; measured {
+				time.Sleep(2 * time.Minute)
+				l.looks("ns/a")
+				runtime.GC()
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				heap[n] = m.HeapAlloc
+			}
+		}
+		if heap[10_000] > heap[1000]+1<<20 {
+			t.Errorf("the heap grew from %d to %d bytes", heap[1000], heap[10_000])
+		}
+		l.stop()
+	})
 }

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -17,6 +18,10 @@ var ErrGone = errors.New("the source no longer has it")
 // feed holds the declarations that are known to a run. A loop reads its sources repeatedly; other runs read them once.
 type feed struct {
 	desired Desired
+	// begun is when the run started to read the sources. late is set if the last pass no longer waited for sources that
+	// have never been read.
+	begun time.Time
+	late  bool
 	// known delivers the declarations whenever they have changed.
 	known <-chan Desired
 	// fresh is set until a full pass has used the current declarations.
@@ -27,6 +32,19 @@ type feed struct {
 	pause  time.Duration
 	// again is when the ancestry of these sources is checked again.
 	again time.Time
+	// doubts holds, for each source, when a pass first could not determine its ancestry. A source is in doubt until a
+	// pass accepts it, however often it is read in the meantime, and whether or not these reads succeed.
+	doubts map[string]time.Time
+	// inDoubt holds the sources whose ancestry the last pass could not determine yet.
+	inDoubt sourceNames
+	// doubted is when a pass first found any source in doubt, or zero if the last pass found none.
+	doubted time.Time
+	// waits is set if the last pass had to skip clusters that sources that are still being read or in doubt can affect.
+	// Otherwise, skipped holds the clusters of sources in doubt.
+	waits   bool
+	skipped map[string]bool
+	// probes holds, for each source that other sources no longer wait for, one cluster whose declaration it has changed.
+	probes map[string]string
 	// unseen is set if the last pass could not list anything, whether or not a retry could succeed.
 	unseen bool
 	// ready reports whether the last pass was allowed to process a cluster.
@@ -67,7 +85,7 @@ func (r *Reconciler) begin(ctx context.Context, read func(context.Context, func(
 	if r.inFlight = newInFlight(); r.failed == nil {
 		r.failed = map[string]bool{}
 	}
-	known := make(chan Desired, 1)
+	known, begun := make(chan Desired, 1), time.Now()
 	go read(ctx, func(d Desired) {
 		select {
 		case <-known: // discard an outdated value
@@ -75,7 +93,8 @@ func (r *Reconciler) begin(ctx context.Context, read func(context.Context, func(
 		}
 		known <- d
 	})
-	return &feed{desired: <-known, known: known, fresh: true, pause: firstPause}
+	return &feed{desired: <-known, begun: begun, known: known, fresh: true, pause: firstPause,
+		doubts: map[string]time.Time{}}
 }
 
 // firstPause is the pause between the first and the second check of the ancestry of sources.
@@ -101,7 +120,7 @@ func (in *feed) sees(observed Observed, err error) Desired {
 	in.unseen = err != nil
 	switch {
 	case !in.unseen:
-		return observed.Desired
+		return in.doubt(observed.Desired)
 	case errors.As(err, &SetupError{}):
 		in.asking = false // another pass would fail too
 	}
@@ -110,19 +129,15 @@ func (in *feed) sees(observed Observed, err error) Desired {
 
 // passed updates the feed for a pass over some clusters. ready reports whether the pass may process a cluster: its
 // declaration must be known, and must not depend on a source that is still being read.
-func (in *feed) passed(d Desired, about func(cluster string) bool) (ready func(cluster string) bool) {
+func (in *feed) passed(
+	d Desired, clusters []Cluster, about func(cluster string) bool,
+) (ready func(cluster string) bool) {
 	in.fresh = false
-	in.asking = d.asks(in.desired) || in.asking && in.unseen
-	in.ready = func(string) bool { return true }
-	if d.reading() {
-		clusters := map[string]bool{}
-		for _, cluster := range d.Ready() {
-			clusters[cluster] = true
-		}
-		in.ready = func(cluster string) bool { return clusters[cluster] }
-	}
+	in.skip(d, clusters)
 	for c := range in.untaken {
 		switch state, given := d.State(c.source); {
+		case !in.unseen && !in.waits && in.inDoubt[c.source]:
+			in.probes[c.source] = c.cluster
 		case in.unseen || given && state.Unread != nil || !in.ready(c.cluster):
 		case about(c.cluster):
 			delete(in.untaken, c)
@@ -190,6 +205,14 @@ func (in *feed) note(d Desired) {
 	in.read.add(d)
 }
 
+// forget discards the changes to clusters that no longer exist and are not declared.
+func (in *feed) forget(gone func(cluster string) bool) {
+	maps.DeleteFunc(in.untaken, func(c sourceAndCluster, _ bool) bool {
+		_, declared := in.declared[c.source+" "+c.cluster]
+		return !declared && gone(c.cluster)
+	})
+}
+
 func (in *feed) change(c Declaration) {
 	in.news[c.key()] = true
 	in.untaken[sourceAndCluster{c.Source, c.key()}] = true
@@ -205,18 +228,6 @@ func (in *feed) askAgain() time.Time {
 		in.again, in.pause = now.Add(in.pause), min(2*in.pause, resync)
 	}
 	return in.again
-}
-
-// asks reports whether, after a pass, the ancestry of any source that has been read is not known yet. read is the
-// desired state before the pass.
-func (d Desired) asks(read Desired) bool {
-	return slices.ContainsFunc(d.Sources, func(p SourceState) bool {
-		if !errors.Is(p.Unread, ErrReading) {
-			return false
-		}
-		was, _ := read.State(p.Name)
-		return !errors.Is(was.Unread, ErrReading)
-	})
 }
 
 func (d Desired) reading() bool { return errors.Is(d.Failure(), ErrReading) }

@@ -177,12 +177,13 @@ func (r *Reconciler) passed(
 	todo *queue, in *feed, rep report.Report, acted map[string]*report.Outcome, all bool,
 ) {
 	unseen := in.unseen || rep.Unobserved
-	if r.health.note(all, in.reading(), unseen); !all || unseen {
+	if r.health.note(all, in.waits, unseen); !all || unseen {
 		return
 	}
 	known := knownOf(rep)
 	gone := func(cluster string) bool { return !known[cluster] }
 	r.inFlight.forget(known)
+	in.forget(gone)
 	maps.DeleteFunc(acted, func(cluster string, _ *report.Outcome) bool { return gone(cluster) })
 	maps.DeleteFunc(r.failed, func(cluster string, _ bool) bool { return gone(cluster) })
 	maps.DeleteFunc(todo.changed, func(cluster string, _ bool) bool { return gone(cluster) })

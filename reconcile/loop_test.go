@@ -375,7 +375,7 @@ func TestStoppedLoopFinishesAction(t *testing.T) {
 	})
 }
 
-// passing is a Live with short-lived clusters: each list contains different clusters.
+// passing is a Live with short-lived clusters and removals: each list contains different ones.
 type passing struct {
 	lists int
 	heap  map[int]uint64
@@ -397,7 +397,8 @@ func (p *passing) Observe(_ context.Context, desired reconcile.Desired, _ func(s
 	for i := range 5 {
 		clusters = append(clusters, &brief{fails: i%2 == 0, name: fmt.Sprintf("%s-%d-%d", strings.Repeat("x", 200), p.lists, i)})
 	}
-	return reconcile.Observed{Desired: desired, Clusters: clusters}, nil
+	removals := []report.Removal{removalOf(fmt.Sprintf("%s-%d", strings.Repeat("x", 200), p.lists), "main@sha1:1", "ns/x")}
+	return reconcile.Observed{Desired: desired, Clusters: clusters, Removals: removals}, nil
 }
 
 func (p *passing) Changes(context.Context) reconcile.Changes { return always{} }
@@ -424,7 +425,7 @@ func (c *brief) Do(context.Context, decide.Action) (report.Outcome, error) {
 }
 
 // TestLoopMemoryDoesNotGrow checks that ten thousand passes do not use more memory than a thousand, even if clusters
-// are constantly created and deleted.
+// are constantly created and deleted, and removals held.
 func TestLoopMemoryDoesNotGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

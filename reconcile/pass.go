@@ -39,6 +39,8 @@ type Reconciler struct {
 
 	// said contains the last log message about each subject, so that a run of many passes does not repeat it.
 	said sync.Map
+	// held contains the held removals that have been logged, with the source of each.
+	held map[string]string
 	// failed records whether each cluster failed when it was last processed.
 	failed   map[string]bool
 	inFlight *inFlight
@@ -55,19 +57,15 @@ func (r *Reconciler) pass(ctx context.Context, in *feed, wanted func(key string)
 	observed, err := r.list(ctx, in.desired, wanted)
 	desired := in.sees(observed, err)
 	about := func(key string) bool { return wanted == nil || wanted(key) }
-	ready := in.passed(desired, func(key string) bool { return about(key) && !busy[key] })
+	ready := in.passed(desired, observed.Clusters, func(key string) bool { return about(key) && !busy[key] })
 	r.logUnread(desired)
 	rep := report.Report{
 		Revision: desired.Revision, Signer: desired.Signer, Sources: desired.SourcesRead(), Problems: desired.Problems,
 		Warnings: desired.Warnings,
-		Removals: observed.Removals, Fetches: desired.fetches(), UnlistedIn: observed.UnlistedIn, Planned: r.Plan,
-	}
-	for _, removal := range rep.Removals {
-		if r.isNewMessage("removal of "+removal.Source, removal.String()) {
-			r.Log.Warn("removal held; continuing with the last applied state", "removal", removal.String())
-		}
+		Removals: desired.labeled(observed.Removals), Fetches: desired.fetches(), UnlistedIn: observed.UnlistedIn, Planned: r.Plan,
 	}
 	err = errors.Join(err, observed.Unlisted)
+	r.logRemovals(rep.Removals, desired, err == nil)
 	rep.Unobserved = err != nil && !errors.As(err, &SetupError{})
 	if r.isNewError("", err) {
 		r.Log.Error("observe", "error", err)

@@ -147,6 +147,9 @@ func (a *queue) end(
 		delete(a.changed, c.Key())
 	}
 	a.reschedule(rep.Clusters)
+	for _, cluster := range in.probes {
+		a.due[cluster] = in.askAgain()
+	}
 	a.takeNews(in)
 }
 
@@ -157,13 +160,19 @@ func (a *queue) holdBack(in *feed, wanted, busy map[string]bool, all bool) {
 	if all {
 		maps.DeleteFunc(a.changed, func(cluster string, _ bool) bool { return !in.ready(cluster) && !busy[cluster] })
 	}
+	if a.backoff != nil && all && in.waits && in.desired.reading() && !in.late {
+		a.all = earlier(a.all, in.begun.Add(readPatience))
+	}
 	if !in.asking {
 		return
 	}
 	again := in.askAgain()
-	if all || a.backoff == nil {
+	if a.backoff == nil || all && in.waits {
 		a.all = earlier(a.all, again)
 		return
+	}
+	if all {
+		wanted = in.skipped
 	}
 	for cluster := range wanted {
 		if !in.ready(cluster) {

@@ -35,6 +35,8 @@ type slowLive struct {
 type slowCluster struct {
 	name  string
 	world *simulate.World
+	// by is the source that declared the cluster at the last report.
+	by string
 	// looks and acts are the durations of observations and actions. Observing a cluster that hangs ends with a timeout.
 	// From observation number failsAt on, observing a cluster fails after 2.5 s.
 	looks, acts time.Duration
@@ -114,7 +116,7 @@ func (c *slowSight) Changes(decide.Action) ([]report.Change, error) { return nil
 func (c *slowSight) Leave(bool)                                     {}
 
 func (c *slowSight) Unwell() bool       { return false }
-func (c *slowSight) DeclaredBy() string { return "" }
+func (c *slowSight) DeclaredBy() string { return c.by }
 
 func (c *slowSight) State(ctx context.Context) (decide.State, error) {
 	c.live.mu.Lock()

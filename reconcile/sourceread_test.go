@@ -223,7 +223,7 @@ func TestLoopIsNotReadyBeforeFirstObservation(t *testing.T) {
 				why:    reconcile.SetupError{Err: errors.New("forbidden")}, nth: nth + 1})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			time.AfterFunc(50*time.Second, func() {
+			time.AfterFunc(25*time.Second, func() { // before the ancestry has been unknown for too long
 				if r.Ready() {
 					t.Errorf("it is ready after the list of number %d failed", nth+1)
 				}

@@ -2,14 +2,18 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+
+	"quorate.dev/quorate/gitsource/gittest"
 )
 
 // withoutHistory serves a tenant's repository, and never answers requests for more of its history.
@@ -61,5 +65,43 @@ func TestSlowHistoryDoesNotDelayOtherSources(t *testing.T) {
 	good, evil := strings.Index(got.err, "cluster=good/one"), strings.Index(got.err, "cluster=evil/one")
 	if good < 0 || evil < good {
 		t.Errorf("evil/one had its turn before good/one: %s", got.err)
+	}
+}
+
+// TestForcePushesDoNotDelayOtherSources checks that a loop processes the clusters of other sources although a branch is
+// force-pushed before each read, and any source may declare clusters in any namespace. The force-pushed revisions are
+// refused.
+func TestForcePushesDoNotDelayOtherSources(t *testing.T) {
+	w := newTenants(t, "good", "evil")
+	w.made("good/one", "evil/one")
+	w.push("good", "good/one")
+	root := w.push("evil")
+	w.push("evil", "evil/one")
+	var attacks atomic.Bool
+	var pushing sync.Mutex
+	pushes := 0
+	git := (&gittest.Repository{T: t, Dir: w.repository("evil")}).Handler()
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && attacks.Load() {
+			pushing.Lock()
+			pushes++
+			w.git("evil", "reset", "--quiet", "--hard", root)
+			w.push("evil", "evil/one", fmt.Sprintf("good/evil-%d", pushes))
+			pushing.Unlock()
+		}
+		git.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(server.Close)
+	sources := append(w.sources("good"), "--source", server.URL+"/.git")
+	if got := w.run(sources...); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	attacks.Store(true)
+	l := w.loop(sources...)
+	next := w.push("good", "good/one", "good/two")
+	w.until("a push was not processed", "good/two", next)
+	l.stop(t)
+	if pushes < 2 || strings.Contains(l.said.String(), "good/evil-") {
+		t.Errorf("after %d force-pushes:\n%s", pushes, l.said.String())
 	}
 }

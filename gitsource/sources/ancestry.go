@@ -16,9 +16,15 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// ancestryPatience is the maximum total time for which passes wait for the history of one source. A longer check
-// continues in the background and does not delay the clusters of other sources.
-const ancestryPatience = time.Second
+const (
+	// ancestryPatience is the maximum total time for which passes wait for the history of one source, from when the
+	// source has got a slot. A longer check continues in the background and does not delay the clusters of other
+	// sources.
+	ancestryPatience = time.Second
+	// slotPatience is the maximum time for which passes wait until a source has got a slot. All sources wait at the
+	// same time.
+	slotPatience = 5 * time.Second
+)
 
 // mostAsked is the maximum number of revisions remembered per source. Revisions come from statuses, and anyone who may
 // write a status could name new revisions indefinitely.
@@ -35,12 +41,16 @@ type ancestry struct {
 
 	mu    sync.Mutex
 	asked map[string]*question
-	// unanswered contains the times at which the questions to an earlier ancestry were first asked. The earlier
-	// ancestry could not answer all of its questions.
-	unanswered map[string]time.Time
-	// since is when the first question was asked. confirmed is the start time of the last read that found the source
-	// at the same revision.
-	since, confirmed time.Time
+	// first contains the times at which questions that are asked again were first asked: questions to the ancestry of
+	// an earlier revision, and questions that could not be answered.
+	first map[string]time.Time
+	// since is when the first question was asked, and begun is closed at turn, when it has got a slot.
+	since, turn time.Time
+	begun       chan struct{}
+	// late is set if a pass could not get an answer in time, until a pass finds one. In the meantime, passes do not wait.
+	late bool
+	// confirmed is the start time of the last read that found the source at this revision.
+	confirmed time.Time
 	// asking is held while a question is being answered.
 	asking sync.Mutex
 }
@@ -48,37 +58,77 @@ type ancestry struct {
 // question asks whether the revision descends from a commit. It is answered once done is closed.
 type question struct {
 	// asked is when the question was first asked.
-	asked   time.Time
-	done    chan struct{}
-	follows bool
-	err     error
+	asked time.Time
+	done  chan struct{}
+	// cancel ends the search for the answer, and canceled is set if a different revision was read before the search ended.
+	cancel   context.CancelFunc
+	canceled bool
+	follows  bool
+	// err matches reconcile.ErrReading if the search was canceled.
+	err error
 }
 
 // newAncestry returns the ancestry of the revision that a source was read at, or nil if the ancestry does not matter.
-func newAncestry(s Source, slots *Slots, read refs.Revision) *ancestry {
+// began is when reading started.
+func newAncestry(s Source, slots *Slots, read refs.Revision, began time.Time) *ancestry {
 	if s.AllowNonFastForward || read.Commit == "" {
 		return nil
 	}
-	return &ancestry{source: s, slots: slots, read: read, asked: map[string]*question{}}
+	return &ancestry{source: s, slots: slots, read: read, asked: map[string]*question{}, confirmed: began}
 }
 
-// failed reports whether any question has failed and should be asked again.
-func (d *ancestry) failed() bool {
-	if d == nil {
-		return false
+// next returns the ancestry to use after the source has been read again. If the revision has not changed, the answers
+// remain, and again reports whether there are questions that could not be answered and will be asked again.
+func (d *ancestry) next(read *ancestry) (_ *ancestry, again bool) {
+	switch {
+	case d == nil || read == nil:
+		return read, false
+	case d.read != read.read:
+		read.takeOver(d)
+		return read, false
 	}
+	return d, d.confirm(read.confirmed)
+}
+
+// confirm records that a read found the source at the same revision, and removes the questions that could not be
+// answered. began is when the read started.
+func (d *ancestry) confirm(began time.Time) (again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, q := range d.asked {
-		select {
-		case <-q.done:
-			if q.err != nil {
-				return true
-			}
-		default:
+	d.confirmed = began
+	for before, q := range d.asked {
+		if q.isDone() && q.err != nil {
+			d.remember(before, q.asked)
+			delete(d.asked, before)
+			again = true
 		}
 	}
-	return false
+	return again
+}
+
+// takeOver records when the questions to the ancestry of an earlier revision were first asked, and ends the search for
+// their answers. A read that started after a revision was applied has found the revision that replaced it, regardless
+// of how often the source has changed since.
+func (d *ancestry) takeOver(from *ancestry) {
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	d.late = from.late
+	if len(from.asked) == 0 { // no pass has used that revision
+		d.first = maps.Clone(from.first)
+	}
+	for before, q := range from.asked {
+		d.remember(before, q.asked)
+		q.canceled = true
+		q.cancel()
+	}
+}
+
+// remember records when a question was first asked.
+func (d *ancestry) remember(before string, asked time.Time) {
+	if d.first == nil || len(d.first) >= mostAsked {
+		d.first = map[string]time.Time{}
+	}
+	d.first[before] = asked
 }
 
 // descendsFrom implements reconcile.State.Follows. The error matches reconcile.ErrReading if the answer takes longer
@@ -89,45 +139,51 @@ func (d *ancestry) descendsFrom(ctx context.Context, text string) (bool, error) 
 	if before == "" || before == d.read.Commit { // a directory has no history
 		return true, nil
 	}
-	q, patience := d.ask(ctx, before)
-	select {
-	case <-q.done:
-	case <-patience.Done():
-		select {
-		case <-q.done:
-		default:
-			return false, fmt.Errorf("check whether the revision of %s descends from %s: %w", d.source.Location,
-				text, reconcile.ErrReading)
-		}
-	}
-	if d.loops && !q.follows && !d.isConfirmedSince(q.asked) {
-		return false, fmt.Errorf("reread %s, which another process may have read at %s: %w",
-			d.source.Location, text, reconcile.ErrReading)
+	q := d.ask(ctx, before)
+	// Another process may have read a newer revision: only a later read shows that this revision does not follow.
+	if q == nil || !d.wait(ctx, q) || errors.Is(q.err, reconcile.ErrReading) ||
+		d.loops && !q.follows && !d.isConfirmedSince(q.asked) {
+		return false, fmt.Errorf("check whether the revision of %s descends from %s: %w", d.source.Location, text,
+			reconcile.ErrReading)
 	}
 	return q.follows, q.err
 }
 
-// confirm records that a read found the source at the same revision. began is when the read started.
-func (d *ancestry) confirm(began time.Time) {
-	if d == nil {
-		return
+// wait waits for the answer to a question, as long as passes wait for the source. It returns false if there is none.
+func (d *ancestry) wait(ctx context.Context, q *question) (answered bool) {
+	d.mu.Lock()
+	late, end, begun := d.late, d.since.Add(slotPatience), d.begun
+	d.mu.Unlock()
+	if !late {
+		q.wait(ctx, end, begun)
+		d.mu.Lock()
+		end = d.turn.Add(ancestryPatience) // in the past if it has not got a slot
+		d.mu.Unlock()
+		q.wait(ctx, end, nil)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.confirmed = began
+	d.late = !q.isDone()
+	return !d.late
 }
 
-// takeOver records when the questions of an earlier ancestry were first asked, and when its revision was last
-// confirmed.
-func (d *ancestry) takeOver(from *ancestry) {
-	if d == nil {
-		return
+// wait waits until the question is answered, end has passed, or begun, which may be nil, is closed.
+func (q *question) wait(ctx context.Context, end time.Time, begun <-chan struct{}) {
+	ctx, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	select {
+	case <-q.done:
+	case <-begun:
+	case <-ctx.Done():
 	}
-	from.mu.Lock()
-	defer from.mu.Unlock()
-	d.confirmed, d.unanswered = from.confirmed, map[string]time.Time{}
-	for before, q := range from.asked {
-		d.unanswered[before] = q.asked
+}
+
+func (q *question) isDone() bool {
+	select {
+	case <-q.done:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -137,31 +193,29 @@ func (d *ancestry) isConfirmedSince(asked time.Time) bool {
 	return d.confirmed.After(asked)
 }
 
-// ask asks whether the revision descends from a commit, unless that has already been asked. It also returns a context
-// that bounds the wait for the answer.
-func (d *ancestry) ask(ctx context.Context, before string) (q *question, patience context.Context) {
+// ask asks whether the revision descends from a commit, unless that has already been asked. It returns nil if too many
+// other questions are being answered.
+func (d *ancestry) ask(ctx context.Context, before string) *question {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.since.IsZero() {
-		d.since = time.Now()
+	if d.begun == nil {
+		d.since, d.begun = time.Now(), make(chan struct{})
 	}
-	patience, cancel := context.WithDeadline(ctx, d.since.Add(ancestryPatience))
-	context.AfterFunc(patience, cancel)
-	if q = d.asked[before]; q == nil {
-		q = &question{asked: time.Now(), done: make(chan struct{})}
-		if d.forgetAnswered(); len(d.asked) >= mostAsked {
-			q.err = fmt.Errorf("the history of %s is being searched for %d other revisions: %w",
-				d.source.Location, len(d.asked), reconcile.ErrReading)
-			close(q.done)
-			return q, patience
-		}
-		if first, again := d.unanswered[before]; again {
-			q.asked = first
-		}
-		d.asked[before] = q
-		go d.answer(ctx, before, q)
+	if q := d.asked[before]; q != nil {
+		return q
 	}
-	return q, patience
+	if d.forgetAnswered(); len(d.asked) >= mostAsked {
+		return nil
+	}
+	q := &question{asked: time.Now(), done: make(chan struct{})}
+	if first, again := d.first[before]; again {
+		q.asked = first
+		delete(d.first, before)
+	}
+	d.asked[before] = q
+	ctx, q.cancel = context.WithCancel(ctx)
+	go d.answer(ctx, before, q)
+	return q
 }
 
 // forgetAnswered removes answered questions if the limit is reached. They may be asked again.
@@ -169,33 +223,27 @@ func (d *ancestry) forgetAnswered() {
 	if len(d.asked) < mostAsked {
 		return
 	}
-	maps.DeleteFunc(d.asked, func(_ string, q *question) bool {
-		select {
-		case <-q.done:
-			return true
-		default:
-			return false
-		}
-	})
+	maps.DeleteFunc(d.asked, func(_ string, q *question) bool { return q.isDone() })
 }
 
 func (d *ancestry) answer(ctx context.Context, before string, q *question) {
+	defer q.cancel()
 	defer close(q.done)
-	since := d.since
-	if d.loops {
-		since = time.Now() // the revision may have been the newest for hours
-	}
-	ctx, cancel := context.WithDeadlineCause(ctx, since.Add(d.source.Timeout),
-		fmt.Errorf("searching the history took longer than %s; increase --fetch-timeout", d.source.Timeout))
-	defer cancel()
 	d.asking.Lock()
 	defer d.asking.Unlock()
+	var end time.Time
 	q.err = panics.Catch(func() error {
 		options, err := d.source.Options()
 		if err != nil {
 			return err
 		}
 		return d.slots.Read(ctx, d.source.Location, func(ctx context.Context) (err error) {
+			if end.IsZero() {
+				end = d.begin().Add(d.source.Timeout)
+			}
+			ctx, cancel := context.WithDeadlineCause(ctx, end, fmt.Errorf(
+				"searching the history took longer than %s; increase --fetch-timeout", d.source.Timeout))
+			defer cancel()
 			q.follows, err = gitsource.Descends(ctx, options, d.read, before)
 			return err
 		})
@@ -203,4 +251,24 @@ func (d *ancestry) answer(ctx context.Context, before string, q *question) {
 	if errors.Is(q.err, history.ErrGone) {
 		q.err = fmt.Errorf("%w: %w", reconcile.ErrGone, q.err)
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if q.canceled && q.err != nil {
+		q.err = reconcile.ErrReading
+	}
+}
+
+// begin records that a question has got a slot. It returns when its time begins: waiting for a slot does not count.
+func (d *ancestry) begin() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	if d.turn.IsZero() {
+		d.turn = now
+		close(d.begun)
+	}
+	if d.loops {
+		return now // the revision may have been the newest for hours
+	}
+	return d.turn
 }

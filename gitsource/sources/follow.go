@@ -58,20 +58,21 @@ func (s result) follow(
 
 func (s result) reading() bool { return errors.Is(s.err, reconcile.ErrReading) }
 
-// take stores the new result, and reports whether it differs from the previous result. If the revision is unchanged,
-// take keeps its known ancestry.
+// take stores the new result, and reports whether it differs from the previous result. A failed read keeps what is known
+// about ancestry.
 func (s *result) take(read result) (news bool) {
+	again, same := false, s.err == nil && read.err == nil && read.desired.Revision.Commit != "" &&
+		s.desired.Revision == read.desired.Revision
+	if read.err != nil {
+		read.ancestry = s.ancestry
+	} else {
+		read.ancestry, again = s.ancestry.next(read.ancestry)
+	}
 	switch {
-	case s.err == nil && read.err == nil && read.desired.Revision.Commit != "" &&
-		s.desired.Revision == read.desired.Revision:
+	case same:
 		s.at.moveTo(read.at.time())
-		s.ancestry.confirm(read.began)
-		if s.ancestry.failed() {
-			read.ancestry.takeOver(s.ancestry)
-			s.ancestry = read.ancestry
-			return true
-		}
-		return false
+		s.ancestry = read.ancestry
+		return again
 	case s.err != nil && read.err != nil && s.err.Error() == read.err.Error():
 		s.at.moveTo(read.at.time())
 		return false

@@ -91,13 +91,14 @@ func TestUnchangedSourceIsNotReported(t *testing.T) {
 	if !s.take(failed) || s.take(failed) || !s.take(other) {
 		t.Error("an error is not reported, or is reported twice, or its end is not reported")
 	}
-	s.ancestry = &ancestry{loops: true, asked: map[string]*question{"0": {asked: time.Now(), done: make(chan struct{})}}}
-	close(s.ancestry.asked["0"].done)
+	s.ancestry = &ancestry{loops: true, asked: map[string]*question{"0": answered(nil)}}
 	if _, err := s.ancestry.descendsFrom(t.Context(), "main@sha1:0"); !errors.Is(err, reconcile.ErrReading) {
 		t.Errorf("another process may have read a revision that it does not follow: %v", err)
 	}
-	other.began = time.Now().Add(time.Second)
-	s.take(other)
+	other.ancestry = &ancestry{confirmed: time.Now().Add(time.Second)}
+	if s.take(other) {
+		t.Error("the same revision is news")
+	}
 	if follows, err := s.ancestry.descendsFrom(t.Context(), "main@sha1:0"); follows || err != nil {
 		t.Errorf("read again, it follows: %t, %v", follows, err)
 	}
@@ -106,9 +107,16 @@ func TestUnchangedSourceIsNotReported(t *testing.T) {
 	if s.take(other) {
 		t.Error("a question that is not answered is news")
 	}
-	if close(q.done); !s.take(other) || s.ancestry != nil {
+	if close(q.done); !s.take(other) || len(s.ancestry.asked) > 0 {
 		t.Error("a question whose answer could not be had is not asked again")
 	}
+}
+
+// answered returns a question that was answered with no, or could not be answered.
+func answered(err error) *question {
+	q := &question{asked: time.Now(), done: make(chan struct{}), cancel: func() {}, err: err}
+	close(q.done)
+	return q
 }
 
 // TestUnchangedSourceUpdatesReadTime checks that the time of the last read, or the last failure, is updated even if
@@ -133,8 +141,8 @@ func TestLateHistoryReadGetsFullTimeout(t *testing.T) {
 	repository.Declare("b")
 	set := &Set{Sources: []Source{at(repository.Dir)}, Slots: NewSlots(1)}
 	d := set.unread()[0].read(t.Context(), &set.readers[0]).ancestry
-	d.loops, d.since = true, time.Now().Add(-time.Hour)
-	q, _ := d.ask(t.Context(), before)
+	d.loops, d.turn = true, time.Now().Add(-time.Hour)
+	q := d.ask(t.Context(), before)
 	if <-q.done; q.err != nil || !q.follows {
 		t.Errorf("it follows %s: %t, %v", before, q.follows, q.err)
 	}
@@ -144,22 +152,86 @@ func TestLateHistoryReadGetsFullTimeout(t *testing.T) {
 // source is read again. Another process may have read a newer revision. After that, the ancestry remains unknown,
 // regardless of how often it is checked again.
 func TestFailedHistoryReadWaitsForNextFetch(t *testing.T) {
-	q := &question{asked: time.Now(), done: make(chan struct{}), err: fmt.Errorf("no route")}
-	close(q.done)
+	q := answered(fmt.Errorf("no route"))
 	s := result{at: momentOf(time.Now()), ancestry: &ancestry{loops: true, asked: map[string]*question{"0": q}}}
 	s.desired.Revision.Commit = "1"
 	if _, err := s.ancestry.descendsFrom(t.Context(), "main@sha1:0"); !errors.Is(err, reconcile.ErrReading) {
 		t.Errorf("before it is read again: %v", err)
 	}
 	again := s
-	again.began = q.asked.Add(time.Second)
-	again.ancestry = &ancestry{loops: true, asked: map[string]*question{}}
-	if !s.take(again) || s.ancestry != again.ancestry {
+	again.ancestry = &ancestry{loops: true, confirmed: q.asked.Add(time.Second)}
+	if !s.take(again) {
 		t.Error("the question is not asked again")
 	}
-	second, _ := s.ancestry.ask(t.Context(), "0")
+	second := s.ancestry.ask(t.Context(), "0")
 	<-second.done
-	if _, err := s.ancestry.descendsFrom(t.Context(), "main@sha1:0"); err == nil || errors.Is(err, reconcile.ErrReading) {
+	if _, err := s.ancestry.descendsFrom(t.Context(), "main@sha1:0"); second == q || err == nil || errors.Is(err, reconcile.ErrReading) {
 		t.Errorf("once it was read again: %v", err)
+	}
+}
+
+// TestForcePushBeforeEachReadIsRefused checks that a revision that does not descend from an applied revision is refused
+// even if the source is at a different revision at each read, and some reads fail. What is known about the ancestry of a
+// revision is not lost at a failed read.
+func TestForcePushBeforeEachReadIsRefused(t *testing.T) {
+	repository := gittest.NewRepository(t)
+	root := repository.Declare("root")
+	applied := "main@sha1:" + repository.Declare("applied")
+	set := &Set{Sources: []Source{at(repository.Dir)}, Slots: NewSlots(1)}
+	s := set.unread()[0]
+	read := func() {
+		next := s.read(t.Context(), &set.readers[0])
+		if next.ancestry != nil {
+			next.ancestry.loops = true
+		}
+		s.take(next)
+	}
+	forcePush := func(name string) {
+		repository.Git("reset", "--quiet", "--hard", root)
+		repository.Declare(name)
+		read()
+	}
+	fail := func() {
+		if err := os.Rename(repository.Dir, repository.Dir+"-away"); err != nil {
+			t.Fatal(err)
+		}
+		if read(); s.err == nil {
+			t.Fatal("read although it is gone")
+		}
+		if err := os.Rename(repository.Dir+"-away", repository.Dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(when string, known bool) {
+		t.Helper()
+		follows, err := s.ancestry.descendsFrom(t.Context(), applied)
+		if follows || known != (err == nil) || !known && !errors.Is(err, reconcile.ErrReading) {
+			t.Errorf("%s: follows %t, error %v", when, follows, err)
+		}
+	}
+	forcePush("a")
+	check("another process may have read a newer revision", false)
+	forcePush("b")
+	check("read again, at a different revision", true)
+	fail()
+	forcePush("c")
+	check("after a failed read", true)
+	forcePush("d")
+	forcePush("e")
+	check("after a revision that no pass has used", true)
+	end, err := set.Slots.Take(t.Context(), "another")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	before := s.ancestry
+	failed := s
+	failed.err = errors.New("no route")
+	s.take(failed)
+	back := failed
+	back.err, back.ancestry = nil, newAncestry(s.source, s.slots, s.desired.Revision, time.Now())
+	s.take(back)
+	if check("the same revision after a failed read", true); s.ancestry != before {
+		t.Error("the history is searched again")
 	}
 }

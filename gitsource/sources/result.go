@@ -42,7 +42,7 @@ func (s result) read(ctx context.Context, reader *gitsource.Reader) result {
 		return err
 	})
 	ended()
-	s.ancestry, s.at = newAncestry(s.source, s.slots, s.desired.Revision), momentOf(time.Now())
+	s.ancestry, s.at = newAncestry(s.source, s.slots, s.desired.Revision, s.began), momentOf(time.Now())
 	return s
 }
 

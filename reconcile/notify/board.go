@@ -143,7 +143,7 @@ func (b *Board) status(source string) Status {
 		}
 	}
 	for _, r := range b.last.Removals {
-		if !several || r.Source == source {
+		if !several || r.Label == source {
 			reasons = append(reasons, r.String())
 		}
 	}

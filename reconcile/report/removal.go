@@ -19,6 +19,8 @@ type Removal struct {
 	Kubernetes string `json:"kubernetes,omitempty"`
 	// Source is the source that declared the clusters; empty if the source is unknown.
 	Source string `json:"source,omitempty"`
+	// Label is the name in reports of the source of this run that Source identifies; empty if there is no such source.
+	Label string `json:"-"`
 	// Revision is the revision that no longer declares the clusters, and that must be confirmed.
 	Revision string `json:"revision"`
 	// Clusters are the clusters that are no longer declared, as namespace/name.

@@ -1,0 +1,84 @@
+package reconcile
+
+import (
+	"errors"
+	"slices"
+	"time"
+)
+
+const (
+	// doubtPatience is how long a source may be in doubt before the clusters of other sources no longer wait for it. It
+	// is longer than the usual time between two reads, because another process may have applied a newer revision.
+	doubtPatience = 30 * time.Second
+	// readPatience is how long a loop waits for sources that it has never read. If many sources hang, the last of them
+	// fails much later.
+	readPatience = 2 * time.Minute
+)
+
+// doubt records which sources are in doubt after a pass. It returns d with the sources that have been in doubt for too
+// long as unreadable and, in a loop, the sources that have not been read for too long. The pass has already treated them
+// in this way: it has kept their clusters as last applied, and withheld removals and changes of ownership.
+func (in *feed) doubt(d Desired) Desired {
+	if in.asking = d.asks(in.desired); !in.asking {
+		in.doubted = time.Time{}
+	} else if in.doubted.IsZero() {
+		in.doubted = time.Now()
+	}
+	in.late = in.declared != nil && time.Since(in.begun) >= readPatience
+	in.inDoubt, d.Sources = sourceNames{}, slices.Clone(d.Sources)
+	for i := range d.Sources {
+		p := &d.Sources[i]
+		in.inDoubt[p.Name] = p.asks(in.desired)
+		late := errors.Is(p.Unread, ErrReading) && in.late
+		switch {
+		case p.Unread == nil:
+			delete(in.doubts, p.Name)
+		case in.inDoubt[p.Name] && in.doubts[p.Name].IsZero():
+			in.doubts[p.Name], late = time.Now(), false
+		case in.inDoubt[p.Name]:
+			late = time.Since(in.doubts[p.Name]) >= doubtPatience
+		}
+		if late {
+			p.Unread = errors.New(oneLine(p.Unread) + "; its clusters keep the last applied state until then")
+		}
+	}
+	return d
+}
+
+// skip determines the clusters that a pass may not process. Runs other than loops do not wait for sources that have
+// been in doubt for too long, but process each cluster only until it is up to date: its declaration must be known. In a
+// loop, all clusters are healed: if there has always been a source in doubt for too long, only the clusters of such
+// sources wait.
+func (in *feed) skip(d Desired, clusters []Cluster) {
+	loops := in.declared != nil
+	in.waits, in.skipped, in.probes = false, map[string]bool{}, map[string]string{}
+	switch {
+	case loops && in.asking && (!in.desired.reading() || in.late) && time.Since(in.doubted) >= doubtPatience:
+		for _, c := range clusters {
+			if p, known := d.StateOf(c.DeclaredBy()); known && p.asks(in.desired) {
+				in.skipped[keyOf(c)] = true
+			}
+		}
+		in.ready = func(cluster string) bool { return !in.skipped[cluster] }
+	case d.reading() || !loops && in.asking && !in.unseen:
+		free := map[string]bool{}
+		for _, cluster := range d.Ready() {
+			free[cluster] = true
+		}
+		in.waits, in.ready = true, func(cluster string) bool { return free[cluster] }
+	default:
+		in.ready = func(string) bool { return true }
+	}
+}
+
+// asks reports whether, after a pass, the ancestry of any source that has been read is not known yet. read is the
+// desired state before the pass.
+func (d Desired) asks(read Desired) bool {
+	return slices.ContainsFunc(d.Sources, func(p SourceState) bool { return p.asks(read) })
+}
+
+// asks reports whether the source has been read, but its ancestry is not known yet.
+func (p SourceState) asks(read Desired) bool {
+	was, _ := read.State(p.Name)
+	return errors.Is(p.Unread, ErrReading) && !errors.Is(was.Unread, ErrReading)
+}
