@@ -50,32 +50,38 @@ var notWithLoop = [][2]string{
 	{"heartbeat", "a loop serves its health at --listen"},
 }
 
-// check rejects invalid combinations, and reports all of them.
-func (f *loopFlags) check(flags *pflag.FlagSet) error {
+// check rejects invalid combinations, and reports all of them. given reports whether a flag is on the command line: a
+// configuration file may also contain the settings of other runs.
+func (f *loopFlags) check(given func(flag string) bool) error {
 	var problems []error
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if !f.on {
 		for _, name := range []string{"git-interval", "resync", "etcd-interval", "listen"} {
-			if flags.Changed(name) {
+			if given(name) {
 				problem("--%s requires --loop", name)
 			}
 		}
 		return usage(problems)
 	}
 	for _, flag := range notWithLoop {
-		if flags.Changed(flag[0]) {
+		if given(flag[0]) {
 			problem("--%s and --loop: %s; remove one of them", flag[0], flag[1])
 		}
 	}
+	return usage(append(problems, f.checkIntervals()...))
+}
+
+// checkIntervals rejects intervals that are too short.
+func (f *loopFlags) checkIntervals() (problems []error) {
 	for _, flag := range []struct {
 		name     string
 		interval time.Duration
 	}{{"git-interval", f.often.Git}, {"resync", f.often.Resync}, {"etcd-interval", f.often.Etcd}} {
 		if flag.interval < time.Second {
-			problem("--%s %s: must be at least one second", flag.name, flag.interval)
+			problems = append(problems, fmt.Errorf("--%s %s: must be at least one second", flag.name, flag.interval))
 		}
 	}
-	return usage(problems)
+	return problems
 }
 
 // run loops until ctx is done, which is not an error.

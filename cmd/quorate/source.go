@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -79,16 +80,25 @@ func (s *source) addReading(f *pflag.FlagSet) {
 	addLimits(f, &s.Limits)
 }
 
+// setting is a setting of a single source, by the name of its flag.
+type setting struct{ flag, value string }
+
+// flags returns flags that set the source's own settings.
+func (s *source) flags() *pflag.FlagSet {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	s.add(flags)
+	s.as.add(flags)
+	return flags
+}
+
 // with returns the source for a value of --source: a location, followed by its own settings after commas.
 func (s source) with(value string) (source, error) {
 	parts := strings.Split(value, ",")
 	s.Location = parts[0]
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	s.add(flags)
-	s.as.add(flags)
-	own := map[string][]string{}
+	flags := new(source).flags()
+	var own []setting
 	for i, part := range parts[1:] {
-		name, setting, ok := strings.Cut(part, "=")
+		name, value, ok := strings.Cut(part, "=")
 		if !ok {
 			return s, usageError{fmt.Errorf("--source %s: %q after the location: "+
 				"expected SETTING=VALUE, such as path=apps%s", s.Location, part, asOneOfMany(flags, parts[i], part))}
@@ -97,22 +107,25 @@ func (s source) with(value string) (source, error) {
 			return s, usageError{fmt.Errorf("--source %s: unknown source setting %q; --help lists the settings%s",
 				s.Location, name, asOneOfMany(flags, parts[i], part))}
 		}
-		own[name] = append(own[name], setting)
+		own = append(own, setting{name, value})
 	}
-	for _, name := range sources.Selecting {
-		if _, given := own[name]; given {
-			s.Selector = refs.Selector{}
-		}
+	return s.at(s.Location, own)
+}
+
+// at returns the source at a location, with its own settings.
+func (s source) at(location string, own []setting) (source, error) {
+	s.Location = location
+	if slices.ContainsFunc(own, func(o setting) bool { return slices.Contains(sources.Selecting, o.flag) }) {
+		s.Selector = refs.Selector{}
 	}
-	for name, settings := range own {
-		for _, setting := range settings {
-			if err := flags.Set(name, setting); err != nil {
-				var invalid *pflag.InvalidValueError // the error names a flag, but the user wrote a setting
-				if errors.As(err, &invalid) {
-					err = invalid.Unwrap()
-				}
-				return s, usageError{fmt.Errorf("--source %s: %s: %w", s.Location, name, err)}
+	flags := s.flags()
+	for _, o := range own {
+		if err := flags.Set(o.flag, o.value); err != nil {
+			var invalid *pflag.InvalidValueError // the error names a flag, but the user wrote a setting
+			if errors.As(err, &invalid) {
+				err = invalid.Unwrap()
 			}
+			return s, usageError{fmt.Errorf("--source %s: %s: %w", s.Location, o.flag, err)}
 		}
 	}
 	return s, nil
