@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -31,9 +30,6 @@ func TestEverySettingHasAFlag(t *testing.T) {
 		}
 	}
 	f.config.flags.VisitAll(func(flag *pflag.Flag) {
-		if strings.HasPrefix(flag.Name, "max-") && config.NameOf(flag.Name) == "" {
-			return // follows from limits.bytes, limits.objects and timeout
-		}
 		if (config.NameOf(flag.Name) == "") != slices.Contains(perRun, flag.Name) {
 			t.Errorf("--%s: the setting is %q", flag.Name, config.NameOf(flag.Name))
 		}
