@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"quorate.dev/quorate/clusters/offline"
 	"quorate.dev/quorate/gitsource"
 	"quorate.dev/quorate/gitsource/refs"
@@ -23,9 +21,9 @@ var kubernetesFlags = []string{"kubeconfig", "context", "fleet", "allow-exec", "
 	"etcd-timeout", "shard"}
 
 // checkAgainst rejects flags and sources that cannot be combined with --against.
-func (f *runFlags) checkAgainst(flags *pflag.FlagSet) error {
+func (f *runFlags) checkAgainst() error {
 	if f.against == "" {
-		if flags.Changed("against") {
+		if f.config.given("against") {
 			return usageError{fmt.Errorf("%s: expected a branch such as origin/main, a tag or a commit", offline.Flag)}
 		}
 		return nil
@@ -42,7 +40,7 @@ func (f *runFlags) checkAgainst(flags *pflag.FlagSet) error {
 			offline.Flag)}
 	}
 	for _, name := range kubernetesFlags {
-		if flags.Changed(name) {
+		if f.config.given(name) {
 			return usageError{fmt.Errorf("%s does not contact Kubernetes, so --%s has no effect; remove one of them",
 				offline.Flag, name)}
 		}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"quorate.dev/quorate/gitsource/remote"
+	"quorate.dev/quorate/gitsource/sources"
 )
 
 // rootsIn returns a function that maps the name of a source in a report to the directory of its files in a checkout;
@@ -12,10 +13,11 @@ import (
 // itself. Pipelines usually read the repository that they have checked out. A local directory is used directly.
 func (f *sourceFlags) rootsIn(checkout string) func(name string) (path string, known bool) {
 	list, _ := f.parsed() // the flags were checked before
+	labels := sources.Labels(plain(list))
 	return func(name string) (string, bool) {
 		for i, s := range list {
 			switch {
-			case len(list) > 1 && f.values[i] != name:
+			case len(list) > 1 && labels[i] != name:
 			case remote.IsAddress(s.Location):
 				return "", len(list) == 1
 			default:

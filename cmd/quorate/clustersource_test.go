@@ -43,7 +43,7 @@ func TestClusterSourceRejectsGitFlags(t *testing.T) {
 	for name, command := range map[string]func(streams) *cobra.Command{"run": newRun, "plan": newPlan} {
 		command(streams{}).Flags().VisitAll(func(f *pflag.Flag) {
 			value, takes := obeyed[f.Name]
-			if f.Name == "source" || f.Name == "kubeconfig" { // always set
+			if f.Name == "source" || f.Name == "kubeconfig" || f.Name == "config" { // always set, or a file
 				return
 			}
 			if f.Name == "fleet" || f.Name == "listen" || f.Name == "resync" || strings.HasSuffix(f.Name, "-interval") { // --fleet needs a file, and the others belong to --loop, which does not end

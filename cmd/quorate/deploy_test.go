@@ -144,7 +144,7 @@ func requireLoopUnderstood(t *testing.T, c corev1.Container) {
 		t.Fatal(err)
 	}
 	f := &loopFlags{on: true, often: reconcile.Intervals{Git: time.Second, Resync: time.Second, Etcd: time.Second}}
-	if err := f.check(command.Flags()); err != nil || !command.Flags().Changed("loop") {
+	if err := f.check(command.Flags().Changed); err != nil || !command.Flags().Changed("loop") {
 		t.Errorf("%q is not a loop: %v", c.Args, err)
 	}
 	if port := c.Ports[0]; command.Flags().Lookup("listen").Value.String() != fmt.Sprintf(":%d", port.ContainerPort) {

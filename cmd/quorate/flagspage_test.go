@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"quorate.dev/quorate/internal/config"
 )
 
 //go:generate go test . -run TestFlagsPage -rewrite
@@ -46,7 +48,26 @@ func listFlags() string {
 	for _, f := range rows.flags {
 		fmt.Fprintln(page, flagRow(f, rows.commands[meaning(f)]))
 	}
+	listSettings(page)
 	return page.String()
+}
+
+// listSettings adds the settings of the configuration file.
+func listSettings(page *strings.Builder) {
+	fmt.Fprint(page, "\n## Settings\n\nA configuration file (`--config`) has `apiVersion: "+config.APIVersion+"`, `kind: "+config.Kind+"`, "+
+		"and these settings. Each entry of `sources` has a `location`, and may have its own values for the settings in `sourceDefaults`, and `as` and `asGroups`. "+
+		"A flag overrides its setting.\n\n| setting | flag of run | default | |\n|---|---|---|---|\n")
+	f := &runFlags{}
+	run := newRunOf(f, streams{})
+	for _, s := range slices.Concat(config.Settings, config.SourceSettings) {
+		flag := f.config.flags.Lookup(s.Flag)
+		row := strings.Split(flagRow(flag, nil), " | ")
+		row[0], row[1] = "| `"+config.NameOf(s.Flag)+"`", ""
+		if run.Flags().Lookup(s.Flag) != nil {
+			row[1] = "`--" + s.Flag + "`"
+		}
+		fmt.Fprintln(page, strings.Join(row, " | "))
+	}
 }
 
 // commandsOf returns the visible commands without subcommands, at all levels.

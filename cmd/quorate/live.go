@@ -44,7 +44,8 @@ func (f *kubeFlags) add(c *cobra.Command) {
 		"act as this user, such as quorate:tenant:shop, with only the rights of this user")
 	c.Flags().StringArrayVar(&f.as.Groups, "as-group", nil, "act as a member of this group; repeatable, requires --as")
 	f.errors = c.ErrOrStderr
-	f.impersonates = func() bool { return c.Flags().Changed("as") || c.Flags().Changed("as-group") }
+	flags := c.Flags()
+	f.impersonates = func() bool { return flags.Changed("as") || flags.Changed("as-group") }
 	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "",
 		"path of a kubeconfig (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
 	if f.places != nil {
@@ -229,7 +230,7 @@ func (f *liveFlags) check() (shard.Shard, error) {
 		return shard.Shard{}, err
 	}
 	if f.leaseDuration > clusters.MaxLeaseDuration {
-		return shard.Shard{}, usageError{fmt.Errorf("--lease-duration %s: must be at most ten minutes",
+		return shard.Shard{}, usageError{fmt.Errorf("kubernetes.leaseDuration %s: must be at most ten minutes",
 			f.leaseDuration)}
 	}
 	if err := f.checkAs(); err != nil {

@@ -26,7 +26,8 @@ func (f *targetFlags) add(c *cobra.Command) {
 		"context of the kubeconfig; repeatable, one for each Kubernetes cluster")
 	c.Flags().StringVar(&f.fleet, "fleet", "",
 		"file that lists several Kubernetes clusters, each with a name and a kubeconfig, a context or a Secret")
-	f.named = func() bool { return c.Flags().Changed("fleet") }
+	flags := c.Flags()
+	f.named = func() bool { return flags.Changed("fleet") }
 }
 
 // several reports whether a command covers several Kubernetes clusters. If so, the command must name them.

@@ -16,6 +16,7 @@ import (
 
 // runFlags are the flags of run and plan.
 type runFlags struct {
+	config         configFlag
 	source         sourceFlags
 	live           liveFlags
 	log            logFlags
@@ -72,10 +73,16 @@ or until the timeout. With --loop it runs until stopped.`,
   quorate run --source . --until-converged --timeout 10m
 
   # Until stopped, as in a Deployment: a push is processed within seconds, a lost volume immediately.
-  quorate run --source https://git.example.com/fleet.git --loop --listen :8080`,
+  quorate run --source https://git.example.com/fleet.git --loop --listen :8080
+
+  # With a configuration file. For its settings, run quorate config.
+  quorate run --config quorate.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := f.loop.check(c.Flags()); err != nil {
+			if err := f.config.apply(&f.source); err != nil {
+				return err
+			}
+			if err := f.loop.check(f.config.given); err != nil {
 				return err
 			}
 			if err := f.approve.check(f.untilConverged, f.loop.on); err != nil {
@@ -94,6 +101,7 @@ or until the timeout. With --loop it runs until stopped.`,
 	c.Flags().BoolVar(&f.untilConverged, "until-converged", false,
 		"repeat passes until every cluster is up to date or blocked")
 	c.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "maximum duration of the run")
+	f.config.add(c)
 	return c
 }
 
@@ -121,7 +129,10 @@ pods and volumes that are created or deleted. It does not change anything.`,
   quorate plan --source . -o state`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := f.checkAgainst(c.Flags()); err != nil {
+			if err := f.config.apply(&f.source); err != nil {
+				return err
+			}
+			if err := f.checkAgainst(); err != nil {
 				return err
 			}
 			return f.run(c.Context(), std)
@@ -134,6 +145,7 @@ pods and volumes that are created or deleted. It does not change anything.`,
 	c.Flags().Var(&f.failOn, "fail-on",
 		"exit with 4 if a road has or may have this risk; repeatable or separated by commas: "+namesOfRisks())
 	c.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "maximum duration of the plan")
+	f.config.add(c, inPipelines...)
 	return c
 }
 

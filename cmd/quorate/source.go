@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -17,6 +18,8 @@ import (
 // --source LOCATION,path=apps,branch=main.
 type source struct {
 	sources.Source
+	// limits are the settings for Limits.
+	limits sources.LimitSettings
 	// as is the user to impersonate for the source's clusters; if empty, the run acts as its own user. See tenants.go.
 	as tenant
 }
@@ -75,46 +78,66 @@ func (s *source) addReading(f *pflag.FlagSet) {
 		"directory for caching the last read, so that an unchanged repository is not fetched again (default: none)")
 	f.BoolVar(&s.AllowNonFastForward, "allow-non-fast-forward", s.AllowNonFastForward,
 		"accept a revision that does not descend from the last applied revision")
-	f.DurationVar(&s.Timeout, "fetch-timeout", s.Timeout, "maximum time for reading the source")
-	addLimits(f, &s.Limits)
+	f.DurationVar(&s.Timeout, "fetch-timeout", s.Timeout, "maximum time for reading the source; the processor "+
+		"time for parsing its files may be half of it")
+	addLimits(f, &s.limits)
+}
+
+// setting is a setting of a single source, by the name of its flag.
+type setting struct{ flag, value string }
+
+// flags returns flags that set the source's own settings.
+func (s *source) flags() *pflag.FlagSet {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	s.add(flags)
+	s.as.add(flags)
+	return flags
 }
 
 // with returns the source for a value of --source: a location, followed by its own settings after commas.
 func (s source) with(value string) (source, error) {
 	parts := strings.Split(value, ",")
 	s.Location = parts[0]
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	s.add(flags)
-	s.as.add(flags)
-	own := map[string][]string{}
+	flags := new(source).flags()
+	var own []setting
 	for i, part := range parts[1:] {
-		name, setting, ok := strings.Cut(part, "=")
+		name, value, ok := strings.Cut(part, "=")
 		if !ok {
 			return s, usageError{fmt.Errorf("--source %s: %q after the location: "+
 				"expected SETTING=VALUE, such as path=apps%s", s.Location, part, asOneOfMany(flags, parts[i], part))}
 		}
 		if flags.Lookup(name) == nil {
-			return s, usageError{fmt.Errorf("--source %s: unknown source setting %q; --help lists the settings%s",
-				s.Location, name, asOneOfMany(flags, parts[i], part))}
+			return s, usageError{fmt.Errorf("--source %s: unknown source setting %q; expected one of %s%s",
+				s.Location, name, strings.Join(namesOf(flags), ", "), asOneOfMany(flags, parts[i], part))}
 		}
-		own[name] = append(own[name], setting)
+		own = append(own, setting{name, value})
 	}
-	for _, name := range sources.Selecting {
-		if _, given := own[name]; given {
-			s.Selector = refs.Selector{}
-		}
+	return s.at(s.Location, own)
+}
+
+// namesOf lists the names of flags.
+func namesOf(flags *pflag.FlagSet) (names []string) {
+	flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return names
+}
+
+// at returns the source at a location, with its own settings.
+func (s source) at(location string, own []setting) (source, error) {
+	s.Location = location
+	if slices.ContainsFunc(own, func(o setting) bool { return slices.Contains(sources.Selecting, o.flag) }) {
+		s.Selector = refs.Selector{}
 	}
-	for name, settings := range own {
-		for _, setting := range settings {
-			if err := flags.Set(name, setting); err != nil {
-				var invalid *pflag.InvalidValueError // the error names a flag, but the user wrote a setting
-				if errors.As(err, &invalid) {
-					err = invalid.Unwrap()
-				}
-				return s, usageError{fmt.Errorf("--source %s: %s: %w", s.Location, name, err)}
+	flags := s.flags()
+	for _, o := range own {
+		if err := flags.Set(o.flag, o.value); err != nil {
+			var invalid *pflag.InvalidValueError // the error names a flag, but the user wrote a setting
+			if errors.As(err, &invalid) {
+				err = invalid.Unwrap()
 			}
+			return s, usageError{fmt.Errorf("--source %s: %s: %w", s.Location, o.flag, err)}
 		}
 	}
+	s.Limits = s.limits.With(s.Limits, s.Timeout)
 	return s, nil
 }
 

@@ -29,8 +29,10 @@ const ofCluster = deploy.Cluster
 
 // sourceFlags specify the sources.
 type sourceFlags struct {
-	// values contains the values of --source. settings contains the defaults for each source.
+	// values contains the values of --source. If the sources are in a configuration file, values contains their
+	// locations, and own their settings. settings contains the defaults for each source.
 	values   []string
+	own      [][]setting
 	settings source
 	// atOnce is the maximum number of sources that are read at the same time.
 	atOnce int
@@ -59,8 +61,15 @@ func (f *sourceFlags) add(c *cobra.Command, help string) {
 	addCount(c.Flags(), &f.atOnce, "sources-at-once",
 		"number of sources to read at the same time; the default is lower if the container has little memory")
 	c.Flags().Lookup("sources-at-once").DefValue = strconv.Itoa(budgetWithin(0).atOnce)
-	f.given = func() []string { return settingsIn(c.Flags()) }
-	f.divide = func() { f.settings.FetchBytes = divideMemory(c.Flags(), f.atOnce) }
+	flags := c.Flags()
+	f.given = func() []string { return settingsIn(flags) }
+	f.divide = func() {
+		if flags.Changed("sources-at-once") {
+			b = budgetFor(memoryLimit(), f.atOnce)
+			b.bound()
+		}
+		f.settings.Limits, f.settings.FetchBytes = b.limits, b.fetch
+	}
 }
 
 // addShowing adds the flags of a command that does not apply anything. Such a command shows a revision even if it does
@@ -74,13 +83,13 @@ func (f *sourceFlags) addShowing(c *cobra.Command, help string) {
 // settingsIn lists the flags that are set, among the flags of addReading and --sources-at-once.
 func settingsIn(flags *pflag.FlagSet) []string {
 	settings := pflag.NewFlagSet("", pflag.ContinueOnError)
-	s := newSource(budgetWithin(0).limits)
+	s := newSource(sources.DefaultLimits)
 	s.addReading(settings)
 	settings.Int("sources-at-once", 0, "")
 	var given []string
 	settings.VisitAll(func(flag *pflag.Flag) {
 		if flags.Changed(flag.Name) {
-			given = append(given, "--"+flag.Name)
+			given = append(given, nameOf(flag.Name))
 		}
 	})
 	return given
@@ -98,12 +107,12 @@ func (f *sourceFlags) live() bool { return slices.Contains(f.values, ofCluster) 
 func (f *sourceFlags) sources(check func(source) error) ([]source, error) {
 	var list []source
 	var problems error
-	for _, value := range f.values {
+	for i, value := range f.values {
 		settings := f.settings
 		if len(f.namespaces) == 1 {
 			settings.Namespace = cmp.Or(settings.Namespace, f.namespaces[0])
 		}
-		s, err := settings.with(value)
+		s, err := f.one(settings, i, value)
 		if to := &s.Policy.BackupDestinations; f.anyDestination && !to.Limited {
 			*to = policy.Allowed{Limited: true, Patterns: []string{policy.Everything}}
 		}
@@ -113,6 +122,14 @@ func (f *sourceFlags) sources(check func(source) error) ([]source, error) {
 		list, problems = append(list, s), errors.Join(problems, s.hide(err))
 	}
 	return list, problems
+}
+
+// one returns the source with index i.
+func (f *sourceFlags) one(settings source, i int, value string) (source, error) {
+	if f.own != nil {
+		return settings.at(value, f.own[i])
+	}
+	return settings.with(value)
 }
 
 // parsed returns the given sources with their settings, which were checked before.
@@ -191,7 +208,7 @@ func (f *sourceFlags) checkTogether() error {
 				"remove %s", ofCluster, report.FlagConfirm)}
 	case f.live() && len(f.given()) > 0:
 		return usageError{fmt.Errorf(
-			"--source %s: no git repository is read, so these flags have no effect: %s; remove them "+
+			"--source %s: no git repository is read, so these settings have no effect: %s; remove them "+
 				"(--namespace and --as limit what the run may read and do)", ofCluster, strings.Join(f.given(), ", "))}
 	case f.live():
 		return nil
@@ -199,7 +216,7 @@ func (f *sourceFlags) checkTogether() error {
 		return usageError{fmt.Errorf("--allow-non-fast-forward: %s", f.whyNoRewind())}
 	}
 	for _, value := range f.values {
-		if strings.HasPrefix(value, ofCluster+",") {
+		if f.own == nil && strings.HasPrefix(value, ofCluster+",") {
 			return usageError{fmt.Errorf(
 				"--source %s: the custom resources take no settings: "+
 					"use only %s, or ./%s for the directory with that name", ofCluster, ofCluster, value)}

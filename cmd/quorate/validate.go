@@ -17,6 +17,7 @@ import (
 func newValidate(std streams) *cobra.Command {
 	var source sourceFlags
 	var output outputs
+	var config configFlag
 	c := &cobra.Command{
 		Use:   "validate",
 		Short: "Check declarations without a Kubernetes cluster",
@@ -26,13 +27,19 @@ and line.`,
 		Example: `  quorate validate --source .
   quorate validate --source https://git.example.com/fleet.git --branch main --path clusters`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return validate(c.Context(), std, source, &output) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := config.apply(&source); err != nil {
+				return err
+			}
+			return validate(c.Context(), std, source, &output)
+		},
 	}
 	source.addShowing(c, helpSource)
 	source.anyDestination = true // the run determines which destinations are allowed
 	output.add(c, "text", "json", "markdown", "github", "junit", "sarif")
 	c.Flags().VarP(&namespacesFlag{list: &source.namespaces}, "namespace", "n",
 		"namespace of declarations that do not set one, if only one namespace is specified (default \"default\")")
+	config.add(c, inPipelines...)
 	return c
 }
 

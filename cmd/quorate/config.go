@@ -1,0 +1,199 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+
+	"quorate.dev/quorate/gitsource"
+	"quorate.dev/quorate/internal/config"
+)
+
+func newConfig(std streams) *cobra.Command {
+	var files []string
+	c := &cobra.Command{
+		Use:   "config",
+		Short: "Check a configuration file, and print the settings with their defaults",
+		Long: `Config checks the file in --config, and prints its settings, and all other settings with their defaults
+as comments. It does not print values that may be secret. Some limits have lower defaults in a container
+with little memory.`,
+		Example: `  # List all settings:
+  quorate config
+
+  quorate config --config quorate.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			f := &runFlags{}
+			newRunOf(f, std)
+			f.config.files = files
+			if err := f.config.apply(&f.source); err != nil {
+				return err
+			}
+			if err := f.checkSettings(); err != nil {
+				return err
+			}
+			return f.config.print(std.out)
+		},
+	}
+	c.Flags().StringArrayVar(&files, "config", nil,
+		"configuration file to check; repeatable: later files override earlier files")
+	return c
+}
+
+// checkSettings checks the settings without reading the files that they name.
+func (f *runFlags) checkSettings() error {
+	if _, err := f.live.check(); err != nil {
+		return err
+	}
+	if _, err := f.log.logger(streams{out: io.Discard, err: io.Discard}); err != nil {
+		return err
+	}
+	if err := usage(f.loop.checkIntervals()); err != nil {
+		return err
+	}
+	if err := f.metrics.check(); err != nil {
+		return err
+	}
+	if err := f.notify.checkAlone(); err != nil {
+		return err
+	}
+	if len(f.source.values) == 0 {
+		return nil
+	}
+	if err := f.source.checkTogether(); err != nil || f.source.live() {
+		return err
+	}
+	_, err := f.source.checkEach(func(s source) error {
+		err := s.check()
+		if errors.As(err, &usageError{}) || errors.Is(err, gitsource.ErrOptions) {
+			return err
+		}
+		return nil // credentials cannot be read here
+	})
+	return err
+}
+
+// print prints the settings as a configuration file.
+func (f *configFlag) print(w io.Writer) error {
+	p := &settingsPrinter{flags: f.flags}
+	p.line("apiVersion: %s", config.APIVersion)
+	p.line("kind: %s", config.Kind)
+	p.settings(config.Settings, f.content.Values)
+	p.line("sourceDefaults:")
+	p.indent = "  "
+	p.settings(config.SourceSettings, f.content.Defaults)
+	p.indent = ""
+	if len(f.content.Sources) == 0 {
+		p.line("# list of sources: each has a location, and may have its own sourceDefaults, and as and asGroups: the user " +
+			"and the groups to impersonate for its clusters")
+		p.line("# sources:\n# - location: https://git.example.com/fleet.git")
+	} else {
+		p.line("sources:")
+	}
+	for _, s := range f.content.Sources {
+		p.line("- location: %s", shown(s.Location, s.Location.Items[0], "string"))
+		p.indent = "  "
+		p.given = true
+		p.settings(slices.Concat(config.SourceSettings, config.TenantSettings), s.Values)
+		p.indent, p.given = "", false
+	}
+	_, err := io.WriteString(w, p.text.String())
+	return err
+}
+
+// settingsPrinter formats settings as YAML.
+type settingsPrinter struct {
+	text   strings.Builder
+	indent string
+	flags  *pflag.FlagSet
+	// given is true if only the settings in the file are printed.
+	given bool
+}
+
+func (p *settingsPrinter) line(format string, args ...any) {
+	fmt.Fprintf(&p.text, p.indent+format+"\n", args...)
+}
+
+// settings prints settings in the order of the list, with their values in the file or their defaults.
+func (p *settingsPrinter) settings(list []config.Setting, values []config.Value) {
+	in := map[string]config.Value{}
+	for _, v := range values {
+		if _, overridden := in[v.Flag]; !overridden { // the values of the last file come first
+			in[v.Flag] = v
+		}
+	}
+	last, indent := "", p.indent
+	for _, s := range list {
+		v, set := in[s.Flag]
+		if p.given && !set {
+			continue
+		}
+		group, name, grouped := strings.Cut(s.Name, ".")
+		p.indent = indent
+		if grouped {
+			if group != last {
+				p.line("%s:", group)
+			}
+			p.indent += "  "
+		} else {
+			group, name = "", s.Name
+		}
+		last = group
+		p.setting(name, p.flags.Lookup(s.Flag), v)
+	}
+	p.indent = indent
+}
+
+// setting prints the description of a setting, and its value. If v has no items, it prints the default as a comment.
+func (p *settingsPrinter) setting(name string, flag *pflag.Flag, v config.Value) {
+	if !p.given {
+		p.line("# %s", flag.Usage)
+	}
+	switch {
+	case v.List && len(v.Items) == 0:
+		p.line("%s: []", name)
+	case v.List:
+		p.line("%s:", name)
+		for _, item := range v.Items {
+			p.line("- %s", shown(v, item, flag.Value.Type()))
+		}
+	case len(v.Items) > 0:
+		p.line("%s: %s", name, shown(v, v.Items[0], flag.Value.Type()))
+	case flag.DefValue == "" || flag.DefValue == "[]":
+		p.line("# %s:", name)
+	default:
+		p.line("# %s: %s", name, scalar(flag.DefValue, flag.Value.Type()))
+	}
+}
+
+// hidden is printed in place of a value that may be secret.
+const hidden = "(hidden)"
+
+// shown returns a value for printing, as it is written in the file. It hides values that may contain a secret.
+func shown(v config.Value, item config.Item, kind string) string {
+	secret := map[string]bool{"notify": true, "pushgateway": true, "heartbeat": true, "git-proxy": true}[v.Flag]
+	isVariable := item.Text != item.Written && strings.HasPrefix(item.Written, "$(") &&
+		strings.Index(item.Written, ")") == len(item.Written)-1
+	if secret && !isVariable && !strings.HasPrefix(item.Written, "@") {
+		return scalar(hidden, "string")
+	}
+	return scalar(item.Written, kind)
+}
+
+// scalar returns a YAML scalar. kind is the type of the flag.
+func scalar(text, kind string) string {
+	if kind == "bool" || kind == "int" {
+		return text
+	}
+	encoded, err := yaml.Marshal(text)
+	if err != nil || strings.Count(string(encoded), "\n") > 1 {
+		return fmt.Sprintf("%q", text)
+	}
+	return strings.TrimSuffix(string(encoded), "\n")
+}
