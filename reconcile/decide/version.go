@@ -165,17 +165,17 @@ func (s State) mayRoll() bool {
 	return refusal == "" && prepared
 }
 
-// mayRestart reports whether a pod that does not run etcd may be restarted with the declared version: the version with
-// which it was created allows it and, for an older minor version, etcd has prepared its data.
+// mayRestart reports whether a pod that does not run etcd may be restarted with the declared version: the versions of
+// the pod and in its claim allow it and, for an older minor version, etcd has prepared its data.
 func (s State) mayRestart(r Replica) bool {
-	from, err := etcdversion.Parse(r.PodVersion)
-	target, errTarget := etcdversion.Parse(s.Declared.Version)
-	if err != nil || errTarget != nil || !s.Formed() {
-		return true // no version is known to have run
+	if !s.Formed() {
+		return true // no version has run yet
 	}
+	from, _ := r.lastVersion()
+	target, err := etcdversion.Parse(s.Declared.Version)
 	runs := s.Running()
 	goesBack := steps(from, target) < 0 && s.Membership.Known && len(runs) > 0 && steps(runs[0], target) < 0
-	return s.skips(r, target) == "" && (!goesBack || s.Membership.Downgrade == target.MajorMinor().String())
+	return err == nil && s.skips(r, target) == "" && (!goesBack || s.Membership.Downgrade == target.MajorMinor().String())
 }
 
 // stepBegun reports whether new pods already get the declared minor version, which was judged before.

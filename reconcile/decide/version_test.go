@@ -165,6 +165,34 @@ func TestJudgeVersion(t *testing.T) {
 	}
 }
 
+// TestPodIsRestartedOnlyWithVersionThatItsDataAllows checks when a pod that does not run etcd may be recreated with the
+// declared version. Its claim counts even if the pod does not name a version.
+func TestPodIsRestartedOnlyWithVersionThatItsDataAllows(t *testing.T) {
+	fails := slot1(PodFailing, time.Hour)
+	back := both(fails, declares("3.5.35"))
+	used := func(version string) func(*State) {
+		return both(fails, createdWith(1, ""), func(s *State) { s.Replicas[1].LastUse.Version = version })
+	}
+	hold(t, State.mayRestart, map[string]slotCase{
+		"a patch":                         {both(fails, declares("3.6.99")), true},
+		"one up":                          {both(fails, declares("3.7.3")), true},
+		"two up":                          {both(fails, declares("3.8.0")), false},
+		"from 3.5.25":                     {both(fails, createdWith(1, "3.5.25")), false},
+		"from 3.5.25, not formed yet":     {both(first(PodFailing, time.Hour), createdWith(1, "3.5.25")), true},
+		"back":                            {back, false},
+		"back, which etcd prepares":       {both(back, stores("3.5", "3.6", "3.6", "3.6")), true},
+		"back, etcd prepares another":     {both(back, stores("3.4", "3.6", "3.6", "3.6")), false},
+		"back, one runs it already":       {both(back, runs("3.5.35", "3.6.16", "3.6.16")), true},
+		"back, none responds":             {both(back, silence(0, 1, 2)), true},
+		"back, etcd does not list any":    {both(back, unlisted), true},
+		"the same, others are newer":      {both(fails, runs("3.7.3", "3.6.16", "3.7.3")), true},
+		"from 3.5.25, known by the claim": {used("3.5.25"), false},
+		"back, known by the claim":        {both(used("3.6.16"), declares("3.5.35")), false},
+		"from what is not known":          {used(""), true},
+		"to what is not a version":        {both(fails, unlisted, declares("main")), false},
+	})
+}
+
 // TestLogVersion checks that the recorded log version becomes newer only with proof, and older even without proof.
 func TestLogVersion(t *testing.T) {
 	taken := stores("3.5", "3.5", "3.5", "3.5")
