@@ -129,7 +129,7 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 	return "", true
 }
 
-// onlyClaimsRemain reports whether only claims show which versions ran, provided that the status does not name a version.
+// onlyClaimsRemain reports whether only claims show which versions ran, unless the status names a version.
 func (s State) onlyClaimsRemain() bool {
 	return !s.recorded() && !s.Membership.Known && !s.anyReplica(hasPod)
 }
