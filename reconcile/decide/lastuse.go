@@ -53,7 +53,7 @@ func (s State) OutdatedUses() []Replica {
 // startsNewer reports whether a pod that runs etcd was created with a newer version than the version that last used its
 // claim.
 func (r Replica) startsNewer() bool {
-	started := r.Pod == PodStarting || r.Pod == PodReady || r.Pod == PodFailing && r.PodCrashes > 0
+	started := r.Pod == PodStarting || r.Pod == PodReady || r.PodCrashes > 0
 	last, err := etcdversion.Parse(r.LastUse.Version)
 	next, _ := etcdversion.Parse(r.PodVersion)
 	return started && err == nil && !last.AtLeast(next)

@@ -161,8 +161,8 @@ func (s State) judgeUnread(unreadable string, target etcdversion.Version) (refus
 
 // mayRoll reports whether the declared version can be rolled out from the running versions.
 func (s State) mayRoll() bool {
-	refusal, prepared := s.judgeVersion()
-	return refusal == "" && prepared
+	_, prepared := s.judgeVersion()
+	return prepared
 }
 
 // mayRestart reports whether a pod that does not run etcd may be restarted with the declared version: the versions of

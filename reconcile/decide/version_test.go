@@ -183,7 +183,7 @@ func TestJudgeVersion(t *testing.T) {
 	} {
 		s := after(3, c.change)
 		refusal, ready := s.judgeVersion()
-		if refusal != "" && ready || s.mayRoll() != ready {
+		if refusal != "" && ready {
 			t.Errorf("%s: refused (%s), but prepared", what, refusal)
 		}
 		if ready != (c.want == prepared) || !ready && (c.want == "") != (refusal == "") || !ready && !strings.Contains(refusal, c.want) {
@@ -213,6 +213,7 @@ func TestPodIsRestartedOnlyWithVersionThatItsDataAllows(t *testing.T) {
 		"back, which etcd prepares":       {both(back, stores("3.5", "3.6", "3.6", "3.6")), true},
 		"back, etcd prepares another":     {both(back, stores("3.4", "3.6", "3.6", "3.6")), false},
 		"back, one runs it already":       {both(back, runs("3.5.35", "3.6.16", "3.6.16")), true},
+		"back, only one responds":         {both(back, silence(0)), false},
 		"back, none responds":             {both(back, silence(0, 1, 2)), true},
 		"back, etcd does not list any":    {both(back, unlisted), true},
 		"the same, others are newer":      {both(fails, runs("3.7.3", "3.6.16", "3.7.3")), true},
