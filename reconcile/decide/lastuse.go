@@ -53,10 +53,10 @@ func (s State) OutdatedUses() []Replica {
 // startsNewer reports whether a pod that runs etcd was created with a newer version than the version that last used its
 // claim.
 func (r Replica) startsNewer() bool {
-	started := r.Pod == PodStarting || r.Pod == PodReady || r.Pod == PodFailing && r.PodCrashes > 0
+	started := r.Pod == PodStarting || r.Pod == PodReady || r.PodCrashes > 0
 	last, err := etcdversion.Parse(r.LastUse.Version)
-	next, errNext := etcdversion.Parse(r.PodVersion)
-	return started && err == nil && errNext == nil && last.Compare(next) < 0
+	next, _ := etcdversion.Parse(r.PodVersion)
+	return started && err == nil && !last.AtLeast(next)
 }
 
 // otherUser returns the cluster that last used a replica's claim, such as a lost cluster whose claim came back. It

@@ -79,6 +79,7 @@ func TestLastUseOfClaimsLimitsVersions(t *testing.T) {
 		"one does not respond, and has used 3.5.25":   {both(used("3.5.25", ""), silence(2)), true},
 		"one does not respond, and has used 3.5.26":   {both(used("3.5.26", ""), silence(2)), false},
 		"one does not respond, and has data of 3.7":   {both(used("3.7.3", "3.7"), silence(2)), true},
+		"one does not respond, and has data of 3.6":   {both(used("3.6.16", "3.6"), silence(2)), false},
 		"one responds, whatever its claim says":       {used("3.5.25", "3.7"), false},
 		"volumes alone, used by the declared version": {both(used("3.6.16", "3.6"), alone), false},
 		"volumes alone, used by a newer version":      {both(used("3.7.3", "3.7"), alone), true},
@@ -91,8 +92,8 @@ func TestLastUseOfClaimsLimitsVersions(t *testing.T) {
 			}
 		}), false},
 	} {
-		if refusal, _ := after(3, c.change).judgeVersion(); (refusal != "") != c.refused {
-			t.Errorf("%s: %q", what, refusal)
+		if refusal, prepared := after(3, c.change).judgeVersion(); (refusal != "") != c.refused || prepared == c.refused {
+			t.Errorf("%s: %q, prepared %t", what, refusal, prepared)
 		}
 	}
 }
@@ -141,6 +142,7 @@ func TestClaimIsAnnotatedWithVersionThatStarts(t *testing.T) {
 		want    bool
 	}{
 		"it starts":                {PodStarting, 0, "3.7.3", "3.6.16", true},
+		"it is ready":              {PodReady, 0, "3.7.3", "3.6.16", true},
 		"it crashes":               {PodFailing, 1, "3.7.3", "3.6.16", true},
 		"it cannot get its image":  {PodFailing, 0, "3.7.3", "3.6.16", false},
 		"it waits for a node":      {PodPending, 0, "3.7.3", "3.6.16", false},
@@ -185,7 +187,12 @@ func TestBegunUpgradeIsFinishedIfOnlyClaimsRemain(t *testing.T) {
 		"a pod exists":           {func(s *State) { s.Replicas[1].Pod, s.Replicas[1].PodVersion = PodStarting, "3.6.16" }, "3.7.3", false},
 		"the status remains":     {func(s *State) { s.ReportedVersion = "3.6.16" }, "3.7.3", false},
 		"the record remains":     {func(s *State) { s.Record = healthy(3).Record; s.Record.LogVersion = "" }, "3.7.3", false},
-		"etcd lists the members": {func(s *State) { s.Membership = healthy(3).Membership }, "3.7.3", false},
+		"etcd lists the members": {func(s *State) { s.Membership = after(3, runs("3.7.3", "3.6.16", "3.6.16")).Membership }, "3.7.3", false},
+		"all show the newer": {func(s *State) {
+			for i := range s.Replicas {
+				s.Replicas[i].LastUse.Version = "3.7.3"
+			}
+		}, "3.7.3", true},
 	} {
 		s := healthy(3)
 		s.Record, s.Membership, s.Objects, s.ReportedVersion, s.ReportedClusterID = Record{}, Membership{}, Objects{}, "", 0

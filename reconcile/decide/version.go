@@ -129,9 +129,9 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 	return "", true
 }
 
-// onlyClaimsRemain reports whether only claims show which versions ran.
+// onlyClaimsRemain reports whether only claims show which versions ran, unless the status names a version.
 func (s State) onlyClaimsRemain() bool {
-	return !s.recorded() && s.ReportedVersion == "" && !s.Membership.Known && !s.anyReplica(hasPod)
+	return !s.recorded() && !s.Membership.Known && !s.anyReplica(hasPod)
 }
 
 // judgeUnread returns why the declared version cannot be rolled out while a member's version cannot be parsed. The
@@ -161,21 +161,21 @@ func (s State) judgeUnread(unreadable string, target etcdversion.Version) (refus
 
 // mayRoll reports whether the declared version can be rolled out from the running versions.
 func (s State) mayRoll() bool {
-	refusal, prepared := s.judgeVersion()
-	return refusal == "" && prepared
+	_, prepared := s.judgeVersion()
+	return prepared
 }
 
-// mayRestart reports whether a pod that does not run etcd may be restarted with the declared version: the version with
-// which it was created allows it and, for an older minor version, etcd has prepared its data.
+// mayRestart reports whether a pod that does not run etcd may be restarted with the declared version: the versions of
+// the pod and in its claim allow it and, for an older minor version, etcd has prepared its data.
 func (s State) mayRestart(r Replica) bool {
-	from, err := etcdversion.Parse(r.PodVersion)
-	target, errTarget := etcdversion.Parse(s.Declared.Version)
-	if err != nil || errTarget != nil || !s.Formed() {
-		return true // no version is known to have run
+	if !s.Formed() {
+		return true // no version has run yet
 	}
+	from, _ := r.lastVersion()
+	target, err := etcdversion.Parse(s.Declared.Version)
 	runs := s.Running()
 	goesBack := steps(from, target) < 0 && s.Membership.Known && len(runs) > 0 && steps(runs[0], target) < 0
-	return s.skips(r, target) == "" && (!goesBack || s.Membership.Downgrade == target.MajorMinor().String())
+	return err == nil && s.skips(r, target) == "" && (!goesBack || s.Membership.Downgrade == target.MajorMinor().String())
 }
 
 // stepBegun reports whether new pods already get the declared minor version, which was judged before.
@@ -211,12 +211,9 @@ func (s State) unresponsive() []Replica {
 	var list []Replica
 	members := s.listed()
 	for _, r := range s.replicasInOrder() {
-		m, listed := members[r.Ordinal]
+		m := members[r.Ordinal]
 		recorded, _ := s.Record.Member(r.Ordinal)
-		hasRun := listed && m.Started
-		if !s.Membership.Known {
-			hasRun = hasRun || recorded.Mode == Sealed || !s.recorded() && s.Formed()
-		}
+		hasRun := m.Started || !s.Membership.Known && (recorded.Mode == Sealed || !s.recorded())
 		if hasRun && !m.Answers && !s.volumeLost(r.Ordinal) {
 			list = append(list, r)
 		}
@@ -230,8 +227,8 @@ func (s State) knowsData(target etcdversion.MajorMinor) bool {
 	return len(s.unresponsive()) == 0 ||
 		s.anyReplica(func(r Replica) bool {
 			_, recorded := s.Record.Member(r.Ordinal)
-			last, err := r.lastVersion()
-			return (recorded || !s.recorded()) && r.LostCluster == 0 && err == nil && last.MajorMinor() == target
+			last, _ := r.lastVersion()
+			return (recorded || !s.recorded()) && r.LostCluster == 0 && last.MajorMinor() == target
 		})
 }
 
@@ -251,8 +248,7 @@ func (s State) refusedByUnresponsive(target etcdversion.Version) string {
 // still has the others' version.
 func (s State) skips(r Replica, target etcdversion.Version) string {
 	name := s.ReplicaName(r.Ordinal) + " does not respond, and its "
-	if storage := minorOf(r.LastUse.StorageVersion); hasVolume(r) && r.LastUse.StorageVersion != "" &&
-		target.MajorMinor().Compare(storage) < 0 {
+	if storage := minorOf(r.LastUse.StorageVersion); target.MajorMinor().Compare(storage) < 0 {
 		return fmt.Sprintf("%sdata was last written in the format of etcd %s: declare a %[2]s release", name, storage)
 	}
 	for _, last := range []struct{ what, version string }{

@@ -62,7 +62,7 @@ func versions(texts ...string) (list []etcdversion.Version) {
 
 // TestRunning checks that reported versions count first, then the status, then the versions of pods.
 func TestRunning(t *testing.T) {
-	unheard := both(silence(0, 1, 2), func(s *State) { s.Replicas[0].PodVersion = "3.5.35" })
+	unheard := both(silence(0, 1, 2), createdWith(1, "3.5.35"))
 	for what, c := range map[string]struct {
 		change func(*State)
 		want   []etcdversion.Version
@@ -78,6 +78,10 @@ func TestRunning(t *testing.T) {
 			versions("3.6.16", "3.6.16", "3.6.16")},
 		"what cannot be read": {both(runs("main", "main", "3.6.17"), func(s *State) { s.ReportedVersion = "3.5.35" }),
 			versions("3.6.16", "3.6.16", "3.6.17")},
+		"what cannot be read of a stranger":         {both(stranger(0), runs("main", "3.6.16", "3.6.16")), versions("3.6.16", "3.6.16")},
+		"what cannot be read, and a status":         {unread, nil},
+		"nothing is reported, and a status":         {both(unread, runs("", "", "")), versions("3.5.35")},
+		"what a silent member reported is not read": {both(unread, silence(0, 1, 2)), versions("3.5.35")},
 		"pods alone": {unheard, versions("3.5.35", "3.6.16", "3.6.16")},
 		"pods of a founding": {func(s *State) {
 			*s = State{Record: FoundingRecord("t", 1), Replicas: []Replica{{Pod: PodPending, PodVersion: "3.6.16"}}}
@@ -101,6 +105,8 @@ func unread(s *State) {
 // TestJudgeVersion checks which versions may be rolled out from the running versions.
 func TestJudgeVersion(t *testing.T) {
 	const skips, tooOld, prepared = "skipped", "Declare that release first", "prepared"
+	joins := func(s *State) { s.Record.Members[2].Mode = Joining }
+	joinedTogether := func(s *State) { s.Record.JoinedTogether = true }
 	for what, c := range map[string]struct {
 		change func(*State)
 		want   string // a part of the refusal, "prepared", or "" for neither
@@ -114,35 +120,57 @@ func TestJudgeVersion(t *testing.T) {
 		"one up, a downgrade is under way": {both(declares("3.7.3"), stores("3.5", "3.6", "3.6", "3.6")), ""},
 		"one up, data of another version":  {both(declares("3.7.3"), stores("", "3.6", "3.5", "3.6")), ""},
 		"two up":                           {declares("3.8.0"), skips},
+		"two up for the only one":          {both(func(s *State) { *s = healthy(1) }, declares("3.8.0")), skips},
 		"two up for one of them":           {both(declares("3.8.0"), runs("3.6.16", "3.7.3", "3.7.3")), skips},
 		"another major version":            {declares("4.6.0"), skips},
 		"one up, one cannot be read":       {both(declares("3.7.3"), runs("main", "3.6.16", "3.6.16")), "a-0 reports etcd version \"main\""},
-		"back, one cannot be read and was made for the next": {both(declares("3.6.16"), runs("3.6.16", "3.6.16", "main"), func(s *State) { s.Replicas[2].PodVersion = "3.7.3" }), prepared},
-		"on, one cannot be read and was made for the next":   {both(declares("3.7.3"), runs("3.6.16", "3.6.16", "main"), func(s *State) { s.Replicas[2].PodVersion = "3.7.3" }), "Declare a 3.6 release, or run a released etcd version"},
-		"two up, none can be read, nor its pod":              {both(declares("3.8.0"), unread), "only minor version 3.6 can"},
-		"one down, none can be read, nor its pod":            {both(declares("3.5.35"), unread), "only minor version 3.6 can"},
-		"a patch, none can be read, nor its pod":             {both(declares("3.6.99"), unread), prepared},
-		"a patch, none can be read, nothing is known":        {both(declares("3.6.99"), unread, func(s *State) { s.Objects.RunsVersion = "" }), "Run a released etcd version"},
-		"a patch, one cannot be read":                        {both(declares("3.6.99"), runs("main", "3.6.16", "3.6.16")), prepared},
-		"from 3.5.25":                                        {runs("3.5.25", "3.6.16", "3.6.16"), tooOld},
-		"from 3.5.26":                                        {runs("3.5.26", "3.6.16", "3.6.16"), prepared},
-		"from a build of 3.5.26":                             {runs("3.5.26-k3s1", "3.6.16", "3.6.16"), prepared},
-		"from before 3.5.26":                                 {runs("3.5.26-rc.0", "3.6.16", "3.6.16"), tooOld},
-		"from 3.6.10":                                        {both(declares("3.7.3"), runs("3.6.10", "3.6.10", "3.6.10")), tooOld},
-		"from 3.6.11":                                        {both(declares("3.7.3"), runs("3.6.11", "3.6.11", "3.6.11")), prepared},
-		"from 3.4":                                           {both(declares("3.5.35"), runs("3.4.0", "3.4.0", "3.4.0")), prepared},
-		"one down":                                           {both(declares("3.5.35"), stores("", "3.6", "3.6", "3.6")), ""},
-		"one down, not asked for":                            {both(declares("3.5.35"), stores("", "3.5", "3.5", "3.5")), ""},
-		"one down, one has not written":                      {both(declares("3.5.35"), stores("3.5", "3.5", "3.6", "3.5")), ""},
-		"one down, prepared":                                 {both(declares("3.5.35"), stores("3.5", "3.5", "3.5", "3.5")), prepared},
-		"one down, one is silent":                            {both(declares("3.5.35"), stores("3.5", "3.5", "3.5", "3.6"), silence(2)), ""},
+		"back, one cannot be read and was made for the next":                   {both(declares("3.6.16"), runs("3.6.16", "3.6.16", "main"), func(s *State) { s.Replicas[2].PodVersion = "3.7.3" }), prepared},
+		"on, one cannot be read and was made for the next":                     {both(declares("3.7.3"), runs("3.6.16", "3.6.16", "main"), func(s *State) { s.Replicas[2].PodVersion = "3.7.3" }), "Declare a 3.6 release, or run a released etcd version"},
+		"two up, none can be read, nor its pod":                                {both(declares("3.8.0"), unread), "only minor version 3.6 can"},
+		"one down, none can be read, nor its pod":                              {both(declares("3.5.35"), unread), "only minor version 3.6 can"},
+		"a patch, none can be read, nor its pod":                               {both(declares("3.6.99"), unread), prepared},
+		"a patch, none can be read, nothing is known":                          {both(declares("3.6.99"), unread, func(s *State) { s.Objects.RunsVersion = "" }), "Run a released etcd version"},
+		"a patch, one cannot be read":                                          {both(declares("3.6.99"), runs("main", "3.6.16", "3.6.16")), prepared},
+		"a patch, one cannot be read, new pods are older":                      {both(declares("3.6.99"), runs("main", "3.6.16", "3.6.16"), func(s *State) { s.Objects.RunsVersion = "3.5.35" }), prepared},
+		"back, one cannot be read, and another is newer":                       {both(declares("3.6.99"), runs("main", "3.7.3", "3.6.16")), prepared},
+		"back, one cannot be read, and another is two newer":                   {both(declares("3.6.99"), runs("main", "3.8.0", "3.6.16")), "only minor version 3.6 can"},
+		"a patch, one cannot be read, and one that does not respond was older": {both(declares("3.6.99"), runs("main", "3.6.16", "3.5.35"), silence(2)), prepared},
+		"one up, one does not respond and could not be read":                   {both(declares("3.7.3"), runs("3.6.16", "3.6.16", "main"), silence(2)), ""},
+		"from 3.5.25":                   {runs("3.5.25", "3.6.16", "3.6.16"), tooOld},
+		"from 3.5.26":                   {runs("3.5.26", "3.6.16", "3.6.16"), prepared},
+		"from a build of 3.5.26":        {runs("3.5.26-k3s1", "3.6.16", "3.6.16"), prepared},
+		"from before 3.5.26":            {runs("3.5.26-rc.0", "3.6.16", "3.6.16"), tooOld},
+		"from 3.6.10":                   {both(declares("3.7.3"), runs("3.6.10", "3.6.10", "3.6.10")), tooOld},
+		"from 3.6.11":                   {both(declares("3.7.3"), runs("3.6.11", "3.6.11", "3.6.11")), prepared},
+		"from 3.4":                      {both(declares("3.5.35"), runs("3.4.0", "3.4.0", "3.4.0")), prepared},
+		"one down":                      {both(declares("3.5.35"), stores("", "3.6", "3.6", "3.6")), ""},
+		"one down, not asked for":       {both(declares("3.5.35"), stores("", "3.5", "3.5", "3.5")), ""},
+		"one down, one has not written": {both(declares("3.5.35"), stores("3.5", "3.5", "3.6", "3.5")), ""},
+		"one down, prepared":            {both(declares("3.5.35"), stores("3.5", "3.5", "3.5", "3.5")), prepared},
+		"one down, one is silent":       {both(declares("3.5.35"), stores("3.5", "3.5", "3.5", "3.6"), silence(2)), ""},
 		"one down, one does not respond and was moved already": {both(declares("3.5.35"), stores("3.5", "3.5", "3.5", "3.6"), silence(2),
 			createdWith(2, "3.5.35")), prepared},
-		"one up, one does not respond":                                        {both(declares("3.7.3"), silence(2)), ""},
-		"a patch, one does not respond":                                       {both(declares("3.6.99"), silence(2)), prepared},
-		"from 3.5.25, which does not respond":                                 {both(silence(2), createdWith(2, "3.5.25")), tooOld},
-		"from 3.5.26, which does not respond":                                 {both(silence(2), createdWith(2, "3.5.26")), prepared},
-		"two up for one that does not respond":                                {both(declares("3.7.3"), runs("3.6.16", "3.7.3", "3.7.3"), silence(2), createdWith(2, "3.5.35")), skips},
+		"one up, one does not respond":                              {both(declares("3.7.3"), silence(2)), ""},
+		"a patch, one does not respond":                             {both(declares("3.6.99"), silence(2)), prepared},
+		"from 3.5.25, which does not respond":                       {both(silence(2), createdWith(2, "3.5.25")), tooOld},
+		"from 3.5.26, which does not respond":                       {both(silence(2), createdWith(2, "3.5.26")), prepared},
+		"two up for one that does not respond":                      {both(declares("3.7.3"), runs("3.6.16", "3.7.3", "3.7.3"), silence(2), createdWith(2, "3.5.35")), "Declare a 3.6 release first"},
+		"a patch of 3.5.25, which does not respond":                 {both(declares("3.5.36"), runs("3.5.35", "3.5.35", "3.5.35"), silence(2), createdWith(2, "3.5.25")), prepared},
+		"from 3.5.25, which has joined, as far as one member knows": {both(silence(2), createdWith(2, "3.5.25"), unlisted, joins), tooOld},
+		"from 3.5.25, which joins, as far as one member knows":      {both(silence(2), createdWith(2, "3.5.25"), unlisted, joins, unstartedMember(2)), prepared},
+		"from 3.5.25, and neither the record nor the list is left":  {both(silence(2), createdWith(2, "3.5.25"), func(s *State) { s.Record, s.Membership = Record{}, Membership{} }), tooOld},
+		"one up, one does not respond and was moved already":        {both(declares("3.7.3"), silence(2), createdWith(2, "3.7.3")), prepared},
+		"one up, one does not respond and was moved already, without a record": {both(declares("3.7.3"), silence(2), createdWith(2, "3.7.3"),
+			func(s *State) { s.Record = Record{LogVersion: "3.6"} }), prepared},
+		"one up, one does not respond, and a slot that is not recorded was moved": {both(declares("3.7.3"), silence(2),
+			func(s *State) {
+				s.Replicas = append(s.Replicas, Replica{Ordinal: 3, Pod: PodPending, PodVersion: "3.7.3"})
+			}), ""},
+		"one up, one does not respond, and a claim of a lost cluster was moved": {both(declares("3.7.3"), silence(2), createdWith(2, ""),
+			func(s *State) { s.Replicas[2].LastUse.Version, s.Replicas[2].LostCluster = "3.7.3", 0xc9 }), ""},
+		"one down, two joined together":                                       {both(declares("3.5.35"), joinedTogether), "Declare a 3.6 release or newer"},
+		"one down to 3.6, two joined together":                                {both(runs("3.7.3", "3.7.3", "3.7.3"), stores("3.6", "3.6", "3.6", "3.6"), joinedTogether), prepared},
+		"a patch of 3.5, two joined together":                                 {both(declares("3.5.36"), runs("3.5.35", "3.5.35", "3.5.35"), joinedTogether), prepared},
 		"back from what never ran":                                            {both(silence(2), createdWith(2, "3.9.0")), prepared},
 		"from 3.5.25, which is lost with its volume":                          {both(silence(2), createdWith(2, "3.5.25"), func(s *State) { s.Replicas[2].VolumeUID = "" }), prepared},
 		"from 3.5.25, which never joined":                                     {both(silence(2), createdWith(2, "3.5.25"), func(s *State) { s.Membership.Members[2].Started = false }), prepared},
@@ -154,8 +182,10 @@ func TestJudgeVersion(t *testing.T) {
 		"one up of two, prepared the day before": {both(declares("3.7.3"), runs("3.6.16", "3.7.3", "3.7.3"), stores("", "3.6", "3.6", "3.6")), prepared},
 	} {
 		s := after(3, c.change)
-		refusal, _ := s.judgeVersion()
-		ready := s.mayRoll()
+		refusal, ready := s.judgeVersion()
+		if refusal != "" && ready {
+			t.Errorf("%s: refused (%s), but prepared", what, refusal)
+		}
 		if ready != (c.want == prepared) || !ready && (c.want == "") != (refusal == "") || !ready && !strings.Contains(refusal, c.want) {
 			t.Errorf("%s: refusal %q, may roll %t", what, refusal, ready)
 		}
@@ -163,6 +193,35 @@ func TestJudgeVersion(t *testing.T) {
 	if s := (State{Declared: Declared{Version: "x"}}); s.stepBegun() {
 		t.Error("without a StatefulSet a step has begun")
 	}
+}
+
+// TestPodIsRestartedOnlyWithVersionThatItsDataAllows checks when a pod that does not run etcd may be recreated with the
+// declared version. Its claim counts even if the pod does not name a version.
+func TestPodIsRestartedOnlyWithVersionThatItsDataAllows(t *testing.T) {
+	fails := slot1(PodFailing, time.Hour)
+	back := both(fails, declares("3.5.35"))
+	used := func(version string) func(*State) {
+		return both(fails, createdWith(1, ""), func(s *State) { s.Replicas[1].LastUse.Version = version })
+	}
+	hold(t, State.mayRestart, map[string]slotCase{
+		"a patch":                         {both(fails, declares("3.6.99")), true},
+		"one up":                          {both(fails, declares("3.7.3")), true},
+		"two up":                          {both(fails, declares("3.8.0")), false},
+		"from 3.5.25":                     {both(fails, createdWith(1, "3.5.25")), false},
+		"from 3.5.25, not formed yet":     {both(first(PodFailing, time.Hour), createdWith(1, "3.5.25")), true},
+		"back":                            {back, false},
+		"back, which etcd prepares":       {both(back, stores("3.5", "3.6", "3.6", "3.6")), true},
+		"back, etcd prepares another":     {both(back, stores("3.4", "3.6", "3.6", "3.6")), false},
+		"back, one runs it already":       {both(back, runs("3.5.35", "3.6.16", "3.6.16")), true},
+		"back, only one responds":         {both(back, silence(0)), false},
+		"back, none responds":             {both(back, silence(0, 1, 2)), true},
+		"back, etcd does not list any":    {both(back, unlisted), true},
+		"the same, others are newer":      {both(fails, runs("3.7.3", "3.6.16", "3.7.3")), true},
+		"from 3.5.25, known by the claim": {used("3.5.25"), false},
+		"back, known by the claim":        {both(used("3.6.16"), declares("3.5.35")), false},
+		"from what is not known":          {used(""), true},
+		"to what is not a version":        {both(fails, unlisted, declares("main")), false},
+	})
 }
 
 // TestLogVersion checks that the recorded log version becomes newer only with proof, and older even without proof.
