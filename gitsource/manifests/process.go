@@ -50,13 +50,13 @@ func (t wireCluster) declared() (Declared, error) {
 // Cluster and as Applied.
 func maxLine(l Limits) int { return int(2*l.FileBytes) + 256<<10 }
 
-// resultBytes is the maximum size of what the child sends about an object, in addition to its content and its lines: its
-// defaults, its warnings, or its problems.
+// resultBytes is the maximum size of everything that the child sends about an object in addition to its content and its
+// lines: defaults, warnings or problems.
 const resultBytes = 4 << 10
 
 // mostKept returns the maximum total size of the clusters and problems that an honest child sends. Each cluster is sent
-// twice, as Cluster and as Applied, which take up to 2*TotalBytes (see files.declare). The lines of all clusters take up
-// to TotalBytes, and up to twice as much as JSON.
+// twice, as Cluster and as Applied, each of which takes up to 2*TotalBytes (see files.declare). The lines of all
+// clusters take up to TotalBytes, and up to twice as much as JSON.
 func mostKept(l Limits) int64 {
 	l = l.orDefault()
 	return (2*2+2)*l.TotalBytes + int64(l.Objects+allProblems)*resultBytes

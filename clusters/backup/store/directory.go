@@ -165,8 +165,8 @@ func (d directory) Size(_ context.Context, name string) (int64, error) {
 	return info.Size(), nil
 }
 
-// List implements Bucket. A missing directory is an error, not an empty list, because its disk may not be mounted. Names
-// that cannot belong to a backup may be missing from the list.
+// List implements Bucket. A missing directory is an error, not an empty list, because its disk may not be mounted.
+// Names that cannot belong to a backup may be missing from the list.
 func (d directory) List(ctx context.Context, prefix string) ([]string, error) {
 	root, err := os.OpenRoot(d.root)
 	if err != nil {

@@ -224,9 +224,9 @@ var inLayout = regexp.MustCompile(`^` + namePart + `(?:/` + namePart + `(?:/[0-9
 // isDirectoryName reports whether a directory with this name in a store may contain backups.
 func isDirectoryName(name string) bool { return inLayout.MatchString(name) }
 
-// listIrregular returns the names to list for a name that exists, but has no content, because it does not name a regular
-// file. It assumes the worst: a manifest and a damage mark mean that the backup is damaged, and
-// other marks and data are left out.
+// listIrregular returns the names to list for a name that exists, but has no content, because it does not name a
+// regular file. It assumes the worst: a manifest or a damage mark means that the backup is damaged, and other marks and
+// data are left out.
 func listIrregular(name string) []string {
 	stem, isMetadata := strings.CutSuffix(name, ".json")
 	switch kind := path.Ext(stem); {

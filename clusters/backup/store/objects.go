@@ -235,8 +235,8 @@ func meaning(status int) gcerrors.ErrorCode {
 	return gcerrors.Unknown
 }
 
-// discreet is an error with untrusted text that prints as one printable line, without URL queries, which contain Azure's
-// SAS tokens and Google's upload keys.
+// discreet is an error with untrusted text that prints as one printable line, without URL queries, which contain
+// Azure's SAS tokens and Google's upload keys.
 type discreet struct{ error }
 
 var query = regexp.MustCompile(`(https?://[^\s"?]*)\?[^\s"]*`)
