@@ -236,12 +236,12 @@ func TestInstallKeepsObjectsOfOtherOwners(t *testing.T) {
 	}
 	got := w.install(loop())
 	for _, want := range []string{"nothing was applied: ", `ServiceAccount quorate-system/quorate is owned by Helm release "etcd" in namespace "quorate-system"`,
-		`ClusterRoleBinding quorate is owned by Quorate in namespace "etcd-ops"`} {
+		"ClusterRoleBinding quorate would be changed, but it is used by ServiceAccount etcd-ops/quorate"} {
 		if got.code != exitBlocked || got.out != "" || !strings.Contains(got.err, want) {
 			t.Errorf("want %q of %+v", want, got)
 		}
 	}
-	if got := w.command("uninstall"); got.code != exitOK || got.out != "" || strings.Count(got.err, " is kept: it is ") != 3 || !strings.Contains(got.err, `ClusterRole quorate is kept: it is owned by Quorate in namespace "etcd-ops"`) {
+	if got := w.command("uninstall"); got.code != exitOK || got.out != "" || strings.Count(got.err, " is kept: it is ") != 3 || !strings.Contains(got.err, "ClusterRole quorate is kept: it is used by ClusterRoleBinding quorate (ServiceAccount etcd-ops/quorate)") {
 		t.Errorf("uninstall: %+v", got)
 	}
 	_, err = roles.Get(t.Context(), "quorate", metav1.GetOptions{})
@@ -253,6 +253,130 @@ func TestInstallKeepsObjectsOfOtherOwners(t *testing.T) {
 		t.Errorf("%v: the account is %+v", err, still)
 	}
 	w.output("install") // the CustomResourceDefinition is shared
+}
+
+// sharing is a way in which something else uses the rights of an installation, or may use them.
+type sharing struct {
+	// subjects are bound to the ClusterRole in addition to the installation, in namespace shop, or by the installation's
+	// own binding if shared is set.
+	subjects []rbacv1.Subject
+	shared   bool
+	// as is the user that installs and uninstalls.
+	as   string
+	kept string
+}
+
+var sharings = map[string]sharing{
+	"the installation in shop": {subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "quorate", Namespace: "quorate-system"}}},
+	"another one in shop": {subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "quorate", Namespace: "etcd-ops"}},
+		kept: "it is used by RoleBinding shop/quorate (ServiceAccount etcd-ops/quorate); once nothing uses it, run kubectl delete clusterrole quorate"},
+	"users in shop": {subjects: []rbacv1.Subject{{Kind: "User", Name: "ann"}, {Kind: "Group", Name: "b"}, {Kind: "User", Name: "c"}, {Kind: "User", Name: "d"}, {Kind: "User", Name: "e"}},
+		kept: "it is used by RoleBinding shop/quorate (User ann, Group b, User c, 2 more); "},
+	"a second account": {shared: true, subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "quorate", Namespace: "etcd-ops"}},
+		kept: "it is used by ClusterRoleBinding quorate (ServiceAccount etcd-ops/quorate); "},
+	"a second user":     {shared: true, subjects: []rbacv1.Subject{{Kind: "User", Name: "ann"}}, kept: "it is used by ClusterRoleBinding quorate (User ann); "},
+	"a forbidden list":  {as: "installer", kept: "what uses it is unknown: list RoleBindings: "},
+	"no other subjects": {},
+}
+
+// arrange creates the bindings of a sharing, in addition to an installation.
+func (w *tenants) arrange(s sharing) {
+	w.Helper()
+	rbac := w.server.Client.RbacV1()
+	for i := range s.subjects {
+		if s.subjects[i].Kind != rbacv1.ServiceAccountKind {
+			s.subjects[i].APIGroup = rbacv1.GroupName
+		}
+	}
+	var err error
+	if s.shared {
+		binding, getErr := rbac.ClusterRoleBindings().Get(w.Context(), "quorate", metav1.GetOptions{})
+		if getErr != nil {
+			w.Fatal(getErr)
+		}
+		binding.Subjects = append(binding.Subjects, s.subjects...)
+		_, err = rbac.ClusterRoleBindings().Update(w.Context(), binding, metav1.UpdateOptions{})
+	} else if len(s.subjects) > 0 {
+		_, err = rbac.RoleBindings("shop").Create(w.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "quorate"},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "quorate"}, Subjects: s.subjects}, metav1.CreateOptions{})
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// allowInstaller creates a user that may install and uninstall, but not list RoleBindings.
+func (w *tenants) allowInstaller() {
+	w.Helper()
+	rbac, meta := w.server.Client.RbacV1(), metav1.ObjectMeta{Name: "installer"}
+	_, err := rbac.ClusterRoles().Create(w.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "create", "patch", "delete", "escalate", "bind"}},
+		{APIGroups: []string{"", rbacv1.GroupName}, Resources: []string{"configmaps", "pods", "clusterrolebindings"}, Verbs: []string{"list"}},
+	}}, metav1.CreateOptions{})
+	if err == nil {
+		_, err = rbac.ClusterRoleBindings().Create(w.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: meta,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "installer"}, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "installer"}}}, metav1.CreateOptions{})
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// TestUninstallAndInstallKeepRightsOfOthers checks that a role or a binding that something else uses, or may use, is
+// neither deleted nor changed, and that another installation does not lose rights.
+func TestUninstallAndInstallKeepRightsOfOthers(t *testing.T) {
+	w := newTenants(t, "own", "shop")
+	w.allowInstaller()
+	rbac := w.server.Client.RbacV1()
+	for name, s := range sharings {
+		t.Run(name, func(t *testing.T) {
+			w := &tenants{T: t, server: w.server, client: w.client, dir: w.dir, kubeconfig: w.kubeconfig}
+			as := []string{}
+			if s.as != "" {
+				as = []string{"--as", s.as}
+			}
+			install := append(append([]string{"install"}, as...), loop()[1:]...)
+			w.install(loop())
+			w.arrange(s)
+			before, err := rbac.ClusterRoleBindings().Get(t.Context(), "quorate", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := w.install(install); got.code != exitOK || strings.Contains(got.err, "ClusterRole quorate is kept unchanged: "+strings.Split(s.kept, ";")[0]) != (s.kept != "") {
+				t.Errorf("install over the same rights: %+v", got)
+			}
+			role, err := rbac.ClusterRoles().Get(t.Context(), "quorate", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			role.Rules = role.Rules[1:]
+			if role, err = rbac.ClusterRoles().Update(t.Context(), role, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.install(install); (got.code == exitOK) != (s.kept == "") || s.kept != "" && (got.code != exitBlocked || got.out != "" || !strings.Contains(got.err, "ClusterRole quorate would be changed, but ")) {
+				t.Errorf("install over different rights: %+v", got)
+			}
+			printed := w.output(append([]string{"uninstall", "--print"}, as...)...)
+			got := w.command(append([]string{"uninstall"}, as...)...)
+			if got.code != exitOK || strings.Contains(got.err, "ClusterRole quorate is kept: "+s.kept) != (s.kept != "") || strings.ReplaceAll(got.out, "deleted ", "") != printed {
+				t.Errorf("uninstall: %+v, announced as\n%s", got, printed)
+			}
+			if s.shared && !strings.Contains(got.err, "to remove the subject ServiceAccount quorate-system/quorate, run kubectl edit clusterrolebinding quorate") {
+				t.Errorf("uninstall: %+v", got)
+			}
+			still, err := rbac.ClusterRoles().Get(t.Context(), "quorate", metav1.GetOptions{})
+			if apierrors.IsNotFound(err) != (s.kept == "") || s.kept != "" && still.ResourceVersion != role.ResourceVersion {
+				t.Errorf("%v: the role was %+v and is %+v", err, role, still)
+			}
+			binding, err := rbac.ClusterRoleBindings().Get(t.Context(), "quorate", metav1.GetOptions{})
+			if apierrors.IsNotFound(err) == s.shared || s.shared && binding.ResourceVersion != before.ResourceVersion {
+				t.Errorf("%v: the binding was %+v and is %+v", err, before, binding)
+			}
+			_ = rbac.RoleBindings("shop").Delete(t.Context(), "quorate", metav1.DeleteOptions{})
+			_ = rbac.ClusterRoleBindings().Delete(t.Context(), "quorate", metav1.DeleteOptions{})
+			w.output("uninstall")
+		})
+	}
 }
 
 // eventually waits until check succeeds.
