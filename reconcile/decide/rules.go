@@ -24,6 +24,9 @@ const (
 	ruleApplyObjects = "ApplyObjects"
 )
 
+// InvalidSpec is the rule for a spec that passes do not apply.
+const InvalidSpec = "InvalidSpec"
+
 // LockedElsewhere is the rule that overrides every action.
 const LockedElsewhere = "LockedElsewhere"
 
@@ -40,7 +43,7 @@ var rules = []rule{
 	{Rule{"RenewCertificates", "Certificates are about to expire, and the cluster is orphaned, invalid, or waiting " +
 		"for its final backup. Reissue them and change nothing else."}, renewCertificates},
 	{Rule{"Orphaned", "The source no longer declares the cluster. Report it and leave it unchanged."}, orphaned},
-	{Rule{"InvalidSpec", "The spec is invalid or not allowed. Leave the running cluster unchanged."}, invalidSpec},
+	{Rule{InvalidSpec, "The spec is invalid or not allowed. Leave the running cluster unchanged."}, invalidSpec},
 	{Rule{"ForeignObjects", "An object or volume has one of the cluster's names but does not belong to it. Change " +
 		"nothing."}, foreignObjects},
 	{Rule{"LabelsLost", "A volume, pod or Lease has lost the labels that identify it. Change nothing until they " +
