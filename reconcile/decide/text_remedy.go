@@ -146,6 +146,25 @@ func (s State) remedyForPods() string {
 	return "kubectl describe shows what the cluster's objects are waiting for"
 }
 
+// describeTerminatingClaims returns what it means that claims of recorded members are Terminating, or "".
+func (s State) describeTerminatingClaims() string {
+	var claims []string
+	for _, m := range s.Record.Members {
+		if r := s.Replica(m.Ordinal); hasVolume(r) && r.VolumeTerminating && !s.volumeLost(m.Ordinal) {
+			claims = append(claims, "data-"+s.ReplicaName(m.Ordinal))
+		}
+	}
+	switch len(claims) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("; claim %s is Terminating: no new pod starts on it, and its data is deleted once no pod uses "+
+			"it. This cannot be undone", claims[0])
+	}
+	return fmt.Sprintf("; claims %s are Terminating: no new pods start on them, and their data is deleted once no pods "+
+		"use them. This cannot be undone", Enumerate(claims))
+}
+
 // remedyForNode returns how to force-delete a pod whose node does not confirm that it has ended, or "" if the node may
 // still confirm it. Two pods must never run on the same volume.
 func (s State) remedyForNode(ordinal int) string {
