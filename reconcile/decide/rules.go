@@ -6,7 +6,6 @@ const Converged = "Converged"
 // The rules that wait as long as their Jobs may run.
 const (
 	ruleRestore       = "Restore"
-	ruleRecover       = "Recover"
 	ruleWaitForBackup = "WaitForBackup"
 	ruleLastBackup    = "BackUpBeforeDeletion"
 )
@@ -26,6 +25,9 @@ const (
 
 // InvalidSpec is the rule for a spec that passes do not apply.
 const InvalidSpec = "InvalidSpec"
+
+// Recover is the rule that creates a new cluster from the remains of a lost cluster.
+const Recover = "Recover"
 
 // LockedElsewhere is the rule that overrides every action.
 const LockedElsewhere = "LockedElsewhere"
@@ -68,7 +70,7 @@ var rules = []rule{
 	{Rule{"RenamedInGit", "The cluster seems to have been renamed or moved in git. Do not create a second, empty " +
 		"cluster."}, renamedInGit},
 	{Rule{"Bootstrap", "The cluster has never formed. Create its objects and initial members."}, bootstrap},
-	{Rule{ruleRecover, "The cluster has permanently lost its majority, and the spec requests a new cluster from " +
+	{Rule{Recover, "The cluster has permanently lost its majority, and the spec requests a new cluster from " +
 		"one member's data or a backup. Stop all pods and create it."}, recoverCluster},
 	{Rule{ruleApplyObjects, "Objects are missing or have drifted, or etcd's member list has changed. Apply them."},
 		applyObjects},

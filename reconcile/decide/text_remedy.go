@@ -16,7 +16,7 @@ func (s State) deadlineFor(d Decision) time.Duration {
 	switch d.Rule { // a Job fails by itself earlier
 	case ruleRestore:
 		return max(longPatience, s.Declared.Restore.Deadline+patience)
-	case ruleRecover:
+	case Recover:
 		return max(longPatience, s.Declared.Recovery.Deadline+patience)
 	case ruleWaitForBackup, ruleLastBackup:
 		return max(longPatience, s.Declared.BackupDeadline+patience)
@@ -41,7 +41,7 @@ func (s State) remedy(d Decision) string {
 		return fmt.Sprintf("kubectl describe shows what is delaying Job %s and its pods; if you delete the Job, it is "+
 			"started again",
 			s.restoreJobName())
-	case ruleRecover:
+	case Recover:
 		if s.anyReplica(hasPod) {
 			return "kubectl describe shows why the pods still exist" + s.remedyForNodes()
 		}
