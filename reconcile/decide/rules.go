@@ -23,13 +23,13 @@ const (
 	ruleApplyObjects = "ApplyObjects"
 )
 
-// InvalidSpec is the rule for a spec that passes do not apply.
+// InvalidSpec is the name of the rule for a spec that passes do not apply.
 const InvalidSpec = "InvalidSpec"
 
-// Recover is the rule that creates a new cluster from the remains of a lost cluster.
+// Recover is the name of the rule that creates a new cluster from the remains of a lost cluster.
 const Recover = "Recover"
 
-// LockedElsewhere is the rule that overrides every action.
+// LockedElsewhere is the name of the rule that overrides every action.
 const LockedElsewhere = "LockedElsewhere"
 
 // rule is a named rule. apply returns its decision and whether the rule applies. The decision must be safe on its own,
