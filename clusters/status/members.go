@@ -44,6 +44,7 @@ func memberStatuses(s decide.State, old v1alpha1.EtcdClusterStatus) []v1alpha1.M
 		switch {
 		case !m.Answers:
 			status.Health, status.Message = v1alpha1.MemberUnreachable, s.Explain(m)
+			status.Revision = max(m.Revision, lastRevision(old.Members, status.ID))
 		case len(m.Alarms) > 0 || m.Disagrees != "":
 			status.Health, status.Message = v1alpha1.MemberUnhealthy, s.Explain(m)
 		}
@@ -54,8 +55,8 @@ func memberStatuses(s decide.State, old v1alpha1.EtcdClusterStatus) []v1alpha1.M
 }
 
 // silenced returns the members while the member list is unknown: as last seen, except that members that do not respond
-// are unreachable, and that the revisions of responding members are current. The revisions show which data a recovery
-// from a member would lose.
+// are unreachable, and that a revision is current if the member reported it, even if the member does not know a leader.
+// The revisions show which data a recovery from a member would lose.
 func silenced(old []v1alpha1.MemberStatus, s decide.State) []v1alpha1.MemberStatus {
 	list := slices.Clone(old)
 	for i := range list {
@@ -65,9 +66,9 @@ func silenced(old []v1alpha1.MemberStatus, s decide.State) []v1alpha1.MemberStat
 		if m.Role == v1alpha1.RoleLeader {
 			m.Role = v1alpha1.RoleVoter
 		}
-		now, responds := responding(s.Membership, m.ID)
+		now := memberWithID(s.Membership, m.ID)
 		m.Revision = max(m.Revision, now.Revision)
-		if m.Health == v1alpha1.MemberUnreachable || responds {
+		if m.Health == v1alpha1.MemberUnreachable || now.Answers {
 			continue
 		}
 		m.Health, m.Message, m.Since = v1alpha1.MemberUnreachable, s.Membership.Why, metav1.NewTime(s.Now)
@@ -88,14 +89,22 @@ func strandedSince(s decide.State, ordinal int, ours bool) metav1.Time {
 	}
 }
 
-// responding returns the member with the given ID, if it responds.
-func responding(membership decide.Membership, id string) (decide.Member, bool) {
-	i := slices.IndexFunc(membership.Members,
-		func(m decide.Member) bool { return m.ID.String() == id && m.Answers })
+// memberWithID returns the member with the given ID, or the zero value if it is not listed.
+func memberWithID(membership decide.Membership, id string) decide.Member {
+	i := slices.IndexFunc(membership.Members, func(m decide.Member) bool { return m.ID.String() == id })
 	if i < 0 {
-		return decide.Member{}, false
+		return decide.Member{}
 	}
-	return membership.Members[i], true
+	return membership.Members[i]
+}
+
+// lastRevision returns the revision in the status of the member with the given ID, or 0.
+func lastRevision(old []v1alpha1.MemberStatus, id string) int64 {
+	i := slices.IndexFunc(old, func(m v1alpha1.MemberStatus) bool { return m.ID == id })
+	if i < 0 {
+		return 0
+	}
+	return old[i].Revision
 }
 
 // since returns the time at which a member's role and health last changed. This is the recorded time if they are

@@ -124,7 +124,7 @@ func TestUnknownMembershipKeepsMembers(t *testing.T) {
 }
 
 // TestRevisionOfRespondingMemberIsCurrent checks that, while etcd does not return a list, the status contains the
-// newest revision of a member that responds, and never an older one, because messages about a recovery contain that
+// newest revision that a member reported, and never an older one, because messages about a recovery contain that
 // revision.
 func TestRevisionOfRespondingMemberIsCurrent(t *testing.T) {
 	live := liveCluster()
@@ -133,12 +133,21 @@ func TestRevisionOfRespondingMemberIsCurrent(t *testing.T) {
 	for _, revision := range []int64{survivor.Revision + 1, survivor.Revision} {
 		entry := healthyEntry()
 		m := entry.State.MembersInOrder()[1]
-		m.Answers, m.Revision = true, revision
+		m.Answers, m.Revision = false, revision // without quorum, it does not know a leader
 		entry.State.Membership = decide.Membership{Why: "no leader", Members: []decide.Member{m}}
 		live.Status = newStatus(live, live, entry, fetchedMain)
 		if got := live.Status.Members[1]; got.Name != survivor.Name || got.Revision != survivor.Revision+1 {
 			t.Errorf("with revision %d: got %+v", revision, got)
 		}
+	}
+	entry := healthyEntry()
+	for i := range entry.State.Membership.Members {
+		if m := &entry.State.Membership.Members[i]; m.Name == survivor.Name {
+			m.Answers, m.Revision = false, 0
+		}
+	}
+	if got := newStatus(live, live, entry, fetchedMain).Members[1]; got.Health != v1alpha1.MemberUnreachable || got.Revision != survivor.Revision+1 {
+		t.Errorf("when only this member is silent: got %+v", got)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/shard"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // FlagMaxDeletions is the flag that limits how many clusters may start to be deleted with their data.
@@ -179,7 +180,7 @@ const couldNotBegin = "; in its turn, the deletion could not start: "
 // blocked, or was only waiting to be deleted.
 func blockedNow(custom *v1alpha1.EtcdCluster) string {
 	stalled := stalled(custom)
-	if stalled == nil || stalled.Reason == "InvalidSpec" {
+	if stalled == nil || stalled.Reason == decide.InvalidSpec {
 		return ""
 	}
 	return stalled.Reason + ": " + stalled.Message

@@ -13,6 +13,7 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 )
 
@@ -272,5 +273,30 @@ func TestLiveSourceDeclaresAllClusters(t *testing.T) {
 	got := describeTargets(first(Of(reconcile.Desired{Live: true}, owned)))
 	if want := "ns/a applied=false\nother/b applied=false problems: spec.etcd.options.data-dir is not supported"; !strings.HasPrefix(got, want) {
 		t.Errorf("got\n%swant\n%s…", got, want)
+	}
+}
+
+// TestSpecThatWasNotApplied checks that without a source, a spec that the last pass could not apply is reported, and
+// that a pass that reads a source judges the spec itself.
+func TestSpecThatWasNotApplied(t *testing.T) {
+	for _, test := range []struct {
+		name, rule string
+		desired    reconcile.Desired
+		want       string
+	}{
+		{"no source is read", decide.InvalidSpec, reconcile.Desired{Live: true, Unread: reconcile.ErrNotAsked}, "the newest spec was not applied, as of the last pass: spec.version: why"},
+		{"no source is read, other block", "ForeignObjects", reconcile.Desired{Live: true, Unread: reconcile.ErrNotAsked}, ""},
+		{"the resource is the source", decide.InvalidSpec, reconcile.Desired{Live: true}, ""},
+		{"git is the source", decide.InvalidSpec, reconcile.Desired{Clusters: []reconcile.Declaration{declare("ns/a", "3.6.16")}}, ""},
+		{"git cannot be read", decide.InvalidSpec, reconcile.Desired{Unread: errors.New("no answer")}, ""},
+	} {
+		owned := inventory.ByCluster{}
+		there(owned, "ns/a", "3.6.16", "c1", "")
+		meta.SetStatusCondition(&owned.At("ns", "a").Custom.Status.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: test.rule, Message: "spec.version: why"})
+		got, _ := Of(test.desired, owned)
+		if problems := strings.Join(got[0].Problems, "; "); strings.Contains(problems, "spec.version") != (test.want != "") || !strings.Contains(problems, test.want) {
+			t.Errorf("%s: %q, want %q", test.name, problems, test.want)
+		}
 	}
 }

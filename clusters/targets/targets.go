@@ -18,6 +18,7 @@ import (
 	"quorate.dev/quorate/clusters/schema"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
+	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 )
 
@@ -88,7 +89,8 @@ func unchecked(desired reconcile.Desired, owned inventory.ByCluster) ([]Target, 
 }
 
 // selfDeclared returns the targets if the custom resources are the source. Nothing is applied to the custom resources,
-// because another tool manages their specs. If the source could not be read (known is false), orphans remain orphans.
+// because another tool manages their specs. If the source was not read (known is false), orphans remain orphans, and a
+// declaration that the last pass reported as a problem remains one.
 func selfDeclared(owned inventory.ByCluster, known bool) []Target {
 	var targets []Target
 	for _, p := range owned {
@@ -97,6 +99,7 @@ func selfDeclared(owned inventory.ByCluster, known bool) []Target {
 		}
 		t := orphanOf(p.Custom).asBefore()
 		t.Cluster.Labels, t.Cluster.Annotations = p.Custom.Labels, p.Custom.Annotations
+		t.Problems = notApplied(p.Custom)
 		if known {
 			t.Orphaned, t.Held, t.Warnings = "", "", nil
 			t.Problems = t.unbuildable()
@@ -104,6 +107,14 @@ func selfDeclared(owned inventory.ByCluster, known bool) []Target {
 		targets = append(targets, t)
 	}
 	return targets
+}
+
+// notApplied returns the problem that kept the last pass from applying the newest spec, or nil.
+func notApplied(custom *v1alpha1.EtcdCluster) []string {
+	if c := stalled(custom); c != nil && c.Reason == decide.InvalidSpec {
+		return []string{"the newest spec was not applied, as of the last pass: " + c.Message}
+	}
+	return nil
 }
 
 // unbuildable returns the problems that prevent the objects of a cluster from being created.

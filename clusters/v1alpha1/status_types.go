@@ -323,7 +323,8 @@ type MemberStatus struct {
 	// message is the reason why the member is not healthy.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// revision is the etcd revision that the member has applied. It is written only together with other changes.
+	// revision is the etcd revision that the member has applied. It is written only together with other changes, and is
+	// kept while the member is not responding.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 	// dbSize is the size of the member's database file in bytes. It is written together with other changes, or when it

@@ -236,12 +236,12 @@ func TestInstallKeepsObjectsOfOtherOwners(t *testing.T) {
 	}
 	got := w.install(loop())
 	for _, want := range []string{"nothing was applied: ", `ServiceAccount quorate-system/quorate is owned by Helm release "etcd" in namespace "quorate-system"`,
-		`ClusterRoleBinding quorate is owned by Quorate in namespace "etcd-ops"`} {
+		"ClusterRoleBinding quorate would be changed, but it is used by ServiceAccount etcd-ops/quorate"} {
 		if got.code != exitBlocked || got.out != "" || !strings.Contains(got.err, want) {
 			t.Errorf("want %q of %+v", want, got)
 		}
 	}
-	if got := w.command("uninstall"); got.code != exitOK || got.out != "" || strings.Count(got.err, " is kept: it is ") != 3 || !strings.Contains(got.err, `ClusterRole quorate is kept: it is owned by Quorate in namespace "etcd-ops"`) {
+	if got := w.command("uninstall"); got.code != exitOK || got.out != "" || strings.Count(got.err, " is kept: it is ") != 3 || !strings.Contains(got.err, "ClusterRole quorate is kept: it is used by ClusterRoleBinding quorate (ServiceAccount etcd-ops/quorate)") {
 		t.Errorf("uninstall: %+v", got)
 	}
 	_, err = roles.Get(t.Context(), "quorate", metav1.GetOptions{})

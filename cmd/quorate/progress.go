@@ -56,24 +56,34 @@ type walk struct {
 	said string
 	// done counts the actions that have changed something.
 	done int
+	// at and all are the position that was shown last.
+	at, all int
 }
 
 // step returns a cluster's position in its forecast, such as (3 of 9), which includes the actions already taken in
-// this run. It returns "" if there is only one action or the number of actions is unknown.
+// this run. It returns "" if there is only one action or the number of actions is unknown. The position never goes back.
+// The total decreases only if the forecast ends in Done: any other end may be far from the end of the run, such as a
+// wait for a restored member that has not started.
 func (on *walk) step(c report.Cluster) string {
 	at := on.done
 	if c.Decision.Verdict == decide.Act {
 		at++
 	}
-	if at == 0 || !c.Pending() {
+	on.at = max(on.at, at)
+	if on.at == 0 || !c.Pending() {
 		return ""
 	}
 	var ahead forecast.Forecast
 	if panics.Catch(func() error { ahead = forecast.Of(c.State); return nil }) != nil || ahead.Open {
 		return ""
 	}
-	if all := on.done + len(ahead.Steps); all > 1 {
-		return fmt.Sprintf("(%d of %d) ", at, max(all, at))
+	all := on.done + len(ahead.Steps)
+	if ahead.End.Verdict != decide.Done {
+		all = max(all, on.all)
+	}
+	on.all = max(all, on.at)
+	if on.all > 1 {
+		return fmt.Sprintf("(%d of %d) ", on.at, on.all)
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,6 +91,33 @@ func TestStatusShowsRevisionAge(t *testing.T) {
 	}
 	if got := w.command("status"); !strings.Contains(got.out, "  "+commit[:7]+" (") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestStatusReportsSpecThatIsNotApplied checks that status and explain, which do not read git, show that the last pass
+// could not apply the newest spec, until a pass applies it.
+func TestStatusReportsSpecThatIsNotApplied(t *testing.T) {
+	t.Parallel()
+	w := newTenants(t, "own")
+	w.made("own/one")
+	const declaration = "apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: one, namespace: own}\nspec: {version: 3.6.16, lifecycle: Stopped, storage: {size: %s}}\n"
+	for size, want := range map[string]int{"8Gi": exitOK, "4Gi": exitInvalid, "much": exitInvalid} {
+		w.push("own", fmt.Sprintf(declaration, "8Gi"))
+		if got := w.run(w.sources("own")...); got.code != exitOK {
+			t.Fatalf("%+v", got)
+		}
+		w.push("own", fmt.Sprintf(declaration, size))
+		ran := w.run(w.sources("own")...)
+		if ran.code != want {
+			t.Fatalf("%s: %+v", size, ran)
+		}
+		for _, command := range []string{"status", "explain"} {
+			got := w.command(command, "own/one")
+			blocked := strings.HasPrefix(got.out, "own/one  Block  InvalidSpec\n    the newest spec was not applied, as of the last pass: ") && strings.Contains(got.out, "storage.size")
+			if got.code != exitOK || blocked != (want != exitOK) {
+				t.Errorf("%s with size %s: %+v, although the pass reported\n%s", command, size, got, ran.out)
+			}
+		}
 	}
 }
 

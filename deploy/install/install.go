@@ -23,7 +23,7 @@ type Installer struct {
 
 // Install applies the objects of a mode, as returned by deploy.Render, and deletes the objects of other modes. It
 // reports both, as well as the rights that runs gain and the flags that runs lose. It returns an OwnedError if objects
-// belong to another owner.
+// belong to another owner, or would change rights that something else uses.
 func (i Installer) Install(ctx context.Context, texts []string) error {
 	var objects []*unstructured.Unstructured
 	for _, text := range texts {
@@ -34,14 +34,20 @@ func (i Installer) Install(ctx context.Context, texts []string) error {
 		objects = append(objects, object)
 	}
 	before, err := i.findInstalled(ctx)
-	if err == nil {
-		err = refuseForeign(before)
+	if err != nil {
+		return err
 	}
+	shared, err := i.shared(ctx, before, objects)
 	if err != nil {
 		return err
 	}
 	applied := map[string]bool{}
 	for _, object := range objects {
+		if use := shared[objectName(object)]; use != "" {
+			applied[objectName(object)] = true
+			fmt.Fprintf(i.Err, "%s is kept unchanged: %s\n", objectName(object), use)
+			continue
+		}
 		if err := i.Client.Install(ctx, object); err != nil {
 			return err
 		}

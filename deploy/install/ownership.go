@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"quorate.dev/quorate/deploy"
 )
 
 // Helm uses these annotations to identify the objects of a release.
@@ -26,25 +24,7 @@ func owner(object *unstructured.Unstructured) string {
 		namespace := object.GetAnnotations()[helmNamespace]
 		return fmt.Sprintf("owned by Helm release %q in namespace %q", name, namespace)
 	}
-	if object.GetKind() == "ClusterRoleBinding" {
-		if others := boundIn(object); len(others) > 0 && !slices.Contains(others, deploy.Namespace) {
-			return fmt.Sprintf("owned by Quorate in namespace %q", strings.Join(others, ", "))
-		}
-	}
 	return ""
-}
-
-// boundIn returns the namespaces of the service accounts in a binding.
-func boundIn(binding *unstructured.Unstructured) []string {
-	var namespaces []string
-	subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
-	for _, s := range subjects {
-		subject, _ := s.(map[string]any)
-		if namespace, _, _ := unstructured.NestedString(subject, "namespace"); namespace != "" {
-			namespaces = append(namespaces, namespace)
-		}
-	}
-	return namespaces
 }
 
 // findInstalled returns the existing objects of all modes.
@@ -70,51 +50,70 @@ func (i Installer) findInstalled(ctx context.Context) ([]*unstructured.Unstructu
 // is required.
 type OwnedError struct{ objects error }
 
-// Error implements error. It names each object and its owner.
-func (e *OwnedError) Error() string {
-	return fmt.Sprintf("nothing was applied: %s; upgrade Quorate there, or uninstall it there first", e.objects)
-}
+// Error implements error. It names each object, its owner, and what to do.
+func (e *OwnedError) Error() string { return fmt.Sprintf("nothing was applied: %s", e.objects) }
 
 // Unwrap returns an error for each object.
 func (e *OwnedError) Unwrap() error { return e.objects }
 
-// refuseForeign returns an OwnedError if objects belong to another owner. If they were taken over, the owner's pods
-// would lose their rights, or the owner's next upgrade would restore different arguments.
-func refuseForeign(found []*unstructured.Unstructured) error {
+// shared returns the names of the existing objects that must not be applied, and why: something else also uses them, and
+// they already have all wanted rights. It returns an OwnedError if objects belong to another owner, or would have to be
+// changed while something else uses them: the owner's pods could lose their rights, or the owner's next upgrade would
+// restore different arguments.
+func (i Installer) shared(ctx context.Context, found, wanted []*unstructured.Unstructured) (map[string]string, error) {
 	var problems error
+	shared := map[string]string{}
 	for _, object := range found {
+		name := objectName(object)
 		if whose := owner(object); whose != "" {
-			problems = errors.Join(problems, fmt.Errorf("%s is %s", objectName(object), whose))
-		}
-	}
-	if problems == nil {
-		return nil
-	}
-	return &OwnedError{problems}
-}
-
-// skipForeign returns the objects that may be deleted, and reports the others. A ClusterRole is kept if its binding is
-// kept.
-func (i Installer) skipForeign(found []*unstructured.Unstructured) []*unstructured.Unstructured {
-	var ours []*unstructured.Unstructured
-	whose := map[string]string{}
-	for _, object := range found {
-		if is := owner(object); is != "" {
-			whose[object.GetKind()] = is
-		}
-	}
-	for _, object := range found {
-		is := owner(object)
-		if is == "" && object.GetKind() == "ClusterRole" {
-			is = whose["ClusterRoleBinding"]
-		}
-		if is == "" {
-			ours = append(ours, object)
+			problems = errors.Join(problems,
+				fmt.Errorf("%s is %s: upgrade Quorate there, or uninstall it there first", name, whose))
 			continue
 		}
-		fmt.Fprintf(i.Err, "%s is kept: it is %s\n", objectName(object), is)
+		use, err := i.otherUse(ctx, object)
+		if err != nil {
+			return nil, err
+		}
+		if use == nil {
+			continue
+		}
+		shared[name] = use.what
+		for _, want := range wanted {
+			if objectName(want) == name && !grants(object, want) {
+				problems = errors.Join(problems, fmt.Errorf("%s would be changed, but %s: %s", name, use.what, use.fix))
+			}
+		}
 	}
-	return ours
+	if problems != nil {
+		return nil, &OwnedError{problems}
+	}
+	return shared, nil
+}
+
+// eachDeletable calls do for each installed object that may be deleted, workloads first, and reports the others.
+func (i Installer) eachDeletable(ctx context.Context, do func(*unstructured.Unstructured) error) error {
+	all, err := i.installed(ctx)
+	if err != nil {
+		return err
+	}
+	for _, object := range all {
+		if whose := owner(object); whose != "" {
+			fmt.Fprintf(i.Err, "%s is kept: it is %s\n", objectName(object), whose)
+			continue
+		}
+		use, err := i.otherUse(ctx, object)
+		if err != nil {
+			return err
+		}
+		if use != nil {
+			fmt.Fprintf(i.Err, "%s is kept: %s; %s\n", objectName(object), use.what, removal(object))
+			continue
+		}
+		if err := do(object); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // gainsRights reports whether runs previously had rights only in some namespaces, because an overlay restricted them.

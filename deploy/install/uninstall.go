@@ -16,40 +16,29 @@ import (
 	"quorate.dev/quorate/deploy"
 )
 
-// Uninstall deletes the installed objects of all modes, except objects that belong to another owner. It first deletes
-// the workloads that run Quorate and waits until their pods have ended. By then, actions are finished or have stopped
-// at a step from which a later run can continue, and leases are released. It then deletes the other objects, such as
-// roles.
+// Uninstall deletes the installed objects of all modes, except objects that belong to another owner, and roles and
+// bindings that something else uses or may use. It first deletes the workloads that run Quorate and waits until their
+// pods have ended. By then, actions are finished or have stopped at a step from which a later run can continue, and
+// leases are released. It then deletes the other objects, such as roles.
 func (i Installer) Uninstall(ctx context.Context) error {
-	all, err := i.installed(ctx)
-	if err != nil {
-		return err
-	}
 	ended := false
-	for _, object := range i.skipForeign(all) {
+	return i.eachDeletable(ctx, func(object *unstructured.Unstructured) error {
 		if rank(object) > 0 && !ended {
 			if err := i.awaitEnd(ctx); err != nil {
 				return err
 			}
 			ended = true
 		}
-		if err := i.uninstall(ctx, object); err != nil {
-			return err
-		}
-	}
-	return nil
+		return i.uninstall(ctx, object)
+	})
 }
 
 // PrintInstalled prints the names of the objects that Uninstall would delete.
 func (i Installer) PrintInstalled(ctx context.Context) error {
-	all, err := i.installed(ctx)
-	if err != nil {
+	return i.eachDeletable(ctx, func(object *unstructured.Unstructured) error {
+		_, err := fmt.Fprintln(i.Out, objectName(object))
 		return err
-	}
-	for _, object := range i.skipForeign(all) {
-		fmt.Fprintln(i.Out, objectName(object))
-	}
-	return nil
+	})
 }
 
 // longestEnd is the maximum time to wait for the pods to end. It is longer than the grace period in deploy/loop.

@@ -205,7 +205,7 @@ func quorumLost(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	message := fmt.Sprintf("no quorum: %s, %d required; %s", s.describeResponding(), Quorum(len(voters)),
-		strings.Join(s.troubles(), "; "))
+		strings.Join(s.troubles(), "; ")) + s.describeTerminatingClaims()
 	if s.awaitsUnready() {
 		return wait(recheck, "%s%s", message, s.describeHindered())
 	}
@@ -265,8 +265,8 @@ func membershipUnknown(s State) (Decision, bool) {
 	case s.recorded() && !s.quorumMayRecover() && !s.awaitsUnready():
 		return block("etcd does not return a member list%s, and too few members can recover by "+
 			"themselves: "+
-			"%s. %s%s%s%s%s%s", s.why(), s.describeReplicas(), s.whatToDoWithVolumes(), s.describeHeldBack(),
-			s.describeNotMoved(), s.wayOutOfMarks(), s.remedyForNodes(), s.describeHindered())
+			"%s%s. %s%s%s%s%s%s", s.why(), s.describeReplicas(), s.describeTerminatingClaims(), s.whatToDoWithVolumes(),
+			s.describeHeldBack(), s.describeNotMoved(), s.wayOutOfMarks(), s.remedyForNodes(), s.describeHindered())
 	}
 	return wait(recheck, "etcd does not return a member list%s; nothing is changed until it does: %s%s", s.why(),
 		s.describeReplicas(), s.describeUnproven())

@@ -90,6 +90,14 @@ func (s State) recoverableCluster() ID {
 	return order.ClusterID
 }
 
+// RefusedRecovery returns why this run must not carry out the requested recovery of a cluster without quorum, or "".
+func (s State) RefusedRecovery() string {
+	if !s.ordersRecovery() || s.Record.Recovering() {
+		return ""
+	}
+	return s.Declared.Recovery.Refused
+}
+
 // hindersRecovery returns what prevents the requested recovery, or "".
 func (s State) hindersRecovery() string {
 	order := s.Declared.Recovery

@@ -51,7 +51,7 @@ func (s State) giveUp(m Member, why string) (Decision, bool) {
 		return s.transferLeadership(m, func(Member) bool { return true }, "%s %s", m.Name, why)
 	}
 	return s.removal(ruleReplaceMember, RemoveMember{m.ID, s.nameOf(m), s.evidenceFor(m)},
-		"%s %s: removing it, so that a new member can take its place; %s respond", s.nameOf(m), why, s.describeQuorum())
+		"%s %s: removing it, so that a new member can take its place; %s", s.nameOf(m), why, s.describeResponding())
 }
 
 // transferLeadership asks the leader to transfer leadership to the acceptable voter with the lowest ordinal that has
@@ -83,8 +83,8 @@ func (s State) mayLead(m Member) bool { return !m.Learner && m.Answers && s.mayC
 func promoteLearner(s State) (Decision, bool) {
 	for _, m := range s.MembersInOrder() {
 		if m.Learner && s.MayPromote(m.ID) {
-			return act(PromoteLearner{m.ID, m.Name}, "%s has caught up with the leader; %s respond", m.Name,
-				s.describeQuorum())
+			return act(PromoteLearner{m.ID, m.Name}, "%s has caught up with the leader; %s", m.Name,
+				s.describeResponding())
 		}
 	}
 	return Decision{}, false

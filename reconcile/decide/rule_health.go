@@ -172,7 +172,7 @@ func waitForMembers(s State) (Decision, bool) {
 	if !s.Membership.Known || len(s.unsettled()) == 0 {
 		return Decision{}, false
 	}
-	d, _ := wait(s.untilSettled(), "%s respond; %s%s%s", s.describeQuorum(), strings.Join(s.unsettled(), "; "),
+	d, _ := wait(s.untilSettled(), "%s; %s%s%s", s.describeResponding(), strings.Join(s.unsettled(), "; "),
 		s.describeClosed(), s.describeNotMoved())
 	d.waitsFor = strings.Join(s.unwell(), ",")
 	return d, true

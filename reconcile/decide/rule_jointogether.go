@@ -61,9 +61,9 @@ func joinTogether(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	return act(AddLearner{ordinal, s.peerURL(ordinal)},
-		"%s, %d declared, and %s has started: adding %s as a second learner; %s respond",
+		"%s, %d declared, and %s has started: adding %s as a second learner; %s",
 		plural(len(s.Membership.Members), "member", "members"), s.Declared.Replicas, s.nameOf(first),
-		s.ReplicaName(ordinal), s.describeQuorum())
+		s.ReplicaName(ordinal), s.describeResponding())
 }
 
 // toJoinTogether reports whether two members may be about to join at the same time. This is recorded before the first

@@ -6,7 +6,6 @@ const Converged = "Converged"
 // The rules that wait as long as their Jobs may run.
 const (
 	ruleRestore       = "Restore"
-	ruleRecover       = "Recover"
 	ruleWaitForBackup = "WaitForBackup"
 	ruleLastBackup    = "BackUpBeforeDeletion"
 )
@@ -24,6 +23,12 @@ const (
 	ruleApplyObjects = "ApplyObjects"
 )
 
+// InvalidSpec is the name of the rule for a spec that passes do not apply.
+const InvalidSpec = "InvalidSpec"
+
+// Recover is the name of the rule that creates a new cluster from the remains of a lost cluster.
+const Recover = "Recover"
+
 // LockedElsewhere is the name of the rule that overrides every action.
 const LockedElsewhere = "LockedElsewhere"
 
@@ -40,7 +45,7 @@ var rules = []rule{
 	{Rule{"RenewCertificates", "Certificates are about to expire, and the cluster is orphaned, invalid, or waiting " +
 		"for its final backup. Reissue them and change nothing else."}, renewCertificates},
 	{Rule{"Orphaned", "The source no longer declares the cluster. Report it and leave it unchanged."}, orphaned},
-	{Rule{"InvalidSpec", "The spec is invalid or not allowed. Leave the running cluster unchanged."}, invalidSpec},
+	{Rule{InvalidSpec, "The spec is invalid or not allowed. Leave the running cluster unchanged."}, invalidSpec},
 	{Rule{"ForeignObjects", "An object or volume has one of the cluster's names but does not belong to it. Change " +
 		"nothing."}, foreignObjects},
 	{Rule{"LabelsLost", "A volume, pod or Lease has lost the labels that identify it. Change nothing until they " +
@@ -65,7 +70,7 @@ var rules = []rule{
 	{Rule{"RenamedInGit", "The cluster seems to have been renamed or moved in git. Do not create a second, empty " +
 		"cluster."}, renamedInGit},
 	{Rule{"Bootstrap", "The cluster has never formed. Create its objects and initial members."}, bootstrap},
-	{Rule{ruleRecover, "The cluster has permanently lost its majority, and the spec requests a new cluster from " +
+	{Rule{Recover, "The cluster has permanently lost its majority, and the spec requests a new cluster from " +
 		"one member's data or a backup. Stop all pods and create it."}, recoverCluster},
 	{Rule{ruleApplyObjects, "Objects are missing or have drifted, or etcd's member list has changed. Apply them."},
 		applyObjects},

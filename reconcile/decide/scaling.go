@@ -38,8 +38,8 @@ func scaleDown(s State) (Decision, bool) {
 			plural(listed, "member", "members"), declared, victim.Name)
 	}
 	return s.removal(ruleScaleDown, RemoveMember{ID: victim.ID, Name: s.nameOf(victim)},
-		"%s, %d declared: removing %s; %s respond",
-		plural(listed, "member", "members"), declared, s.nameOf(victim), s.describeQuorum())
+		"%s, %d declared: removing %s; %s",
+		plural(listed, "member", "members"), declared, s.nameOf(victim), s.describeResponding())
 }
 
 // copiesWithout returns why a surplus voter is still needed, or "": without it, fewer data copies than declared would
@@ -134,8 +134,8 @@ func scaleUp(s State) (Decision, bool) {
 	if d, blocked := s.cannotJoin(ordinal, need); blocked {
 		return d, true
 	}
-	return act(AddLearner{ordinal, s.peerURL(ordinal)}, "%s: adding %s as a learner; %s respond", need,
-		s.ReplicaName(ordinal), s.describeQuorum())
+	return act(AddLearner{ordinal, s.peerURL(ordinal)}, "%s: adding %s as a learner; %s", need,
+		s.ReplicaName(ordinal), s.describeResponding())
 }
 
 // waitForSlot waits until a slot's volume is gone. If the record does not show that its member was removed, manual

@@ -16,7 +16,7 @@ func (s State) deadlineFor(d Decision) time.Duration {
 	switch d.Rule { // a Job fails by itself earlier
 	case ruleRestore:
 		return max(longPatience, s.Declared.Restore.Deadline+patience)
-	case ruleRecover:
+	case Recover:
 		return max(longPatience, s.Declared.Recovery.Deadline+patience)
 	case ruleWaitForBackup, ruleLastBackup:
 		return max(longPatience, s.Declared.BackupDeadline+patience)
@@ -41,7 +41,7 @@ func (s State) remedy(d Decision) string {
 		return fmt.Sprintf("kubectl describe shows what is delaying Job %s and its pods; if you delete the Job, it is "+
 			"started again",
 			s.restoreJobName())
-	case ruleRecover:
+	case Recover:
 		if s.anyReplica(hasPod) {
 			return "kubectl describe shows why the pods still exist" + s.remedyForNodes()
 		}
@@ -144,6 +144,25 @@ func (s State) remedyForPods() string {
 		}
 	}
 	return "kubectl describe shows what the cluster's objects are waiting for"
+}
+
+// describeTerminatingClaims returns what it means that claims of recorded members are Terminating, or "".
+func (s State) describeTerminatingClaims() string {
+	var claims []string
+	for _, m := range s.Record.Members {
+		if r := s.Replica(m.Ordinal); hasVolume(r) && r.VolumeTerminating && !s.volumeLost(m.Ordinal) {
+			claims = append(claims, "data-"+s.ReplicaName(m.Ordinal))
+		}
+	}
+	switch len(claims) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("; claim %s is Terminating, which cannot be undone: no new pod starts on it, and its data is "+
+			"deleted once no pod uses it", claims[0])
+	}
+	return fmt.Sprintf("; claims %s are Terminating, which cannot be undone: no new pods start on them, and their data "+
+		"is deleted once no pods use them", Enumerate(claims))
 }
 
 // remedyForNode returns how to force-delete a pod whose node does not confirm that it has ended, or "" if the node may

@@ -25,7 +25,7 @@ type Forecast struct {
 	// Steps are the actions in order; the first is the action of the next pass.
 	Steps []Step
 	// End is the decision after the last action: Done, Block, or Wait for an external event. The message describes a
-	// simulated world, unless Steps is empty.
+	// simulated world, unless Steps is empty or the rule is Recover.
 	End decide.Decision
 	// Open is set if the actions after the last step are unknown.
 	Open bool
@@ -91,7 +91,8 @@ func alike(s decide.State, a, b decide.Decision) bool {
 	return a.Action == nil || s.DescribeAction(a.Action) == s.DescribeAction(b.Action)
 }
 
-// follow runs simulated passes until nothing is left to do, a pass blocks, or a wait takes too long.
+// follow runs simulated passes until nothing is left to do, a pass blocks, a wait takes too long, or only the requested
+// recovery is left, which this run must not carry out.
 func (r *Forecast) follow(w *simulate.World, seen decide.State) {
 	at, waited := quorumOf(seen, r.Start), 0
 	for range most {
@@ -110,11 +111,19 @@ func (r *Forecast) follow(w *simulate.World, seen decide.State) {
 			waited = 0
 			r.Steps = append(r.Steps, newStep(seen, d, at))
 		}
-		w.Tick()
+		refused := seen.RefusedRecovery()
+		ends := refused != "" && decide.Decide(w.Observe()).Verdict != decide.Act
+		if !ends {
+			w.Tick()
+		}
 		now := w.Observe()
 		at = quorumOf(now, at)
 		if n := len(r.Steps); n > 0 {
 			r.Steps[n-1].watch(seen, now, at)
+		}
+		if ends {
+			r.End = decide.Decision{Rule: decide.Recover, Verdict: decide.Block, Message: refused}
+			return
 		}
 		seen = now
 	}

@@ -32,7 +32,7 @@ func (r Report) Result() Result {
 	blocked, locked, failed, invalid := len(r.Removals) > 0, false, r.Error != "", len(r.Problems) > 0
 	for _, c := range r.Clusters {
 		failed = failed || c.Error != ""
-		invalid = invalid || c.Decision.Rule == "InvalidSpec" ||
+		invalid = invalid || c.Decision.Rule == decide.InvalidSpec ||
 			len(c.State.Declared.Problems) > 0 && c.State.Declared.Orphaned == ""
 		blocked = blocked || c.Decision.Verdict == decide.Block ||
 			c.Decision.Verdict == decide.Done && c.State.CertificatesUrgent()

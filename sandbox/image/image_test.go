@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
@@ -104,11 +105,15 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 func TestRepository(t *testing.T) {
 	for reference, want := range map[string]string{
 		"quorate.dev/quorate:dev": "quorate.dev/quorate", "localhost:5000/a/b:v1": "localhost:5000/a/b",
-		"quorate.dev/quorate": "", "quorate:dev": "", "Quorate.dev/Q:dev": "", "": "",
+		"docker.io/library/quorate:dev": "index.docker.io/library/quorate",
+		"quorate.dev/quorate":           "", "quorate:dev": "", "library/quorate:dev": "", "docker.io/quorate:dev": "", "Quorate.dev/Q:dev": "", "": "",
 	} {
 		got, err := Repository(reference)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("Repository(%q) = %q, %v; want %q", reference, got, err, want)
+		}
+		if err != nil && !strings.Contains(err.Error(), "docker.io/library/NAME:TAG") {
+			t.Errorf("Repository(%q): %v", reference, err)
 		}
 	}
 }

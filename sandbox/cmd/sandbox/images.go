@@ -13,8 +13,10 @@ import (
 
 func load(open opener) *cobra.Command {
 	return &cobra.Command{
-		Use:     "load IMAGE=PROGRAM…",
-		Short:   "Build an image that runs a static program, and load it on every node",
+		Use:   "load IMAGE=PROGRAM…",
+		Short: "Build an image that runs a static program, and load it on every node",
+		Long: "Load builds an image that runs a static program, and loads it on every node. IMAGE is the full name, " +
+			"with a registry and a tag. Pods use docker.io/library/NAME for a name without a registry.",
 		Example: "  sandbox load quorate.dev/quorate:dev=bin/quorate",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
