@@ -11,7 +11,7 @@ import (
 // Kind is a kind of request in a declaration.
 type Kind string
 
-// These are the kinds. Each is named like the flag that parses its setting.
+// These are the kinds, which are also the names of their flags.
 const (
 	Images          Kind = "allow-image-repository"
 	PriorityClasses Kind = "allow-priority-class"
