@@ -95,7 +95,7 @@ func TestListRequiresQuorumOfItsVoters(t *testing.T) {
 			s.answer.Store(&answer)
 			clients := newClients(t)
 			m := clients.Observe(t.Context(), s.cluster()).Membership
-			if m.Known || !m.Unconfirmed || !m.Disputed || !strings.Contains(m.Why, "a-1: no quorum confirms its member list: 1 of 3 voters returned it, a-0 ") {
+			if m.Known || !m.Unconfirmed || !m.Disputed || !strings.Contains(m.Why, "a-1: its member list is not confirmed: 1 of 3 voters returned it, but a-0 ") {
 				t.Errorf("got %+v", m)
 			}
 			if _, err := clients.Snapshot(t.Context(), s.cluster()); err == nil || !strings.Contains(err.Error(), "no quorum confirms the member list: a-0: ") {
@@ -112,7 +112,7 @@ func TestUnreachableVotersDoNotConfirm(t *testing.T) {
 	answer := lying(func(*etcdserverpb.MemberListResponse) {}, 1, 2)
 	s.answer.Store(&answer)
 	got := newClients(t).Observe(t.Context(), s.cluster())
-	const why = "a-0: no quorum confirms its member list: 1 of 3 voters returned it; a-1, a-2: not responding"
+	const why = "a-0: its member list is not confirmed: 1 of 3 voters returned it; a-1, a-2: not responding"
 	if m := got.Membership; m.Known || !m.Unconfirmed || m.Disputed || m.Why != why || len(m.Members) != 3 {
 		t.Errorf("want %q: %s", why, print(got))
 	}

@@ -88,7 +88,7 @@ func (p *poll) confirm(list *clientv3.MemberListResponse, replies []reply, views
 		id := replies[i].id()
 		if v.differs != "" {
 			differs[uint64(id)] = v.differs
-			differing = append(differing, ", "+replies[i].pod+" "+v.differs)
+			differing = append(differing, replies[i].pod+" "+v.differs)
 		} else if entry := find(list, id); entry != nil && !entry.IsLearner {
 			same[entry.ID] = true
 		}
@@ -98,8 +98,11 @@ func (p *poll) confirm(list *clientv3.MemberListResponse, replies []reply, views
 		return nil
 	}
 	p.unconfirmed, p.disputed = true, p.disputed || len(differing) > 0
-	return fmt.Errorf("no quorum confirms its member list: %d of %d voters returned it%s", len(same), voters,
-		strings.Join(differing, ""))
+	but := ""
+	if len(differing) > 0 {
+		but = ", but " + strings.Join(differing, ", ")
+	}
+	return fmt.Errorf("its member list is not confirmed: %d of %d voters returned it%s", len(same), voters, but)
 }
 
 // learnerDisagreement returns how the list of a member that considers itself a learner, and therefore responds only to

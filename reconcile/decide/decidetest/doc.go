@@ -61,6 +61,7 @@
 //	set a-1 runs=3.6.16 storage=3.6 applied=100 revision=1018 silent-for=10m disagrees=(lists a-3 as a learner) hash=5c0ffee0@120/100 hash-why=(permission denied)
 //	set a-1 db=20 quota=20
 //	set etcd known=false why=(no response within 2s) cluster=c2 leader=a-1 downgrade=3.6
+//	set etcd unconfirmed|disputed=true why=(a-0: its member list is not confirmed)
 //	set etcd forbidden=(pods/portforward is forbidden)
 //	set record cluster=c2 token=t2 log=3.5 ca=none|CA1 confirmed=a1 uncompared=true founds=c1
 //	set status cluster=c2 version=3.6.16 generation=2 seen=(a-0 18 a-1 20) void=true

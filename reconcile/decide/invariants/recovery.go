@@ -48,7 +48,7 @@ func recoveredOnWord(s decide.State, d decide.Decision) string {
 			return ""
 		}
 		begun := recovering(s.Record) && s.Declared.Recovery.ClusterID == s.Record.ClusterID
-		if begun && !s.Membership.Known && !anyReady(s) {
+		if begun && !s.Membership.MayServe() && !anyReady(s) {
 			return ""
 		}
 	case decide.StartRecovery:
@@ -140,7 +140,7 @@ func stopsChangedJob(s decide.State, d decide.Decision) string {
 		}
 	case recovers != nil && works(recovers.VolumeJob) && recovering(s.Record):
 		changed := recovers.ClusterID != order.ClusterID || recovers.Digest != order.Digest
-		if changed && order.Refused == "" && !s.Membership.Known && !anyReady(s) {
+		if changed && order.Refused == "" && !s.Membership.MayServe() && !anyReady(s) {
 			return "a Job carries out a recovery that the spec no longer requests"
 		}
 	}
@@ -170,8 +170,8 @@ func notOrdered(s decide.State) string {
 	switch {
 	case order.ClusterID == 0 || order.ClusterID != s.Record.ClusterID || order.ClusterID != cluster(s):
 		return "the spec does not request recovery of the current cluster ID"
-	case s.Membership.Known:
-		return "etcd has quorum"
+	case s.Membership.MayServe():
+		return "etcd has or may have quorum"
 	case order.Word != "" && (order.Word == s.Record.VoidRecovery || order.Word == s.ReportedVoidRecovery):
 		return "etcd has had quorum since the recovery was requested"
 	case order.Refused != "":
