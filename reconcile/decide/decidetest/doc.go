@@ -113,7 +113,7 @@
 //	fault kill-pod=a-1 force-delete=a-1 crash=a-1 lose-volume=a-1 delete-claim=a-1 replace-claim=a-1 recreate-claim=a-1 old-data=a-1 strand=a-1 corrupt=a-1
 //	fault hang=a-1 unhang=a-1 node-down=a-1 node-up=a-1 mute=a-1 unmute=a-1 slow=a-1 fast=a-1 apart=a-1 together=a-1
 //	fault unready=a-1 ready-again=a-1 nospace=a-1 fill-database corrupt-alarm=a-1 nameless-alarm
-//	fault differ=a-1 check-data mislead=a-1
+//	fault differ=a-1 check-data mislead=a-1 unmislead=a-1
 //	fault add-member=a-3 add-learner=a-3 remove-member=a-2 add-stranger
 //	fault delete=(ConfigMap a-members) change=(Service a) occupy=(Service a) delete-status put-back-record
 //	fault refuse-backups forget-backups schedule-backup refuse-restores start-elsewhere delete-restore
