@@ -106,15 +106,20 @@ func (p *poll) confirm(list *clientv3.MemberListResponse, replies []reply, views
 }
 
 // learnerDisagreement returns how the list of a member that considers itself a learner, and therefore responds only to
-// Status, differs, or "". Once it has applied as much as the member that returned the list, it is not behind.
+// Status, differs, or "". Once it has applied as much as the member that returned the list, it is not behind. The
+// earlier status of that member may be older than its list, so it is asked again.
 func (c *Clients) learnerDisagreement(
 	ctx context.Context, list *clientv3.MemberListResponse, source, r *reply,
 ) string {
 	if entry := find(list, r.id()); entry == nil || entry.IsLearner {
 		return ""
 	}
+	now, err := c.statusOf(ctx, source)
+	if err != nil {
+		return ""
+	}
 	status, err := c.statusOf(ctx, r)
-	if err != nil || !status.IsLearner || status.RaftAppliedIndex < source.status.RaftAppliedIndex {
+	if err != nil || !status.IsLearner || status.RaftAppliedIndex < now.RaftAppliedIndex {
 		return ""
 	}
 	return "lists itself as a learner"
