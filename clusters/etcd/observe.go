@@ -36,7 +36,7 @@ type reply struct {
 // Observe asks all pods in parallel for their status, then one of them for the member list, and then the other members
 // whether their own lists agree. It never fails: problems are reported in Membership.Why and in the members' own Why.
 // It takes milliseconds if each member responds or refuses the connection, and a few timeouts at worst: one for the
-// members' status, three for the list and its comparison, and both once more for pods that are asked last. Members are
+// members' status, two for the list and its comparison, and both once more for pods that are asked last. Members are
 // asked for their hashes only if there is reason to doubt their data.
 func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	c.dropIdle()
@@ -191,7 +191,7 @@ func (c *Clients) askOnce(ctx context.Context, cluster Cluster, pod Pod, timeout
 
 // list asks one member after another for the member list, until a quorum of the voters in a list confirms it.
 func (c *Clients) list(ctx context.Context, replies []reply) (result poll) {
-	ctx, cancel := context.WithTimeoutCause(ctx, 3*c.timeout(), fmt.Errorf("no response within %s", 3*c.timeout()))
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*c.timeout(), fmt.Errorf("no response within %s", 2*c.timeout()))
 	defer cancel()
 	for i := range replies {
 		r := &replies[i]
