@@ -46,7 +46,7 @@ func (c *cluster) servesAfterAll(ctx context.Context) (string, error) {
 	if c.target.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning {
 		return "", nil
 	}
-	if now := c.askPatiently(ctx).Membership; now.Known || now.HasQuorum() {
+	if now := c.askPatiently(ctx).Membership; now.MayServe() || now.HasQuorum() {
 		return "not yet: etcd has quorum again", nil
 	}
 	pods, err := c.kube().Pods(ctx, c.target.Cluster.Namespace, objects.SelectorString(c.target.Cluster.Name))

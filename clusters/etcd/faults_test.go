@@ -212,7 +212,7 @@ func TestInvalidCertificatesAreReported(t *testing.T) {
 		ca := newCA(t, "a-0."+name+"."+namespace+".svc", "a-1.elsewhere.svc")
 		s := form(t, binary, ca, 2)
 		clients := newClients(t)
-		eventually(t, clients, s.cluster(1), "known", func(m decide.Membership) bool { return m.Known })
+		eventually(t, clients, s.cluster(1), "that of a cluster", func(m decide.Membership) bool { return m.Unconfirmed })
 		other := newCA(t).client()
 		for _, test := range []struct {
 			what string

@@ -20,7 +20,7 @@ import (
 )
 
 // FuzzObserve makes untrusted servers respond according to tapes, one for each pod. Whatever the servers send, Observe
-// must finish in bounded time without a panic. A Known membership must come from one of the servers, in a response
+// must finish in bounded time without a panic. A Known membership must come from a quorum of its voters, in responses
 // that can be etcd's.
 func FuzzObserve(f *testing.F) {
 	for _, seed := range seeds() {
@@ -32,7 +32,7 @@ func FuzzObserve(f *testing.F) {
 	clients.Timeout = 25 * time.Millisecond
 	f.Fuzz(func(t *testing.T, a, b, c []byte, last bool) {
 		clients.Close() // an existing connection would be tried twice
-		sent := &sent{}
+		sent := &sent{lists: map[int][][]byte{}}
 		tapes := []*tape{{rest: a}, {rest: b}, {rest: c}}
 		answer := func(q question) ([]byte, error) {
 			message, err := tapes[q.ordinal].answer(q)
@@ -47,8 +47,8 @@ func FuzzObserve(f *testing.F) {
 		heard := clients.Observe(t.Context(), cluster)
 		checkTime(t, "observe", start)
 		checkAnswer(t, heard)
-		if m := heard.Membership; m.Known && !sent.stoodBehind(m) {
-			t.Errorf("no server has sent this: %s", print(heard))
+		if m := heard.Membership; m.Known && sent.behind(m) < decide.Quorum(len(m.Voters())) {
+			t.Errorf("no quorum has sent this: %s", print(heard))
 		}
 		checkDecision(t, heard)
 		tell := changes(clients, cluster)
@@ -114,33 +114,51 @@ func checkDecision(t *testing.T, answer etcd.Answer) {
 	}
 }
 
-// sent records the member lists that were sent.
+// sent records the member lists that each server sent.
 type sent struct {
 	mu    sync.Mutex
-	lists [][]byte
+	lists map[int][][]byte
 }
 
 func (s *sent) keep(q question, message []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if q.method == "MemberList" {
-		s.lists = append(s.lists, message)
+		s.lists[q.ordinal] = append(s.lists[q.ordinal], message)
 	}
 }
 
-// stoodBehind reports whether one of the lists matches the membership and can be etcd's.
-func (s *sent) stoodBehind(m decide.Membership) bool {
+// behind counts the servers that sent, as different voters of the membership, a list that matches it and can be etcd's.
+func (s *sent) behind(m decide.Membership) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.lists, func(message []byte) bool {
-		list := &etcdserverpb.MemberListResponse{}
-		if proto.Unmarshal(message, list) != nil || list.Header == nil || list.Header.MemberId == 0 || decide.ID(list.Header.ClusterId) != m.ClusterID {
-			return false
+	by := map[decide.ID]bool{}
+	for _, lists := range s.lists {
+		for _, message := range lists {
+			list := &etcdserverpb.MemberListResponse{}
+			if proto.Unmarshal(message, list) == nil && len(message) <= 256<<10 && matches(list, m) {
+				by[decide.ID(list.Header.MemberId)] = true
+			}
 		}
-		return m.ClusterID != 0 && len(message) <= 256<<10 && slices.EqualFunc(list.Members, m.Members, func(said *etcdserverpb.Member, heard decide.Member) bool {
-			return decide.ID(said.ID) == heard.ID && said.IsLearner == heard.Learner
+	}
+	return len(by)
+}
+
+// matches reports whether a voter of the membership sent the list, and the list contains the same members.
+func matches(list *etcdserverpb.MemberListResponse, m decide.Membership) bool {
+	if list.Header == nil || m.ClusterID == 0 || decide.ID(list.Header.ClusterId) != m.ClusterID || len(list.Members) != len(m.Members) {
+		return false
+	}
+	learners := map[decide.ID]bool{}
+	for _, said := range list.Members {
+		learners[decide.ID(said.ID)] = said.IsLearner
+	}
+	sender := decide.ID(list.Header.MemberId)
+	return slices.ContainsFunc(m.Voters(), func(v decide.Member) bool { return v.ID == sender }) &&
+		!slices.ContainsFunc(m.Members, func(heard decide.Member) bool {
+			learner, said := learners[heard.ID]
+			return !said || learner != heard.Learner
 		})
-	})
 }
 
 // tape encodes the responses of one server, in order. After the end of the tape, responses are honest.

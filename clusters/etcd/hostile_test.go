@@ -171,7 +171,7 @@ func TestEtcdTextIsTruncatedAndEscaped(t *testing.T) {
 		}),
 		"list": to("MemberList", func(q question) proto.Message {
 			return list(q, func(l *etcdserverpb.MemberListResponse) {
-				l.Members[1].Name, l.Members[2].PeerURLs = hostile, []string{hostile, fmt.Sprint(q.ordinal), hostile}
+				l.Members[1].Name, l.Members[2].PeerURLs = hostile, []string{hostile, fmt.Sprint(q.ordinal / 2), hostile}
 				l.Members[2].Name = ""
 			})
 		}),

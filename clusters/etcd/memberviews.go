@@ -13,54 +13,113 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// compare asks all members in parallel, within one timeout, for their own member list, and fills in how it differs
-// from the linearizable list. A member may have applied a change differently than the others (hard case H15).
+// poll is the result of asking members for their member lists.
+type poll struct {
+	// list is the linearizable list that a quorum of its voters returned, or nil.
+	list *clientv3.MemberListResponse
+	// differs describes how the lists of other members differ from list, by member ID.
+	differs map[uint64]string
+	// unconfirmed is true if list is nil although a member returned a list, and disputed if other members returned
+	// different lists.
+	unconfirmed, disputed bool
+}
+
+// view is a member's view of another member's list. The zero value means that the member did not return its own list.
+type view struct {
+	same    bool
+	differs string // how its own list differs
+}
+
+// compare asks all responding members in parallel, within one timeout, for their own member lists, and returns how they
+// differ from the list that source returned, in the order of replies. A member may have applied a change differently
+// than the others (hard case H15), and a single member may lie.
 func (c *Clients) compare(
-	ctx context.Context, list *clientv3.MemberListResponse, members []decide.Member, replies []reply,
-) {
+	ctx context.Context, list *clientv3.MemberListResponse, source *reply, replies []reply,
+) []view {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
+	views := make([]view, len(replies))
 	var asking panics.Group
-	for i := range members {
-		m := &members[i]
-		if r := replyOf(uint64(m.ID), list.Header.ClusterId, replies); r != nil && m.Answers &&
-			r.status.Header.MemberId != list.Header.MemberId {
-			asking.Go(func() { m.Disagrees = c.disagreement(ctx, list, *r, replies) })
+	for i := range replies {
+		r := &replies[i]
+		switch {
+		case r == source:
+			views[i].same = true
+		case r.knowsLeader() && r.status.Header.ClusterId == list.Header.ClusterId:
+			asking.Go(func() { views[i] = c.view(ctx, list, source, r) })
 		}
 	}
 	asking.Wait()
+	return views
 }
 
-// disagreement returns how the member's list differs. It is empty if the list does not differ, or if the
-// difference is not known.
-func (c *Clients) disagreement(
-	ctx context.Context, list *clientv3.MemberListResponse, r reply, replies []reply,
-) string {
+// view asks a member for its own list.
+func (c *Clients) view(ctx context.Context, list *clientv3.MemberListResponse, source, r *reply) view {
 	if r.status.IsLearner {
-		return c.learnerDisagreement(ctx, list, r, replies)
+		return view{differs: c.learnerDisagreement(ctx, list, source, r)}
 	}
-	belief, err := c.listFrom(ctx, &r, clientv3.WithSerializable())
-	if err != nil || difference(list, belief) == "" {
-		return ""
+	own, err := c.listFrom(ctx, r, clientv3.WithSerializable())
+	if err == nil && difference(list, own) != "" {
+		// The member may just be slightly behind. With this option, it first applies all committed changes.
+		own, err = c.listFrom(clientv3.WithRequireLeader(ctx), r)
 	}
-	// The member may just be slightly behind. With this option, it first applies all committed changes.
-	if belief, err = c.listFrom(clientv3.WithRequireLeader(ctx), &r); err != nil {
-		return ""
+	if err != nil {
+		return view{}
 	}
-	return difference(list, belief)
+	differs := difference(list, own)
+	return view{same: differs == "", differs: differs}
 }
 
-// learnerDisagreement is like disagreement, for a member that considers itself a learner and therefore responds only
-// to Status. Once it has applied as much as the member that returned the list, it is not behind.
+// confirm adds a list to the poll if a quorum of the voters in it returned it, and more members than returned a
+// different list: a member whose list has no other voters must not outvote the others. Otherwise, it returns an error
+// that names the members that returned a different list.
+func (p *poll) confirm(list *clientv3.MemberListResponse, replies []reply, views []view) error {
+	voters, same := 0, map[uint64]bool{}
+	for _, entry := range list.Members {
+		if !entry.IsLearner {
+			voters++
+		}
+	}
+	differs, differing := map[uint64]string{}, []string(nil)
+	for i, v := range views {
+		if v == (view{}) {
+			continue
+		}
+		id := replies[i].id()
+		if v.differs != "" {
+			differs[uint64(id)] = v.differs
+			differing = append(differing, replies[i].pod+" "+v.differs)
+		} else if entry := find(list, id); entry != nil && !entry.IsLearner {
+			same[entry.ID] = true
+		}
+	}
+	if len(same) >= decide.Quorum(voters) && len(same) > len(differing) {
+		*p = poll{list: list, differs: differs}
+		return nil
+	}
+	p.unconfirmed, p.disputed = true, p.disputed || len(differing) > 0
+	but := ""
+	if len(differing) > 0 {
+		but = ", but " + strings.Join(differing, ", ")
+	}
+	return fmt.Errorf("its member list is not confirmed: %d of %d voters returned it%s", len(same), voters, but)
+}
+
+// learnerDisagreement returns how the list of a member that considers itself a learner, and therefore responds only to
+// Status, differs, or "". Once it has applied as much as the member that returned the list, it is not behind. The
+// earlier status of that member may be older than its list, so it is asked again.
 func (c *Clients) learnerDisagreement(
-	ctx context.Context, list *clientv3.MemberListResponse, r reply, replies []reply,
+	ctx context.Context, list *clientv3.MemberListResponse, source, r *reply,
 ) string {
-	source := replyOf(list.Header.MemberId, list.Header.ClusterId, replies)
-	if entry := find(list, r.id()); entry == nil || entry.IsLearner || source == nil {
+	if entry := find(list, r.id()); entry == nil || entry.IsLearner {
 		return ""
 	}
-	status, err := c.statusOf(ctx, &r)
-	if err != nil || !status.IsLearner || status.RaftAppliedIndex < source.status.RaftAppliedIndex {
+	now, err := c.statusOf(ctx, source)
+	if err != nil {
+		return ""
+	}
+	status, err := c.statusOf(ctx, r)
+	if err != nil || !status.IsLearner || status.RaftAppliedIndex < now.RaftAppliedIndex {
 		return ""
 	}
 	return "lists itself as a learner"

@@ -36,34 +36,37 @@ type reply struct {
 // Observe asks all pods in parallel for their status, then one of them for the member list, and then the other members
 // whether their own lists agree. It never fails: problems are reported in Membership.Why and in the members' own Why.
 // It takes milliseconds if each member responds or refuses the connection, and a few timeouts at worst: one for the
-// members' status, two for the list, one for the comparison, and the first two steps once more for pods that are asked
-// last. Members are asked for their hashes only if there is reason to doubt their data.
+// members' status, two for the list and its comparison, and both once more for pods that are asked last. Members are
+// asked for their hashes only if there is reason to doubt their data.
 func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	c.dropIdle()
-	replies, list := c.askForList(ctx, cluster)
+	replies, poll := c.askForList(ctx, cluster)
 	answer := Answer{ClusterIDs: map[string]decide.ID{}}
 	for _, r := range replies {
 		if r.answered() {
 			answer.ClusterIDs[r.pod] = decide.ID(r.status.Header.ClusterId)
 		}
 	}
-	if list != nil {
-		if answer.Membership = membership(list, replies); tooManyAlarms(&answer.Membership) {
+	m := &answer.Membership
+	if poll.list != nil {
+		if *m = membership(poll.list, replies); tooManyAlarms(m) {
 			return answer
 		}
-		answer.Membership.Known = true
-		c.compare(ctx, list, answer.Membership.Members, replies)
-		if cluster.compares(answer.Membership) || distrusted(answer.Membership) {
-			c.hash(ctx, &answer.Membership, replies)
+		m.Known = true
+		for i := range m.Members {
+			m.Members[i].Disagrees = poll.differs[uint64(m.Members[i].ID)]
+		}
+		if cluster.compares(*m) || distrusted(*m) {
+			c.hash(ctx, m, replies)
 		}
 		return answer
 	}
 	if belief := c.belief(ctx, replies); belief != nil {
-		if answer.Membership = membership(belief, replies); tooManyAlarms(&answer.Membership) {
+		if *m = membership(belief, replies); tooManyAlarms(m) {
 			return answer
 		}
 	}
-	answer.Membership.Why = why(replies)
+	m.Why, m.Unconfirmed, m.Disputed = why(replies), poll.unconfirmed, poll.disputed
 	return answer
 }
 
@@ -73,24 +76,21 @@ func (c Cluster) compares(m decide.Membership) bool {
 	return c.CompareData || c.CompareFrom > 0 && voters >= c.CompareFrom && voters == len(m.Members)
 }
 
-// askForList asks the pods for their status and for the member list, which may be nil. A pod whose member is recorded
-// as removed is asked last: its etcd is about to stop, unless the list still contains the member.
-func (c *Clients) askForList(ctx context.Context, cluster Cluster) ([]reply, *clientv3.MemberListResponse) {
+// askForList asks the pods for their status and for the member list. A pod whose member is recorded as removed is asked
+// last: its etcd is about to stop, unless the list still contains the member.
+func (c *Clients) askForList(ctx context.Context, cluster Cluster) ([]reply, poll) {
 	first, last := cluster.firstAndLast()
 	replies := c.askAll(ctx, cluster, first)
-	list := c.list(ctx, replies)
-	if list != nil {
-		last = slices.DeleteFunc(last, func(p Pod) bool { return !lists(list, p.Name) })
+	poll := c.list(ctx, replies)
+	if poll.list != nil {
+		last = slices.DeleteFunc(last, func(p Pod) bool { return !lists(poll.list, p.Name) })
 	}
 	if len(last) == 0 {
-		return replies, list
+		return replies, poll
 	}
 	replies = append(replies, c.askAll(ctx, cluster, last)...)
 	slices.SortFunc(replies, bestFirst)
-	if list == nil {
-		list = c.list(ctx, replies)
-	}
-	return replies, list
+	return replies, c.list(ctx, replies)
 }
 
 // firstAndLast partitions the pods by when they are asked.
@@ -189,8 +189,8 @@ func (c *Clients) askOnce(ctx context.Context, cluster Cluster, pod Pod, timeout
 	return r, kept
 }
 
-// list returns the member list confirmed by a majority of the voters, or nil.
-func (c *Clients) list(ctx context.Context, replies []reply) (list *clientv3.MemberListResponse) {
+// list asks one member after another for the member list, until a quorum of the voters in a list confirms it.
+func (c *Clients) list(ctx context.Context, replies []reply) (result poll) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*c.timeout(), fmt.Errorf("no response within %s", 2*c.timeout()))
 	defer cancel()
 	for i := range replies {
@@ -200,11 +200,15 @@ func (c *Clients) list(ctx context.Context, replies []reply) (list *clientv3.Mem
 		}
 		// A member that loses its leader during the request returns an error instead of waiting for the next
 		// leader.
-		if list, r.err = c.listFrom(clientv3.WithRequireLeader(ctx), r); r.err == nil {
-			return list
+		var list *clientv3.MemberListResponse
+		if list, r.err = c.listFrom(clientv3.WithRequireLeader(ctx), r); r.err != nil {
+			continue
+		}
+		if r.err = result.confirm(list, replies, c.compare(ctx, list, r, replies)); r.err == nil {
+			return result
 		}
 	}
-	return nil
+	return result
 }
 
 // belief returns the best-informed member's own list, or nil.

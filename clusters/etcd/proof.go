@@ -44,8 +44,8 @@ func (c *Clients) Prove(ctx context.Context, cluster Cluster, wanted decide.Hash
 	p := prover{wanted: wanted, said: map[decide.ID]opinion{}}
 	proof := Proof{Why: "no quorum confirms the member list"}
 	for pause := proofPause; ; pause *= 2 {
-		if replies, list := c.askForList(patient, cluster); list != nil {
-			m := membership(list, replies)
+		if replies, poll := c.askForList(patient, cluster); poll.list != nil {
+			m := membership(poll.list, replies)
 			p.ask(ctx, patient, replies, m)
 			var settled bool
 			if proof, settled = p.proof(m); settled {

@@ -70,11 +70,11 @@ func (c *Clients) ClusterID(ctx context.Context, cluster Cluster) (decide.ID, er
 
 // members asks a quorum for the members.
 func (c *Clients) members(ctx context.Context, cluster Cluster) ([]reply, decide.Membership, error) {
-	replies, list := c.askForList(ctx, cluster)
-	if list == nil {
+	replies, poll := c.askForList(ctx, cluster)
+	if poll.list == nil {
 		return nil, decide.Membership{}, fmt.Errorf("no quorum confirms the member list: %s", why(replies))
 	}
-	return replies, membership(list, replies), nil
+	return replies, membership(poll.list, replies), nil
 }
 
 // acknowledged returns the newest revision that a quorum has reached, according to each member's own report. A

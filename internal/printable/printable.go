@@ -42,7 +42,12 @@ func Text(s string) string {
 	return b.String()
 }
 
-func isInvisible(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }
+// isInvisible reports whether a terminal may interpret a character or not show it. Some letters and marks are invisible
+// although Go counts them as printable, such as Hangul fillers and variation selectors.
+func isInvisible(r rune) bool {
+	return r == unicode.ReplacementChar || !unicode.IsPrint(r) ||
+		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
 
 // Longest is the maximum length of a Line, in bytes.
 const Longest = 8 << 10

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode"
 
 	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/internal/printable/printabletest"
@@ -28,10 +29,23 @@ func TestLine(t *testing.T) {
 		"a\tb":                   "a b",
 		"### title":              "# # # title",
 		"red \x1b[31m":           `red \x1b[31m`,
+		"a\u00ad\u3164\ufe0f":    `a\u00ad\u3164\ufe0f`,
+		"a\U000e0041\U000e0100":  `a\U000e0041\U000e0100`,
+		"e\u0301":                "e\u0301", // an accent
 		strings.Repeat("ä", 1e4): strings.Repeat("ä", 3072) + " … " + strings.Repeat("ä", 1021),
 	} {
 		if got := printable.Line(text); got != want {
 			t.Errorf("%.80q: got %.80q, want %.80q", text, got, want)
+		}
+	}
+}
+
+// TestDefaultIgnorablesAreEscaped checks that every character that Unicode recommends not to show is escaped.
+func TestDefaultIgnorablesAreEscaped(t *testing.T) {
+	ignorable := []*unicode.RangeTable{unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.Cf}
+	for r := range unicode.MaxRune + 1 {
+		if text := string(r); unicode.In(r, ignorable...) && (printable.Is(text) || printable.Text(text) == text) {
+			t.Errorf("%U is shown unchanged", r)
 		}
 	}
 }

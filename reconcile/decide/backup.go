@@ -226,7 +226,7 @@ func (s State) quorumIsGone() bool {
 		}
 		fails = fails || pod == PodFailing
 	}
-	return !s.Membership.Known && fails && ready < len(s.Record.Members)/2+1
+	return !s.Membership.MayServe() && fails && ready < len(s.Record.Members)/2+1
 }
 
 // lacksBackup reports whether an upgrade must wait for its backup. Any backup counts if it began after a pass started

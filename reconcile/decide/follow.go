@@ -188,6 +188,9 @@ func (s State) recordDifferences() []string {
 	case void == s.Record.VoidRecovery:
 	case void == "":
 		facts = append(facts, "git no longer requests the recovery that had no effect")
+	case s.Membership.Unconfirmed:
+		facts = append(facts, "the requested recovery has no effect because a member returns a member list: the "+
+			"cluster may have quorum")
 	case !s.Membership.Known:
 		facts = append(facts, "the requested recovery is not carried out because the record was lost or restored: "+
 			"the cluster may have had quorum since the recovery was declared")

@@ -89,6 +89,9 @@ func change(s *decide.State, kind, how int) {
 		func() { s.ReportedClusterID = ids[how%3] },
 		func() { s.Membership.ClusterID = ids[how%3] },
 		func() { s.Membership.Known = !s.Membership.Known },
+		func() {
+			s.Membership.Known, s.Membership.Unconfirmed, s.Membership.Disputed = false, true, how%2 == 0
+		},
 		func() { s.Membership.Members = nil },
 		func() { s.Replicas = append(s.Replicas, decide.Replica{Ordinal: how % 8, Pod: decide.PodAbsent}) },
 		func() {

@@ -201,7 +201,7 @@ func hasPodThatStays(r Replica) bool { return hasPod(r) && r.Pod != PodTerminati
 
 func quorumLost(s State) (Decision, bool) {
 	voters := s.Membership.Voters()
-	if s.Membership.Known || len(voters) == 0 || s.Membership.HasQuorum() {
+	if s.Membership.MayServe() || len(voters) == 0 || s.Membership.HasQuorum() {
 		return Decision{}, false
 	}
 	message := fmt.Sprintf("no quorum: %s, %d required; %s", s.describeResponding(), Quorum(len(voters)),
@@ -255,6 +255,10 @@ func membershipUnknown(s State) (Decision, bool) {
 		return Decision{}, false
 	case s.Membership.Forbidden != "":
 		return s.notAllowedToAsk()
+	case s.Membership.Disputed:
+		return block("members return different member lists%s, and no quorum confirms any of them; nothing is "+
+			"changed. Bring back the members that are not responding, and restart a member whose list is wrong with "+
+			"kubectl delete pod: %s", s.why(), s.describeReplicas())
 	case len(RequiredRecord(s, "").Members) == 0:
 		if kept := s.wayOutOfMarks(); kept != "" {
 			return block("the cluster has formed before (%s), but none of its remaining members may be started%s",
@@ -262,7 +266,7 @@ func membershipUnknown(s State) (Decision, bool) {
 		}
 		return block("the cluster has formed before (%s), but its members and volumes are gone. "+
 			"Restore it from a backup, or delete its custom resource to bootstrap it again", s.describeSigns())
-	case s.recorded() && !s.quorumMayRecover() && !s.awaitsUnready():
+	case s.recorded() && !s.Membership.Unconfirmed && !s.quorumMayRecover() && !s.awaitsUnready():
 		return block("etcd does not return a member list%s, and too few members can recover by "+
 			"themselves: "+
 			"%s%s. %s%s%s%s%s%s", s.why(), s.describeReplicas(), s.describeTerminatingClaims(), s.whatToDoWithVolumes(),

@@ -115,6 +115,8 @@ func TestQuorumLost(t *testing.T) {
 		"never formed":               {3, unknown(founded), ""},
 		"unknown":                    {3, unknown(keep), Wait},
 		"forbidden":                  {3, unknown(func(s *State) { s.Membership.Forbidden = "x" }), Block},
+		"disputed":                   {3, unknown(func(s *State) { s.Membership.Unconfirmed, s.Membership.Disputed = true, true }), Block},
+		"unconfirmed":                {3, unknown(func(s *State) { s.Membership.Unconfirmed = true }), Wait},
 		"nothing is left":            {3, unknown(func(s *State) { s.Record, s.Replicas = Record{}, nil }), Block},
 		"they do not come up":        {3, unknown(failing), Block},
 		"they do not, and no record": {3, unknown(both(failing, func(s *State) { s.Record = Record{} })), Wait},

@@ -64,6 +64,7 @@ var wrongsAboutRecoveries = []wrong{
 	{"recovered only on request", "of another cluster", losing(func(w *world) { w.Declared.Recovery.ClusterID = 0xc2 }), recovers},
 	{"recovered only on request", "although the status knows another cluster", losing(func(w *world) { w.ReportedClusterID = 0xc2 }), recovers},
 	{"recovered only on request", "although etcd answers", losing(func(w *world) { w.Membership.Known = true }), stops},
+	{"recovered only on request", "although a member returns a list", losing(func(w *world) { w.Membership.Unconfirmed = true }), stops},
 	{"recovered only on request", "although a pod is ready", losing(func(w *world) { w.Replicas[0].Pod = decide.PodReady }), stops},
 	{"recovered only on request", "although another may have the data", losing(func(w *world) { w.Declared.Recovery.Lost = 0b100 }), recovers},
 	{"recovered only on request", "although it is lost itself", losing(func(w *world) { w.Declared.Recovery.Lost = 0b111 }), recovers},

@@ -8,10 +8,16 @@ import (
 
 // Membership is etcd's member list, or the reason why it is unknown.
 type Membership struct {
-	// Known is true if the list is linearizable, so that a majority of the voters confirmed it.
+	// Known is true if the list is linearizable, and a majority of the voters in it returned the same list. A single
+	// member that returns a false list is not enough.
 	Known bool `json:"known"`
 	// Why is why the list is unknown.
 	Why string `json:"why,omitempty"`
+	// Unconfirmed is true if Known is false although a member returned a linearizable list: the cluster may have
+	// quorum.
+	Unconfirmed bool `json:"unconfirmed,omitempty"`
+	// Disputed is true if the list is Unconfirmed because members returned different lists.
+	Disputed bool `json:"disputed,omitempty"`
 	// Forbidden is the API server's message if Quorate does not have the right to query etcd, or empty.
 	Forbidden string `json:"forbidden,omitempty"`
 	// ClusterID is the cluster ID that etcd reports.
@@ -24,6 +30,10 @@ type Membership struct {
 	// Downgrade is the minor version, such as 3.6, to which etcd is preparing a downgrade, or empty.
 	Downgrade string `json:"downgrade,omitempty"`
 }
+
+// MayServe reports whether a member returned a linearizable list. Even if no quorum confirms the list, the cluster does
+// not count as lost.
+func (m Membership) MayServe() bool { return m.Known || m.Unconfirmed }
 
 // AlarmKind is etcd's name for the type of an alarm. Unknown names are kept unchanged.
 type AlarmKind string

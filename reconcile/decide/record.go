@@ -131,7 +131,7 @@ func (s State) requiredRecord(freshToken string) Record {
 		// If the token allows it, two learners may have joined together.
 		JoinedTogether: s.Record.JoinedTogether || strings.HasSuffix(token, together),
 	}
-	if job := s.Recovery.Job; job != nil && !s.Membership.Known && len(s.usedByOthers(job.ClusterID)) == 0 {
+	if job := s.Recovery.Job; job != nil && !s.Membership.MayServe() && len(s.usedByOthers(job.ClusterID)) == 0 {
 		r.ClusterID = cmp.Or(r.ClusterID, job.ClusterID)
 	}
 	for _, ordinal := range s.remainingOrdinals() {

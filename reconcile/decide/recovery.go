@@ -66,7 +66,7 @@ func recoverCluster(s State) (Decision, bool) {
 // ordersRecovery reports whether git requests recovery of this cluster, and no quorum responds.
 func (s State) ordersRecovery() bool {
 	order := s.Declared.Recovery.ClusterID
-	if order == 0 || order != s.Record.ClusterID || s.Membership.Known || s.Membership.HasQuorum() {
+	if order == 0 || order != s.Record.ClusterID || s.Membership.MayServe() || s.Membership.HasQuorum() {
 		return false
 	}
 	for _, c := range s.clusterIDs() {
@@ -83,7 +83,7 @@ func (s State) ordersRecovery() bool {
 func (s State) recoverableCluster() ID {
 	order := s.Declared.Recovery
 	used := s.anyReplica(func(r Replica) bool { return r.LostCluster == 0 && r.LastUse.ClusterID == order.ClusterID })
-	unnamed := s.Record.ClusterID == 0 && s.ReportedClusterID == 0 && !s.Membership.Known
+	unnamed := s.Record.ClusterID == 0 && s.ReportedClusterID == 0 && !s.Membership.MayServe()
 	if !unnamed || !used || s.isVoid(order) || len(s.usedByOthers(order.ClusterID)) > 0 {
 		return 0
 	}
@@ -284,7 +284,7 @@ func (s State) goOnRecovering() (Decision, bool) {
 	begun, order := s.Record.Recovery, s.Declared.Recovery
 	source, r := s.describeBegun(), s.Replica(begun.Ordinal)
 	switch serving := s.replicaNames(isReady); {
-	case s.Membership.Known || len(serving) > 0:
+	case s.Membership.MayServe() || len(serving) > 0:
 		return block("a new cluster was being created from %s, but etcd serves requests (%s). If no data is lost, "+
 			"%sremove recovery from record.yaml in ConfigMap %s-members; otherwise stop etcd: kubectl scale "+
 			"statefulset %[4]s --replicas=0", source,
@@ -341,7 +341,7 @@ func (s State) firstGiveUp() string {
 // unnamedRecovery returns why it is unknown whether this is the cluster whose recovery git requests, or "".
 func (s State) unnamedRecovery() string {
 	order := s.Declared.Recovery
-	if order.ClusterID == 0 || !s.recorded() || !s.Formed() || s.Membership.Known ||
+	if order.ClusterID == 0 || !s.recorded() || !s.Formed() || s.Membership.MayServe() ||
 		RequiredRecord(s, "").ClusterID != 0 {
 		return ""
 	}
@@ -379,6 +379,8 @@ func (s State) recoveryWarnings() []string {
 		return []string{"spec.recovery has no effect: " + s.unnamedRecovery()}
 	case s.Membership.Known:
 		return []string{"spec.recovery has no effect: the cluster has quorum. Remove spec.recovery from git"}
+	case s.Membership.Unconfirmed:
+		return []string{"spec.recovery has no effect: a member returns a member list, so the cluster may have quorum"}
 	case s.recorded() && s.hindersRecovery() != "":
 		return []string{"spec.recovery has no effect yet: " + s.hindersRecovery()}
 	}

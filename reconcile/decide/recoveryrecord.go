@@ -73,7 +73,7 @@ func RecoveredRecord(s State, a FinishRecovery) Record {
 // so it is recorded as void. A request that is removed from git and declared again is a new request.
 func (s State) voidRecovery(r Record) Record {
 	order := s.Declared.Recovery
-	served := s.Membership.Known && order.ClusterID == s.Membership.ClusterID
+	served := s.Membership.MayServe() && order.ClusterID == s.Membership.ClusterID
 	switch {
 	case order.ClusterID == 0:
 		r.VoidRecovery = ""
@@ -139,7 +139,7 @@ func (s State) keepLost(r Record) Record {
 // StatefulSet were restored during the recovery.
 func (s State) takeUpRecovery(r Record) Record {
 	job := s.Recovery.Job
-	if job == nil || job.ClusterID == 0 || job.ClusterID != r.ClusterID || r.Recovering() || s.Membership.Known {
+	if job == nil || job.ClusterID == 0 || job.ClusterID != r.ClusterID || r.Recovering() || s.Membership.MayServe() {
 		return r
 	}
 	over := len(s.usedByOthers(job.ClusterID)) > 0

@@ -87,8 +87,8 @@ var rules = []rule{
 	{Rule{"WaitForFormation", "The initial members are starting. Wait for them."}, waitForFormation},
 	{Rule{"QuorumLost", "Fewer voters respond than quorum requires. Do not change members or delete anything."},
 		quorumLost},
-	{Rule{"MembershipUnknown", "The cluster has formed, but etcd returns no member list. Do not change members or " +
-		"delete anything."}, membershipUnknown},
+	{Rule{"MembershipUnknown", "The cluster has formed, but no quorum returns the same member list. Do not change " +
+		"members or delete anything."}, membershipUnknown},
 	{Rule{"MembershipMismatch", "etcd lists a member that is not one of the cluster's replicas. It must be " +
 		"removed manually."}, membershipMismatch},
 	{Rule{"DisarmAlarm", "An alarm of a removed member is still active. Disarm the alarm."}, disarmAlarm},

@@ -30,6 +30,10 @@ func (w *world) setOne(target, key, text string) (err error) {
 	switch target + " " + key {
 	case "etcd known":
 		w.Membership.Known, err = strconv.ParseBool(text)
+	case "etcd unconfirmed":
+		w.Membership.Known, w.Membership.Unconfirmed = false, text == "true"
+	case "etcd disputed":
+		w.Membership.Known, w.Membership.Unconfirmed, w.Membership.Disputed = false, text == "true", text == "true"
 	case "etcd forbidden":
 		w.Membership.Known, w.Membership.Members, w.Membership.Forbidden = false, nil, text
 	case "etcd why":

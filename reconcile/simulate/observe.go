@@ -174,7 +174,7 @@ func (w *World) answers(r *raft, m member) bool {
 // membership returns the membership that etcd reports: the list of a cluster with a leader, or a single member's list.
 func (w *World) membership() decide.Membership {
 	if r, id := w.reachable(); r != nil {
-		return w.linearizable(id, r)
+		return w.confirmed(w.linearizable(id, r), r)
 	}
 	if w.stuck.forbidden {
 		return decide.Membership{Why: "forbidden", Forbidden: "cannot create resource pods/portforward"}
@@ -189,6 +189,27 @@ func (w *World) membership() decide.Membership {
 		}
 	}
 	return decide.Membership{Why: "no pod responds"}
+}
+
+// confirmed makes a list unknown unless a majority of the voters in it respond and return it. The list of an only voter
+// cannot differ from the lists of others.
+func (w *World) confirmed(m decide.Membership, r *raft) decide.Membership {
+	voters := r.voters()
+	same, differ := 0, 0
+	for _, voter := range voters {
+		switch {
+		case !w.answers(r, voter):
+		case w.stuck.zombie[voter.ordinal] && len(voters) > 1:
+			differ++
+		default:
+			same++
+		}
+	}
+	if m.Known = same >= decide.Quorum(len(voters)); !m.Known {
+		m.Unconfirmed, m.Disputed = true, differ > 0
+		m.Why = fmt.Sprintf("%d of %d voters returned the member list", same, len(voters))
+	}
+	return m
 }
 
 func (w *World) linearizable(id decide.ID, r *raft) decide.Membership {

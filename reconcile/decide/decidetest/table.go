@@ -79,7 +79,12 @@ func troubles(s decide.State) []string {
 // describeKnown returns whether the member list is known, and the target of a downgrade.
 func describeKnown(m decide.Membership) string {
 	known := "known"
-	if !m.Known {
+	switch {
+	case m.Disputed:
+		known = "disputed " + m.Why
+	case m.Unconfirmed:
+		known = "unconfirmed " + m.Why
+	case !m.Known:
 		known = "unknown " + m.Why
 	}
 	if m.Downgrade != "" {

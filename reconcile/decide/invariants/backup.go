@@ -44,7 +44,7 @@ func backedUpFirst(s decide.State, d decide.Decision) string {
 			ready++
 		}
 	}
-	gone := !s.Membership.Known && fails && 2*ready <= len(s.Record.Members)
+	gone := !mayServe(s) && fails && 2*ready <= len(s.Record.Members)
 	if !s.Declared.BacksUpBeforeUpgrade || gone || !changesVersion(s, d.Action) {
 		return ""
 	}

@@ -1,0 +1,156 @@
+package etcd_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/protobuf/proto"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// lies are well-formed member lists that a single member may return instead of the list of three members.
+var lies = map[string]func(*etcdserverpb.MemberListResponse){
+	"omits a member":       func(l *etcdserverpb.MemberListResponse) { l.Members = l.Members[:2] },
+	"lists only itself":    func(l *etcdserverpb.MemberListResponse) { l.Members = l.Members[:1] },
+	"adds a voter":         func(l *etcdserverpb.MemberListResponse) { l.Members = listed(4) },
+	"replaces a member":    func(l *etcdserverpb.MemberListResponse) { l.Members[2].ID = 0xf00d },
+	"lists a learner":      func(l *etcdserverpb.MemberListResponse) { l.Members[2].IsLearner = true },
+	"moves a member":       func(l *etcdserverpb.MemberListResponse) { l.Members[2].PeerURLs = []string{"http://x:2380"} },
+	"lists learners only":  func(l *etcdserverpb.MemberListResponse) { l.Members = learners(3) },
+	"one voter, itself":    func(l *etcdserverpb.MemberListResponse) { l.Members = append(listed(1), learners(3)[1:]...) },
+	"lists other members":  func(l *etcdserverpb.MemberListResponse) { l.Members = append(listed(1), others(2)...) },
+	"lists unknown voters": func(l *etcdserverpb.MemberListResponse) { l.Members = others(3) },
+}
+
+func learners(size int) []*etcdserverpb.Member {
+	members := listed(size)
+	for _, m := range members {
+		m.IsLearner = true
+	}
+	return members
+}
+
+func others(size int) []*etcdserverpb.Member {
+	members := listed(size)
+	for _, m := range members {
+		m.ID += 0xf000
+	}
+	return members
+}
+
+// lying makes a-0, which claims to lead at the newest term, return a false list. The pods in silent do not respond.
+func lying(lie func(*etcdserverpb.MemberListResponse), silent ...int) func(question) ([]byte, error) {
+	return func(q question) ([]byte, error) {
+		if slices.Contains(silent, q.ordinal) {
+			return nil, fmt.Errorf("not responding")
+		}
+		answer := honest(q, 3)
+		switch message := answer.(type) {
+		case *etcdserverpb.StatusResponse:
+			if q.ordinal == 0 {
+				message.RaftTerm, message.RaftIndex = 99, 1<<40
+			}
+		case *etcdserverpb.MemberListResponse:
+			if q.ordinal == 0 {
+				lie(message)
+			}
+		}
+		return proto.Marshal(answer)
+	}
+}
+
+// TestLyingMemberIsOutvoted checks that a single member that returns a false list does not decide the member list,
+// even if it claims to lead at the newest term.
+func TestLyingMemberIsOutvoted(t *testing.T) {
+	for what, lie := range lies {
+		t.Run(what, func(t *testing.T) {
+			s := newStrangers(t, 3)
+			answer := lying(lie)
+			s.answer.Store(&answer)
+			got := newClients(t).Observe(t.Context(), s.cluster())
+			if !allAnswer(3)(got.Membership) {
+				t.Fatalf("got %s", print(got))
+			}
+			for _, m := range got.Membership.Members {
+				if m.ID > 3 || m.Learner || (m.Disagrees != "") != (m.Name == pod(0)) {
+					t.Errorf("got %+v", m)
+				}
+			}
+		})
+	}
+}
+
+// TestListRequiresQuorumOfItsVoters checks that the list is unknown if a member that lies and a lost member leave only
+// one honest response, and that the reason names the members that differ.
+func TestListRequiresQuorumOfItsVoters(t *testing.T) {
+	for what, lie := range lies {
+		t.Run(what, func(t *testing.T) {
+			s := newStrangers(t, 3)
+			answer := lying(lie, 2)
+			s.answer.Store(&answer)
+			clients := newClients(t)
+			m := clients.Observe(t.Context(), s.cluster()).Membership
+			if m.Known || !m.Unconfirmed || !m.Disputed || !strings.Contains(m.Why, "a-1: its member list is not confirmed: 1 of 3 voters returned it, but a-0 ") {
+				t.Errorf("got %+v", m)
+			}
+			if _, err := clients.Snapshot(t.Context(), s.cluster()); err == nil || !strings.Contains(err.Error(), "no quorum confirms the member list: a-0: ") {
+				t.Errorf("a snapshot of such a cluster: %v", err)
+			}
+		})
+	}
+}
+
+// TestUnreachableVotersDoNotConfirm checks that the list of the only member that responds is not used, although it
+// shows that the cluster has quorum.
+func TestUnreachableVotersDoNotConfirm(t *testing.T) {
+	s := newStrangers(t, 3)
+	answer := lying(func(*etcdserverpb.MemberListResponse) {}, 1, 2)
+	s.answer.Store(&answer)
+	got := newClients(t).Observe(t.Context(), s.cluster())
+	const why = "a-0: its member list is not confirmed: 1 of 3 voters returned it; a-1, a-2: not responding"
+	if m := got.Membership; m.Known || !m.Unconfirmed || m.Disputed || m.Why != why || len(m.Members) != 3 {
+		t.Errorf("want %q: %s", why, print(got))
+	}
+}
+
+// TestLaggingVoterConfirms checks that a voter that has not yet applied the newest change to the list confirms it once
+// it has.
+func TestLaggingVoterConfirms(t *testing.T) {
+	s := newStrangers(t, 3)
+	var asked atomic.Int32
+	s.say(func(q question) proto.Message {
+		switch {
+		case q.ordinal == 2 && q.method == "Status":
+			return &etcdserverpb.StatusResponse{}
+		case q.ordinal == 1 && q.method == "MemberList" && asked.Add(1) == 1:
+			return list(q, func(l *etcdserverpb.MemberListResponse) { l.Members = l.Members[:2] })
+		}
+		return nil
+	})
+	answer := newClients(t).Observe(t.Context(), s.cluster())
+	if m := answer.Membership; !m.Known || len(m.Members) != 3 || byName(t, m, pod(1)).Disagrees != "" {
+		t.Errorf("got %s", print(answer))
+	}
+}
+
+// TestRemovedMemberDoesNotPreventQuorum checks that a member that the others have removed, and that still returns a
+// list with itself, does not make the list of the others unknown.
+func TestRemovedMemberDoesNotPreventQuorum(t *testing.T) {
+	s := newStrangers(t, 3)
+	s.say(to("MemberList", func(q question) proto.Message {
+		return list(q, func(l *etcdserverpb.MemberListResponse) {
+			if q.ordinal != 2 {
+				l.Members = l.Members[:2]
+			}
+		})
+	}))
+	answer := newClients(t).Observe(t.Context(), s.cluster())
+	if !allAnswer(2)(answer.Membership) || slices.ContainsFunc(answer.Membership.Members, func(m decide.Member) bool { return m.Disagrees != "" }) {
+		t.Errorf("got %s", print(answer))
+	}
+}
