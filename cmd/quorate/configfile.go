@@ -65,8 +65,13 @@ func (f *configFlag) apply(s *sourceFlags) error {
 	if err != nil {
 		return usageError{fmt.Errorf("--config: %w", err)}
 	}
+	return f.applyText(text, os.LookupEnv, s)
+}
+
+// applyText does the same as apply with the content of the file. lookup returns the value of an environment variable.
+func (f *configFlag) applyText(text []byte, lookup func(string) (string, bool), s *sourceFlags) error {
 	var problems []config.Problem
-	if f.content, problems = config.Parse(text, os.LookupEnv); len(problems) == 0 {
+	if f.content, problems = config.Parse(text, lookup); len(problems) == 0 {
 		problems = f.set(s)
 	}
 	config.Sort(problems)
