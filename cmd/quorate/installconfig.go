@@ -115,6 +115,7 @@ func (f *installFlags) sourceConfig() (string, error) {
 	var text bytes.Buffer
 	encoder := yaml.NewEncoder(&text)
 	encoder.SetIndent(2)
+	encoder.CompactSeqIndent()
 	err = encoder.Encode(file)
 	return text.String(), err
 }
