@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -60,7 +59,7 @@ func template(t *testing.T, c *chart.Chart, namespace string, values object) (ma
 	}
 	files, err := engine.Render(c, all)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	var texts []string
 	for name, text := range files {

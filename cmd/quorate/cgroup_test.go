@@ -13,8 +13,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/spf13/pflag"
 )
 
 // memoryGroup is a control group with a memory limit. If dir is empty, no control group exists, and flags limit the
@@ -104,10 +102,10 @@ func (g memoryGroup) quorate(t *testing.T, args ...string) (code int, out string
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", `echo $$ > "$0" && exec "$@"`, g.procs, cmp.Or(g.program, self))
 	if g.dir == "" {
 		cmd = exec.CommandContext(t.Context(), self)
-		args = append(args, flagsOf(budgetWithin(g.bytes))...)
+		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", hasMemory, g.bytes))
 	}
 	cmd.Args = append(cmd.Args, args...)
-	cmd.Env = append(os.Environ(), runsMain+"=1")
+	cmd.Env = append(append(os.Environ(), cmd.Env...), runsMain+"=1")
 	before := 0
 	if g.dir != "" {
 		before = g.oomKills(t)
@@ -128,15 +126,12 @@ func (g memoryGroup) quorate(t *testing.T, args ...string) (code int, out string
 	return cmd.ProcessState.ExitCode(), out
 }
 
-// flagsOf returns the flags that correspond to a budget.
-func flagsOf(b budget) (args []string) {
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	addLimits(flags, &b.limits)
-	flags.VisitAll(func(f *pflag.Flag) { args = append(args, "--"+f.Name+"="+f.Value.String()) })
-	return append(args, fmt.Sprintf("--sources-at-once=%d", b.atOnce))
-}
-
-const runsMain = "QUORATE_TEST_RUNS_MAIN"
+const (
+	// runsMain makes the test binary run as quorate.
+	runsMain = "QUORATE_TEST_RUNS_MAIN"
+	// hasMemory is the memory limit, in bytes, that quorate finds if runsMain is set.
+	hasMemory = "QUORATE_TEST_MEMORY"
+)
 
 // TestContainerMemoryDeterminesLimits checks that the container's memory determines the limits that are not set by
 // flags.
@@ -149,11 +144,11 @@ func TestContainerMemoryDeterminesLimits(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), bytes.Repeat([]byte("#\n"), 900<<10), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	small := fmt.Sprintf("a.yaml: is larger than %d MiB; to allow more, raise --max-file-bytes", budgetWithin(128<<20).limits.Files.FileBytes>>20)
+	small := fmt.Sprintf("a.yaml: is larger than %d MiB; to allow more, raise sourceDefaults.limits.bytes", budgetWithin(128<<20).limits.Files.FileBytes>>20)
 	if code, out := g.quorate(t, "validate", "--source", dir); code != exitInvalid || !strings.Contains(out, small) {
 		t.Errorf("exit code %d, want %s:\n%s", code, small, out)
 	}
-	if code, out := g.quorate(t, "validate", "--source", dir+",max-file-bytes=2Mi,max-total-bytes=2Mi"); code != exitOK {
+	if code, out := g.quorate(t, "validate", "--source", dir+",max-total-bytes=16Mi"); code != exitOK {
 		t.Errorf("with flags: exit code %d:\n%s", code, out)
 	}
 }

@@ -95,7 +95,7 @@ func TestDeployBaseIsValid(t *testing.T) {
 	}
 	run := &runFlags{}
 	newRunOf(run, streams{})
-	if err := errors.Join(run.config.applyText(text, os.LookupEnv, &run.source), run.checkSettings()); err != nil {
+	if err := errors.Join(run.config.applyText("quorate.yaml", text, os.LookupEnv, &run.source), run.checkSettings()); err != nil {
 		t.Error(err)
 	}
 	if strings.Contains(string(text), "credentials") {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
 	"quorate.dev/quorate/deploy"
@@ -22,14 +23,14 @@ import (
 func (f *installFlags) checkSettings(changed func(flag string) bool) error {
 	run := &runFlags{}
 	command := newRunOf(run, streams{})
-	problems := f.checkRunFlags(run, command.ParseFlags(f.options.Args))
+	problems := checkRunFlags(command.Flags(), command.ParseFlags(f.options.Args))
 	err := f.findConfig(changed)
 	if err != nil || problems != nil {
 		return errors.Join(err, problems)
 	}
 	lookup, unknown := f.podVariables()
-	run.config.file = cmp.Or(f.config, deploy.ConfigFile)
-	err = run.config.applyText([]byte(f.options.Config), lookup, &run.source)
+	file := cmp.Or(f.config, deploy.ConfigFile)
+	err = run.config.applyText(file, []byte(f.options.Config), lookup, &run.source)
 	if len(*unknown) > 0 {
 		err = errors.Join(err, usageError{errors.New("pods of \"quorate install\" have only the variables of Kubernetes; " +
 			"to set other variables, use an overlay of deploy/base or deploy/loop")})
@@ -37,7 +38,7 @@ func (f *installFlags) checkSettings(changed func(flag string) bool) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f.checkSources(run), f.checkMount(run.config.content)); err != nil {
+	if err := errors.Join(checkSourcesInPods(file, run), f.checkMount(run.config.content)); err != nil {
 		return err
 	}
 	return run.checkSettings()
@@ -45,8 +46,7 @@ func (f *installFlags) checkSettings(changed func(flag string) bool) error {
 
 // checkRunFlags rejects arguments that quorate run does not accept, and flags that the installed file replaces. err is
 // the result of parsing them.
-func (f *installFlags) checkRunFlags(run *runFlags, err error) error {
-	flags := run.config.flags
+func checkRunFlags(flags *pflag.FlagSet, err error) error {
 	if err == nil && flags.NArg() > 0 {
 		err = fmt.Errorf("%q is not a flag", flags.Arg(0))
 	}
@@ -188,9 +188,9 @@ func (f *installFlags) checkSource() error {
 	return s.checkInPods("--source", f.options.Private)
 }
 
-// checkSources rejects sources in the file that pods cannot read.
-func (f *installFlags) checkSources(run *runFlags) error {
-	_, err := run.source.sources(func(s source) error { return s.checkInPods(run.config.file+": sources", s.Credentials != "") })
+// checkSourcesInPods rejects sources in a file that pods cannot read.
+func checkSourcesInPods(file string, run *runFlags) error {
+	_, err := run.source.sources(func(s source) error { return s.checkInPods(file+": sources", s.Credentials != "") })
 	return errors.Join(run.source.settings.checkPasswords(), err)
 }
 
@@ -238,7 +238,7 @@ func (s source) checkPasswords() error {
 		}
 	}
 	if proxy, err := url.Parse(s.Proxy); err != nil || proxy.User != nil {
-		return usageError{errors.New("--git-proxy: the URL contains credentials or is invalid; set proxyUsername and " +
+		return usageError{errors.New("proxy: the URL contains credentials or is invalid; set proxyUsername and " +
 			"proxyPassword in the credentials of the source instead")}
 	}
 	return nil

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"strconv"
-	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -11,48 +10,22 @@ import (
 	"quorate.dev/quorate/gitsource/sources"
 )
 
-// addLimits adds the flags for the limits of a source. Limits that affect memory have lower defaults if the container
-// has little memory.
-func addLimits(f *pflag.FlagSet, l *sources.Limits) {
-	addBytes(f, &l.Transfer.RefsBytes, "max-refs-bytes",
-		"maximum size, in bytes, of a server's list of branches and tags")
-	addBytes(f, &l.Transfer.PackBytes, "max-pack-bytes",
-		"maximum compressed size, in bytes, of the data that a server may send for one revision; the data is kept in "+
-			"a temporary file")
-	addCount(f, &l.Transfer.Pack.Objects, "max-pack-objects", "maximum number of git objects that a server may "+
-		"send for one revision")
-	addBytes(f, &l.Transfer.Pack.InflatedBytes, "max-inflated-bytes",
-		"maximum uncompressed size, in bytes, of all objects that a server sends for one revision")
-	addBytes(f, &l.Transfer.Pack.ObjectBytes, "max-object-bytes", "maximum size, in bytes, of an object held in memory")
-	addBytes(f, &l.Files.FileBytes, "max-file-bytes", "maximum size, in bytes, of a file")
-	addBytes(f, &l.Files.TotalBytes, "max-total-bytes",
-		"maximum total size, in bytes, of all files; a file counts each time it is read")
-	addCount(f, &l.Files.Files, "max-files", "maximum number of files; a file counts each time it is read")
-	addCount(f, &l.Files.Depth, "max-depth", "maximum depth of directories below the path")
-	addCount(f, &l.Files.Kustomizations, "max-kustomizations",
-		"maximum number of kustomizations; a kustomization counts each time it is used as a base")
-	addCount(f, &l.Files.DocumentNodes, "max-document-nodes",
-		"maximum number of values in one YAML document, with aliases expanded")
-	addCount(f, &l.Files.TotalNodes, "max-total-nodes", "maximum number of values in all YAML documents")
-	addCount(f, &l.Files.Nesting, "max-nesting", "maximum depth of values in one YAML document")
-	addCount(f, &l.Files.Keys, "max-keys", "maximum number of keys in one mapping of a YAML document")
-	addCount(f, &l.Files.Documents, "max-documents", "maximum number of YAML documents in all files")
-	addCount(f, &l.Files.Objects, "max-objects", "maximum number of objects that may be declared")
-	addBytes(f, &l.Files.RenderMemory, "max-render-memory",
+// addLimits adds the flags for the limits of a source, from which its other limits follow.
+func addLimits(f *pflag.FlagSet, l *sources.LimitSettings) {
+	d := sources.DefaultLimits.Files
+	addBytes(f, &l.Bytes, "max-total-bytes",
+		"maximum size, in bytes, of all files; a file counts each time it is read. Sizes of single files, and of what a "+
+			"server may send, follow from it")
+	addCount(f, &l.Objects, "max-objects",
+		"maximum number of objects that may be declared. Numbers of files, documents, values and git objects follow from it")
+	addBytes(f, &l.RenderMemory, "max-render-memory",
 		"maximum memory, in bytes, of the process that parses the files of a source")
-	f.Var((*span)(&l.Files.RenderCPU), "max-render-cpu",
-		"maximum processor time of the process that parses the files of a source")
-	showDefaults(f, *l)
-}
-
-// showDefaults makes the help show the same defaults on every machine.
-func showDefaults(f *pflag.FlagSet, current sources.Limits) {
-	if current == sources.DefaultLimits {
-		return
+	for flag, value := range map[string]pflag.Value{
+		"max-total-bytes": (*byteSize)(&d.TotalBytes), "max-objects": (*count)(&d.Objects),
+		"max-render-memory": (*byteSize)(&d.RenderMemory),
+	} {
+		f.Lookup(flag).DefValue = value.String()
 	}
-	all, defaults := pflag.NewFlagSet("", pflag.ContinueOnError), sources.DefaultLimits
-	addLimits(all, &defaults)
-	all.VisitAll(func(d *pflag.Flag) { f.Lookup(d.Name).DefValue = d.DefValue })
 }
 
 // addBytes adds a flag for a number of bytes, in Kubernetes units.
@@ -92,17 +65,3 @@ func (c *count) Set(s string) error {
 
 func (c *count) String() string { return strconv.Itoa(int(*c)) }
 func (c *count) Type() string   { return "int" }
-
-type span time.Duration
-
-func (d *span) Set(s string) error {
-	value, err := time.ParseDuration(s)
-	if err != nil || value <= 0 {
-		return errors.New("must be a duration greater than 0, such as 90s")
-	}
-	*d = span(value)
-	return nil
-}
-
-func (d *span) String() string { return time.Duration(*d).String() }
-func (d *span) Type() string   { return "duration" }

@@ -16,16 +16,16 @@ func TestLimitsAreSetByFlagsAndSourceSettings(t *testing.T) {
 	if err != nil || o.Transfer != remote.DefaultLimits || o.Limits != manifests.DefaultLimits {
 		t.Errorf("%+v, %v, want the defaults", o, err)
 	}
-	own, err := s.with("https://example.com/x.git,max-pack-bytes=1Gi,max-file-bytes=500k,max-objects=7,cache-dir=/var/cache,fetch-timeout=5s")
+	own, err := s.with("https://example.com/x.git,max-total-bytes=32Mi,max-objects=14,cache-dir=/var/cache,fetch-timeout=5s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	o, err = own.Options()
-	if err != nil || o.Transfer.PackBytes != 1<<30 || o.Limits.FileBytes != 500_000 || o.Limits.Objects != 7 || o.CacheDir != "/var/cache" || o.Timeout.String() != "5s" {
+	if err != nil || o.Transfer.PackBytes != 1<<30 || o.Limits.FileBytes != 4<<20 || o.Limits.Keys != 7 || o.Limits.RenderCPU.String() != "2.5s" || o.CacheDir != "/var/cache" || o.Timeout.String() != "5s" {
 		t.Errorf("%+v", o)
 	}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	l := sources.DefaultLimits
+	l := sources.LimitSettings{}
 	addLimits(flags, &l)
 	set := 0
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -34,16 +34,12 @@ func TestLimitsAreSetByFlagsAndSourceSettings(t *testing.T) {
 				t.Errorf("--%s %q is accepted", f.Name, bad)
 			}
 		}
-		if f.Name == "max-render-cpu" {
-			if err := flags.Set(f.Name, "3m"); err != nil || l.Files.RenderCPU.String() != "3m0s" {
-				t.Errorf("--%s: %v, %s", f.Name, err, l.Files.RenderCPU)
-			}
-		} else if err := flags.Set(f.Name, "12345"); err != nil || f.Value.String() != "12345" {
+		if err := flags.Set(f.Name, "12345"); err != nil || f.Value.String() != "12345" {
 			t.Errorf("--%s: %v, %s", f.Name, err, f.Value)
 		}
 		set++
 	})
-	if want := (sources.Limits{}); l == want || set != 18 {
-		t.Errorf("%d limits are flags", set)
+	if want := (sources.LimitSettings{Bytes: 12345, Objects: 12345, RenderMemory: 12345}); l != want || set != 3 {
+		t.Errorf("%d limits are flags: %+v", set, l)
 	}
 }

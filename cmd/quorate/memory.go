@@ -5,8 +5,6 @@ import (
 	"runtime/debug"
 	"sync"
 
-	"github.com/spf13/pflag"
-
 	"quorate.dev/quorate/clusters"
 	"quorate.dev/quorate/gitsource/cgroup"
 	"quorate.dev/quorate/gitsource/sources"
@@ -112,22 +110,4 @@ func boundBackup() {
 	if _, given := os.LookupEnv("GOMEMLIMIT"); !given {
 		debug.SetMemoryLimit(min(debug.SetMemoryLimit(-1), backupMemory))
 	}
-}
-
-// divideMemory divides the memory again if the flags set the number of simultaneous sources. It keeps limits that are
-// set by flags. It returns the memory limit for fetching each source.
-func divideMemory(flags *pflag.FlagSet, atOnce int) int64 {
-	if !flags.Changed("sources-at-once") {
-		return budgetWithin(memoryLimit()).fetch
-	}
-	b := budgetFor(memoryLimit(), atOnce)
-	b.bound()
-	divided := pflag.NewFlagSet("", pflag.ContinueOnError)
-	addLimits(divided, &b.limits)
-	divided.VisitAll(func(f *pflag.Flag) {
-		if !flags.Changed(f.Name) {
-			_ = flags.Lookup(f.Name).Value.Set(f.Value.String()) // the value comes from the same flag
-		}
-	})
-	return b.fetch
 }

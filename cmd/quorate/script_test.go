@@ -17,6 +17,9 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the expected output in testda
 
 func TestMain(m *testing.M) {
 	if os.Getenv(runsMain) != "" {
+		if bytes, err := strconv.ParseInt(os.Getenv(hasMemory), 10, 64); err == nil {
+			memoryLimit = func() int64 { return bytes }
+		}
 		main()
 	}
 	testscript.Main(m, map[string]func(){"quorate": main, plugin: main})
@@ -56,7 +59,7 @@ func TestScripts(t *testing.T) {
 			}
 			return os.Getenv("QUORATE_ETCD_DIR") != "", nil
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "backups": storeBackups, "spoil": spoilBackups, "lose": loseBackup},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "configure": configure, "backups": storeBackups, "spoil": spoilBackups, "lose": loseBackup},
 	})
 }
 

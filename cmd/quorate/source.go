@@ -18,6 +18,8 @@ import (
 // --source LOCATION,path=apps,branch=main.
 type source struct {
 	sources.Source
+	// limits are the settings for Limits.
+	limits sources.LimitSettings
 	// as is the user to impersonate for the source's clusters; if empty, the run acts as its own user. See tenants.go.
 	as tenant
 }
@@ -76,8 +78,9 @@ func (s *source) addReading(f *pflag.FlagSet) {
 		"directory for caching the last read, so that an unchanged repository is not fetched again (default: none)")
 	f.BoolVar(&s.AllowNonFastForward, "allow-non-fast-forward", s.AllowNonFastForward,
 		"accept a revision that does not descend from the last applied revision")
-	f.DurationVar(&s.Timeout, "fetch-timeout", s.Timeout, "maximum time for reading the source")
-	addLimits(f, &s.Limits)
+	f.DurationVar(&s.Timeout, "fetch-timeout", s.Timeout, "maximum time for reading the source; the processor "+
+		"time for parsing its files may be half of it")
+	addLimits(f, &s.limits)
 }
 
 // setting is a setting of a single source, by the name of its flag.
@@ -112,12 +115,18 @@ func splitSource(value string) (location string, own []setting, err error) {
 				"expected SETTING=VALUE, such as path=apps%s", location, part, asOneOfMany(flags, parts[i], part))}
 		}
 		if flags.Lookup(name) == nil {
-			return location, nil, usageError{fmt.Errorf("--source %s: unknown source setting %q; --help lists the settings%s",
-				location, name, asOneOfMany(flags, parts[i], part))}
+			return location, nil, usageError{fmt.Errorf("--source %s: unknown source setting %q; expected one of %s%s",
+				location, name, strings.Join(namesOf(flags), ", "), asOneOfMany(flags, parts[i], part))}
 		}
 		own = append(own, setting{name, value})
 	}
 	return location, own, nil
+}
+
+// namesOf lists the names of flags.
+func namesOf(flags *pflag.FlagSet) (names []string) {
+	flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return names
 }
 
 // at returns the source at a location, with its own settings.
@@ -136,6 +145,7 @@ func (s source) at(location string, own []setting) (source, error) {
 			return s, usageError{fmt.Errorf("--source %s: %s: %w", s.Location, o.flag, err)}
 		}
 	}
+	s.Limits = s.limits.With(s.Limits, s.Timeout)
 	return s, nil
 }
 

@@ -63,7 +63,13 @@ func (f *sourceFlags) add(c *cobra.Command, help string) {
 	c.Flags().Lookup("sources-at-once").DefValue = strconv.Itoa(budgetWithin(0).atOnce)
 	flags := c.Flags()
 	f.given = func() []string { return settingsIn(flags) }
-	f.divide = func() { f.settings.FetchBytes = divideMemory(flags, f.atOnce) }
+	f.divide = func() {
+		if flags.Changed("sources-at-once") {
+			b = budgetFor(memoryLimit(), f.atOnce)
+			b.bound()
+		}
+		f.settings.Limits, f.settings.FetchBytes = b.limits, b.fetch
+	}
 }
 
 // addShowing adds the flags of a command that does not apply anything. Such a command shows a revision even if it does
@@ -77,13 +83,13 @@ func (f *sourceFlags) addShowing(c *cobra.Command, help string) {
 // settingsIn lists the flags that are set, among the flags of addReading and --sources-at-once.
 func settingsIn(flags *pflag.FlagSet) []string {
 	settings := pflag.NewFlagSet("", pflag.ContinueOnError)
-	s := newSource(budgetWithin(0).limits)
+	s := newSource(sources.DefaultLimits)
 	s.addReading(settings)
 	settings.Int("sources-at-once", 0, "")
 	var given []string
 	settings.VisitAll(func(flag *pflag.Flag) {
 		if flags.Changed(flag.Name) {
-			given = append(given, "--"+flag.Name)
+			given = append(given, nameOf(flag.Name))
 		}
 	})
 	return given
@@ -202,7 +208,7 @@ func (f *sourceFlags) checkTogether() error {
 				"remove %s", ofCluster, report.FlagConfirm)}
 	case f.live() && len(f.given()) > 0:
 		return usageError{fmt.Errorf(
-			"--source %s: no git repository is read, so these flags have no effect: %s; remove them "+
+			"--source %s: no git repository is read, so these settings have no effect: %s; remove them "+
 				"(--namespace and --as limit what the run may read and do)", ofCluster, strings.Join(f.given(), ", "))}
 	case f.live():
 		return nil

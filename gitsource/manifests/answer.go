@@ -53,7 +53,7 @@ func (a Answer) Check(l Limits) error {
 	bound := l.orDefault().FileBytes
 	switch {
 	case int64(len(a.Content)) > bound:
-		return fmt.Errorf("a file of %d bytes, but --max-file-bytes is %s", len(a.Content), mebibytes(bound))
+		return fmt.Errorf("a file of %d bytes, but the maximum is %s", len(a.Content), mebibytes(bound))
 	case a.Entries.bytes() > ListBytes(bound):
 		return fmt.Errorf("a directory listing of %d bytes, but the maximum is %s", a.Entries.bytes(),
 			mebibytes(ListBytes(bound)))

@@ -30,7 +30,7 @@ type declaration struct {
 // declare decodes an object as a cluster. If the object is not a cluster with a name, only problems are returned.
 func (f *files) declare(o object) (declarations []*declaration, problems []Problem) {
 	if f.objects++; f.objects > f.limits.Objects {
-		return nil, []Problem{{File: o.file, Message: f.exceed("max-objects", "more than %d objects are declared",
+		return nil, []Problem{{File: o.file, Message: f.exceed(settingObjects, "more than %d objects are declared",
 			f.limits.Objects).Error()}}
 	}
 	if f.options.IgnoreOtherKinds && o.isOfOtherKind() {
@@ -38,7 +38,7 @@ func (f *files) declare(o object) (declarations []*declaration, problems []Probl
 	}
 	d := f.options.declare(o, f.room())
 	if int64(len(d.told.Applied)+len(d.told.Cluster)) > 2*f.limits.FileBytes && len(d.problems) == 0 {
-		d.problem("", "%s", over("max-file-bytes", "is larger than %s as JSON", mebibytes(f.limits.FileBytes)))
+		d.problem("", "%s", over(settingBytes, "is larger than %s as JSON", mebibytes(f.limits.FileBytes)))
 	}
 	d.shorten()
 	f.told += len(d.problems)
@@ -47,7 +47,7 @@ func (f *files) declare(o object) (declarations []*declaration, problems []Probl
 	}
 	// Without aliases, an object is hardly larger as JSON than as YAML.
 	if f.declared += int64(len(d.told.Applied)); f.declared > 2*f.limits.TotalBytes {
-		_ = f.exceed("max-total-bytes", "more than %s are declared", mebibytes(2*f.limits.TotalBytes))
+		_ = f.exceed(settingBytes, "more than %s are declared", mebibytes(2*f.limits.TotalBytes))
 	}
 	d.release()
 	return []*declaration{d}, nil

@@ -13,7 +13,7 @@ func (f *files) checkText(content []byte) (before []byte, wrong *finding) {
 	}
 	if start, mark := crowded(content, f.limits.DocumentNodes); mark >= 0 {
 		return content[:start], &finding{lineAt(content, mark),
-			over("max-document-nodes", "has more than %d nodes", f.limits.DocumentNodes)}
+			over(settingObjects, "has more than %d nodes", f.limits.DocumentNodes)}
 	}
 	return content, nil
 }

@@ -55,14 +55,14 @@ func (f *files) read(name string) ([]byte, error) {
 		return nil, err
 	}
 	if f.count++; f.count > f.limits.Files {
-		return nil, f.exceed("max-files", "more than %d files are read", f.limits.Files)
+		return nil, f.exceed(settingObjects, "more than %d files are read", f.limits.Files)
 	}
 	content, err := f.tree.read(name)
 	if err != nil {
 		return nil, err
 	}
 	if f.size += int64(len(content)); f.size > f.limits.TotalBytes {
-		return nil, f.exceed("max-total-bytes", "more than %s are read", mebibytes(f.limits.TotalBytes))
+		return nil, f.exceed(settingBytes, "more than %s are read", mebibytes(f.limits.TotalBytes))
 	}
 	return content, nil
 }

@@ -55,14 +55,20 @@ func (l Limits) orDefault() Limits {
 	}
 }
 
-// over returns a message about an exceeded limit on one file. The message names the flag that raises the limit.
-func over(flag, format string, args ...any) string {
-	return fmt.Sprintf(format, args...) + "; to allow more, raise --" + flag
+// These settings raise the limits; see sources.LimitSettings.
+const (
+	settingBytes   = "sourceDefaults.limits.bytes"
+	settingObjects = "sourceDefaults.limits.objects"
+)
+
+// over returns a message about an exceeded limit on one file. The message names the setting that raises the limit.
+func over(setting, format string, args ...any) string {
+	return fmt.Sprintf(format, args...) + "; to allow more, raise " + setting
 }
 
 // exceed records that a limit on the whole source is exceeded. The declarations are then unknown.
-func (f *files) exceed(flag, format string, args ...any) error {
-	f.exceeded = fmt.Errorf(format+"; name a smaller path, or raise the limit with --%s", append(args, flag)...)
+func (f *files) exceed(setting, format string, args ...any) error {
+	f.exceeded = fmt.Errorf(format+"; name a smaller path, or raise %s", append(args, setting)...)
 	return f.exceeded
 }
 

@@ -170,7 +170,7 @@ const nestedKustomization = "a kustomization is rendered only if it is at the ro
 func (f *files) visit(name string, kind fs.FileMode, depth int) ([]*declaration, []Problem) {
 	switch {
 	case kind.IsDir() && depth > f.limits.Depth:
-		deep := over("max-depth", "is more than %d directories deep", f.limits.Depth)
+		deep := fmt.Sprintf("is more than %d directories deep; use fewer levels", f.limits.Depth)
 		return nil, []Problem{{File: name, Message: deep}}
 	case kind.IsDir():
 		return f.walk(name, depth)

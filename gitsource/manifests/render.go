@@ -52,11 +52,11 @@ func (f *files) runKustomize(view *kustomizeFS, dir string) (rendered []renderer
 	limits := renderer.Limits{ObjectBytes: f.limits.FileBytes, Kustomizations: f.limits.Kustomizations}
 	err = renderer.Render(view, path.Join(repositoryRoot, dir), limits, func(o renderer.Object) error {
 		if size += int64(len(o.JSON)); size > f.limits.TotalBytes {
-			return f.exceed("max-total-bytes", "the kustomization renders to more than %s",
+			return f.exceed(settingBytes, "the kustomization renders to more than %s",
 				mebibytes(f.limits.TotalBytes))
 		}
 		if len(rendered) >= f.limits.Objects {
-			return f.exceed("max-objects", "more than %d objects are declared", f.limits.Objects)
+			return f.exceed(settingObjects, "more than %d objects are declared", f.limits.Objects)
 		}
 		rendered = append(rendered, o)
 		return nil

@@ -47,7 +47,7 @@ func (f *files) checkExpansion(document *yaml.Node) *finding {
 	e := expansion{limits: f.limits}
 	found := e.visit(document, 0)
 	if f.nodes += e.nodes; f.nodes > f.limits.TotalNodes {
-		return &finding{document.Line, f.exceed("max-total-nodes", "more than %d nodes of YAML are read",
+		return &finding{document.Line, f.exceed(settingObjects, "more than %d nodes of YAML are read",
 			f.limits.TotalNodes).Error()}
 	}
 	return found
@@ -55,15 +55,15 @@ func (f *files) checkExpansion(document *yaml.Node) *finding {
 
 func (e *expansion) visit(n *yaml.Node, depth int) *finding {
 	if e.nodes++; e.nodes > e.limits.DocumentNodes {
-		return &finding{n.Line, over("max-document-nodes", "has more than %d nodes once its aliases are expanded",
+		return &finding{n.Line, over(settingObjects, "has more than %d nodes once its aliases are expanded",
 			e.limits.DocumentNodes)}
 	}
 	if e.bytes += int64(len(n.Value)); e.bytes > e.limits.FileBytes {
-		return &finding{n.Line, over("max-file-bytes", "is larger than %s once its aliases are expanded",
+		return &finding{n.Line, over(settingBytes, "is larger than %s once its aliases are expanded",
 			mebibytes(e.limits.FileBytes))}
 	}
 	if depth > e.limits.Nesting {
-		return &finding{n.Line, over("max-nesting", "is nested more than %d deep", e.limits.Nesting)}
+		return &finding{n.Line, fmt.Sprintf("is nested more than %d deep; use fewer levels", e.limits.Nesting)}
 	}
 	if slices.Contains(e.within, n) {
 		return &finding{n.Line, fmt.Sprintf("the anchor %q contains itself", n.Anchor)}
@@ -102,7 +102,7 @@ func (f *files) checkNode(n *yaml.Node) []finding {
 
 func (f *files) checkKeys(mapping *yaml.Node) (findings []finding) {
 	if keys := len(mapping.Content) / 2; keys > f.limits.Keys {
-		return []finding{{mapping.Line, over("max-keys", "has a mapping with more than %d keys", f.limits.Keys)}}
+		return []finding{{mapping.Line, over(settingObjects, "has a mapping with more than %d keys", f.limits.Keys)}}
 	}
 	first := map[string]int{}
 	for i := 0; i+1 < len(mapping.Content) && len(findings) <= maxProblems; i += 2 {

@@ -66,7 +66,7 @@ func (t fsTree) list(dir string) ([]entry, error) {
 		entries[i] = entryNamed(e.Name(), e.Type())
 	}
 	if bound := ListBytes(t.bytes); entries.bytes() > bound {
-		return nil, errors.New(over("max-file-bytes", "is a directory whose listing is larger than %s",
+		return nil, errors.New(over(settingBytes, "is a directory whose listing is larger than %s",
 			mebibytes(bound)))
 	}
 	return entries, nil
@@ -81,7 +81,7 @@ func (t fsTree) kind(name string) (fs.FileMode, error) {
 }
 
 func (t fsTree) read(name string) ([]byte, error) {
-	tooLarge := errors.New(over("max-file-bytes", "is larger than %s", mebibytes(t.bytes)))
+	tooLarge := errors.New(over(settingBytes, "is larger than %s", mebibytes(t.bytes)))
 	if info, err := fs.Stat(t.fs, name); err == nil && info.Size() > t.bytes {
 		return nil, tooLarge
 	}

@@ -78,7 +78,7 @@ func (f *files) next(decoder *yaml.Decoder) (document *yaml.Node, err error) {
 		return nil, err
 	}
 	if f.documents++; f.documents > f.limits.Documents {
-		return nil, f.exceed("max-documents", "more than %d documents are read", f.limits.Documents)
+		return nil, f.exceed(settingObjects, "more than %d documents are read", f.limits.Documents)
 	}
 	return document, nil
 }

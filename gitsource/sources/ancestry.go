@@ -186,7 +186,7 @@ func (d *ancestry) answer(ctx context.Context, before string, q *question) {
 		since = time.Now() // the revision may have been the newest for hours
 	}
 	ctx, cancel := context.WithDeadlineCause(ctx, since.Add(d.source.Timeout),
-		fmt.Errorf("searching the history took longer than %s; increase --fetch-timeout", d.source.Timeout))
+		fmt.Errorf("searching the history took longer than %s; raise sourceDefaults.timeout", d.source.Timeout))
 	defer cancel()
 	d.asking.Lock()
 	defer d.asking.Unlock()

@@ -153,10 +153,10 @@ func (p *process) converse(t task, hear Hear) error {
 // explain returns why a child ended unexpectedly.
 func (p *process) explain(ended error, limits Limits, reaching bool) error {
 	words := p.words.String()
-	memory, processor := "raise --max-render-memory", "raise --max-render-cpu"
+	memory, processor := "raise sourceDefaults.limits.renderMemory", "raise sourceDefaults.timeout"
 	if reaching {
-		memory, processor = "give the run more memory, or read fewer sources at the same time with --sources-at-once",
-			"to allow more time, raise --fetch-timeout"
+		memory, processor = "give the run more memory, or read fewer sources at the same time with limits.sourcesAtOnce",
+			"to allow more time, raise sourceDefaults.timeout"
 	}
 	switch {
 	case strings.Contains(words, "out of memory"), strings.Contains(words, "cannot allocate memory"),

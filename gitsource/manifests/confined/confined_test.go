@@ -157,8 +157,8 @@ func TestExceededLimitNamesItsFlag(t *testing.T) {
 		limits Limits
 		want   string
 	}{
-		"take memory": {roomy, "needs more than 96 MiB of memory; raise --max-render-memory"},
-		"take time":   {short, "needs more than 1ns of CPU time; raise --max-render-cpu"},
+		"take memory": {roomy, "needs more than 96 MiB of memory; raise sourceDefaults.limits.renderMemory"},
+		"take time":   {short, "needs more than 1ns of CPU time; raise sourceDefaults.timeout"},
 		"descend":     {roomy, "does not end: something in it contains itself, directly or indirectly"},
 	} {
 		t.Run(what, func(t *testing.T) {
