@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"quorate.dev/quorate/clusters/policy"
+	"quorate.dev/quorate/internal/config"
+)
+
+const configurationPage = "docs/reference/configuration.md"
+
+// generatedBelow separates the text of the page from its tables.
+const generatedBelow = "<!-- Generated below by go generate ./cmd/quorate. DO NOT EDIT. -->\n"
+
+// TestConfigurationPage checks that docs/reference/configuration.md lists the existing settings. "go generate" writes
+// the tables of the page.
+func TestConfigurationPage(t *testing.T) {
+	written, _, found := strings.Cut(read(t, configurationPage), generatedBelow)
+	if !found {
+		t.Fatalf("%s lacks %s", configurationPage, generatedBelow)
+	}
+	requirePage(t, configurationPage, written+generatedBelow+listSettings())
+}
+
+// groups describes the groups of settings.
+var groups = map[string]string{
+	"kubernetes":            "The Kubernetes clusters of the run, and its rights: [several Kubernetes clusters](../how-to/many-kubernetes-clusters.md), [shards](../how-to/shards.md), [rights](rights.md).",
+	"etcd":                  "How etcd is reached.",
+	"backup":                "For [backups](../how-to/back-up.md).",
+	"limits":                "Limits of the run.",
+	"loop":                  "For [`--loop`](../how-to/loop.md); ignored otherwise.",
+	"notifications":         "[Webhooks](../how-to/notify.md#webhooks).",
+	"commitStatus":          "[Commit status](../how-to/notify.md#commit-status).",
+	"metrics":               "[Metrics](../how-to/monitor.md) of runs that end. A loop serves its metrics instead.",
+	"log":                   "Messages on stderr.",
+	"sourceDefaults":        "Defaults for every [source](sources.md). Each entry of `sources` may also have these settings.",
+	"sourceDefaults.policy": "What [declarations may request](policy.md).",
+	"sourceDefaults.limits": "The [limits](limits.md) of a source.",
+}
+
+// listSettings returns a table for each group of settings.
+func listSettings() string {
+	page := &strings.Builder{}
+	f := &runFlags{}
+	newRunOf(f, streams{})
+	last := ""
+	row := func(name string, flag *pflag.Flag) {
+		if group := name[:strings.LastIndex(name, ".")]; group != last {
+			last = group
+			fmt.Fprintf(page, "\n## %s\n\n%s\n\n| setting | type | default | |\n|---|---|---|---|\n", group, groups[group])
+		}
+		fmt.Fprintf(page, "| `%s` | %s | %s | %s |\n", name, typeOf(flag), defaultOf(flag), inTable(settingUsage(flag.Usage)))
+	}
+	for _, s := range config.Settings {
+		row(s.Name, f.config.flags.Lookup(s.Flag))
+	}
+	for _, s := range config.SourceSettings {
+		row(config.NameOf(s.Flag), f.config.flags.Lookup(s.Flag))
+	}
+	fmt.Fprint(page, "\n## sources\n\nA list of [sources](sources.md).\n\n| setting | type | |\n|---|---|---|\n"+
+		"| `location` | string | URL of a git repository (or user@host:path), path of a local repository, or a directory; or `cluster`: the custom resources themselves are the declaration (required) |\n")
+	own := new(source).flags()
+	for _, s := range config.TenantSettings {
+		flag := own.Lookup(s.Flag)
+		fmt.Fprintf(page, "| `%s` | %s | %s |\n", s.Name, typeOf(flag), inTable(flag.Usage))
+	}
+	fmt.Fprint(page, "| every setting of `sourceDefaults` | | overrides the default for this source |\n")
+	return page.String()
+}
+
+// typeOf returns the type of a setting.
+func typeOf(flag *pflag.Flag) string {
+	switch kind := flag.Value.Type(); {
+	case flag.Name == string(policy.LockTimes):
+		return "duration"
+	case flag.Name == string(policy.BackupsPerDay):
+		return "int"
+	case isList(flag):
+		return "list"
+	case kind == "bool" || kind == "int" || kind == "duration" || kind == "bytes":
+		return kind
+	}
+	return "string"
+}
+
+// settingUsage returns the usage of a flag for its setting. It names other settings instead of their flags.
+func settingUsage(usage string) string {
+	for _, repeatable := range []string{"; repeatable, or several separated by ;", "; repeatable"} {
+		usage = strings.ReplaceAll(usage, repeatable, "")
+	}
+	return flagged.ReplaceAllStringFunc(usage, func(flag string) string {
+		name := config.NameOf(strings.TrimPrefix(flag, "--"))
+		if name == "" || flag == "--source" {
+			return flag
+		}
+		return name
+	})
+}
+
+var (
+	configFile = regexp.MustCompile("(?s)```yaml\n(# quorate.yaml\n.*?)```")
+	variables  = regexp.MustCompile(`\$\(([A-Z_]+)\)`)
+)
+
+// TestDocumentedConfigurationsAreValid checks that all configuration files in the docs are valid.
+func TestDocumentedConfigurationsAreValid(t *testing.T) {
+	all := 0
+	for _, page := range pages(t) {
+		for _, match := range configFile.FindAllStringSubmatch(read(t, page), -1) {
+			all++
+			for _, variable := range variables.FindAllStringSubmatch(match[1], -1) {
+				t.Setenv(variable[1], "https://example.com/")
+			}
+			file := filepath.Join(t.TempDir(), "quorate.yaml")
+			if err := os.WriteFile(file, []byte(match[1]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var printed bytes.Buffer
+			if code := execute(t.Context(), []string{"config", "--config", file}, streams{out: &printed, err: &printed}); code != exitOK {
+				t.Errorf("%s: %s\n%s", page, match[1], printed.String())
+			}
+		}
+	}
+	if all < 10 {
+		t.Errorf("%d configuration files", all)
+	}
+}
