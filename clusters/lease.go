@@ -52,7 +52,7 @@ const MaxLeaseDuration = 10 * time.Minute
 // every lease, the holder might not notice if that clock jumps within this quarter. Its writes are then still
 // conditional on the observed versions, and its etcd changes on the observed IDs. With a longer duration than
 // MaxLeaseDuration, a holder could still act for minutes after other passes consider its lease expired, so
-// --lease-duration does not accept longer durations.
+// kubernetes.leaseDuration does not accept longer durations.
 func expired(lease *coordinationv1.Lease, now time.Time) bool {
 	renewed := lease.Spec.RenewTime.Time
 	duration := min(time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second, MaxLeaseDuration)

@@ -51,7 +51,7 @@ func (r *refusals) annotations(p Policy, spec v1alpha1.EtcdClusterSpec) {
 		}
 		if !slices.ContainsFunc(p.Annotations.Patterns, names) {
 			message := "spec.pod.annotations: " + quoted(key+"="+value) + " weakens the pod's confinement, and no " +
-				Annotations.Flag() + " pattern names this annotation"
+				Annotations.Setting() + " pattern names this annotation"
 			*r = append(*r, Refusal{"spec.pod.annotations[" + key + "]", message})
 		}
 	}

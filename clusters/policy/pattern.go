@@ -11,7 +11,7 @@ import (
 // Kind is a kind of request in a declaration.
 type Kind string
 
-// The kinds, named like their settings.
+// The kinds, named like their flags.
 const (
 	Images          Kind = "allow-image-repository"
 	PriorityClasses Kind = "allow-priority-class"
@@ -34,8 +34,15 @@ var Kinds = []Kind{
 	KMSKeys, LockTimes, BackupsPerDay, BackupDestinations,
 }
 
-// Flag returns the setting as a command-line flag.
-func (k Kind) Flag() string { return "--" + string(k) }
+// Setting returns the name of the setting in the configuration file.
+func (k Kind) Setting() string {
+	return "sourceDefaults.policy." + map[Kind]string{
+		Images: "imageRepositories", PriorityClasses: "priorityClasses", Annotations: "annotations", Labels: "labels",
+		Tolerations: "tolerations", NodeSelectors: "nodeSelectors", NetworkPeers: "networkPeers",
+		ServiceAccounts: "serviceAccounts", KMSKeys: "kmsKeys", LockTimes: "lockFor", BackupsPerDay: "backupsPerDay",
+		BackupDestinations: "backupDestinations",
+	}[k]
+}
 
 // Check returns why a pattern of that kind is invalid, or nil.
 func (k Kind) Check(pattern string) error {

@@ -115,7 +115,7 @@ func (r *refusals) refuse(path, asked string, kind Kind, a Allowed) {
 }
 
 func (a Allowed) describe(kind Kind) string {
-	return fmt.Sprintf("%s allows %s", kind.Flag(), cmp.Or(strings.Join(a.Patterns, ", "), "none"))
+	return fmt.Sprintf("%s allows %s", kind.Setting(), cmp.Or(strings.Join(a.Patterns, ", "), "none"))
 }
 
 func (r *refusals) image(p Policy, spec v1alpha1.EtcdClusterSpec) {

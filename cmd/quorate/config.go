@@ -16,7 +16,7 @@ import (
 )
 
 func newConfig(std streams) *cobra.Command {
-	var file string
+	var files []string
 	c := &cobra.Command{
 		Use:   "config",
 		Short: "Check a configuration file, and print the settings with their defaults",
@@ -30,12 +30,8 @@ with little memory.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f := &runFlags{}
-			run := newRunOf(f, std)
-			if c.Flags().Changed("config") {
-				if err := run.Flags().Set("config", file); err != nil {
-					return err
-				}
-			}
+			newRunOf(f, std)
+			f.config.files = files
 			if err := f.config.apply(&f.source); err != nil {
 				return err
 			}
@@ -45,7 +41,8 @@ with little memory.`,
 			return f.config.print(std.out)
 		},
 	}
-	c.Flags().StringVar(&file, "config", "", "configuration file to check")
+	c.Flags().StringArrayVar(&files, "config", nil,
+		"configuration file to check; repeatable: later files override earlier files")
 	return c
 }
 
@@ -127,7 +124,9 @@ func (p *settingsPrinter) line(format string, args ...any) {
 func (p *settingsPrinter) settings(list []config.Setting, values []config.Value) {
 	in := map[string]config.Value{}
 	for _, v := range values {
-		in[v.Flag] = v
+		if _, overridden := in[v.Flag]; !overridden { // the values of the last file come first
+			in[v.Flag] = v
+		}
 	}
 	last, indent := "", p.indent
 	for _, s := range list {
@@ -157,6 +156,8 @@ func (p *settingsPrinter) setting(name string, flag *pflag.Flag, v config.Value)
 		p.line("# %s", flag.Usage)
 	}
 	switch {
+	case v.List && len(v.Items) == 0:
+		p.line("%s: []", name)
 	case v.List:
 		p.line("%s:", name)
 		for _, item := range v.Items {

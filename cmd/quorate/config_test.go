@@ -6,12 +6,30 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"quorate.dev/quorate/clusters/policy"
 	"quorate.dev/quorate/internal/config"
 )
 
 // perRun lists the flags of run that a configuration file cannot set, because they are decisions about a single run.
 var perRun = []string{"config", "loop", "until-converged", "timeout", "output", "detailed-exitcode", "approve",
 	"confirm-removals", "allow-recovery"}
+
+// TestRunHasFewFlags checks that settings for occasional use do not become flags of run.
+func TestRunHasFewFlags(t *testing.T) {
+	const most = 30
+	if names := namesOf(newRun(streams{}).Flags()); len(names) > most {
+		t.Errorf("run has %d flags, more than %d: %v", len(names), most, names)
+	}
+}
+
+// TestPolicyNamesItsSettings checks that messages about a policy name settings that exist.
+func TestPolicyNamesItsSettings(t *testing.T) {
+	for _, kind := range policy.Kinds {
+		if config.NameOf(string(kind)) != kind.Setting() {
+			t.Errorf("%s: %s, want %s", kind, kind.Setting(), config.NameOf(string(kind)))
+		}
+	}
+}
 
 // TestEverySettingHasAFlag checks that each setting has a flag that parses its value, and that each flag of run either
 // is a setting or concerns a single run.

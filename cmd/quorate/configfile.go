@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 
@@ -15,21 +16,46 @@ import (
 	"quorate.dev/quorate/internal/config"
 )
 
-// configFlag names a configuration file. The flags of the command parse the settings in the file.
+// configFlag names the configuration files. Flags parse the settings in the files.
 type configFlag struct {
-	file  string
+	files []string
+	// flags are the flags of the command and of all its settings, including those that are not on the command line.
 	flags *pflag.FlagSet
-	// fromFile contains the flags that the file sets.
+	// fromFile contains the flags that the files set.
 	fromFile map[string]bool
-	// content is the content of the file.
+	// content is the content of the files.
 	content config.Configuration
 }
 
-// add adds the flag to a command that has all its other flags.
-func (f *configFlag) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.file, "config", "",
-		"YAML file with settings, as printed by \"quorate config\"; flags override its settings")
+// everyday lists the settings that are also flags of run and plan. All others are only in the configuration file.
+var everyday = []string{"source", "branch", "path", "git-credentials", "verify-keys", "allow-namespace",
+	"allow-backup-destination", nonFastForward, "max-deletions", "backup-image", "kubeconfig", "context", "fleet",
+	"allow-exec", "as", "as-group", "namespace", "shard", "etcd-access", "listen", "log-level"}
+
+// inPipelines lists the settings that are also flags of plan and validate: which commit to read.
+var inPipelines = []string{"tag", "commit", "ref"}
+
+// nameOf returns how the user sets something: with a flag, or with a setting in the configuration file.
+func nameOf(flag string) string {
+	setting := config.NameOf(flag)
+	if setting == "" || slices.Contains(everyday, flag) {
+		return "--" + flag
+	}
+	return setting
+}
+
+// add adds the flag to a command that has all its other flags, and removes the flags of settings that are not in
+// everyday or more.
+func (f *configFlag) add(c *cobra.Command, more ...string) {
 	f.flags = c.Flags()
+	f.flags.StringArrayVar(&f.files, "config", nil, "YAML file with settings, as printed by \"quorate config\"; "+
+		"flags override its settings. Repeatable: later files override earlier files")
+	c.ResetFlags()
+	f.flags.VisitAll(func(flag *pflag.Flag) {
+		if nameOf(flag.Name) == "--"+flag.Name || slices.Contains(more, flag.Name) {
+			c.Flags().AddFlag(flag)
+		}
+	})
 }
 
 // given reports whether a flag is set on the command line.
@@ -55,26 +81,34 @@ func (f *configFlag) overridden(flag string) bool {
 // apply sets the flags that the file sets and the command line does not. It ignores settings that the command does not
 // have, because a file may be shared by several commands.
 func (f *configFlag) apply(s *sourceFlags) error {
-	if f.file == "" {
-		if f.flags.Changed("config") {
+	var errs []error
+	f.fromFile = map[string]bool{}
+	contents := make([]config.Configuration, len(f.files))
+	for i, file := range f.files {
+		if file == "" {
 			return usageError{errors.New(`--config "": expected a file name`)}
 		}
-		return nil
+		text, err := readConfig(file)
+		if err != nil {
+			return usageError{fmt.Errorf("--config: %w", err)}
+		}
+		var problems []config.Problem
+		contents[i], problems = config.Parse(text, os.LookupEnv)
+		errs = append(errs, inFile(file, problems)...)
 	}
-	text, err := readConfig(f.file)
-	if err != nil {
-		return usageError{fmt.Errorf("--config: %w", err)}
-	}
-	var problems []config.Problem
-	if f.content, problems = config.Parse(text, os.LookupEnv); len(problems) == 0 {
-		problems = f.set(s)
-	}
-	config.Sort(problems)
-	var errs []error
-	for _, p := range problems {
-		errs = append(errs, fmt.Errorf("%s:%d: %s", f.file, p.Line, p.Message))
+	for i, file := range slices.Backward(f.files) { // the last file that contains a setting determines its value
+		errs = append(errs, inFile(file, f.set(s, contents[i]))...)
 	}
 	return usage(errs)
+}
+
+// inFile returns the problems in a file as errors.
+func inFile(file string, problems []config.Problem) (errs []error) {
+	config.Sort(problems)
+	for _, p := range problems {
+		errs = append(errs, fmt.Errorf("%s:%d: %s", file, p.Line, p.Message))
+	}
+	return errs
 }
 
 // readConfig reads a configuration file. If the file is too large, it reads enough to notice that.
@@ -87,21 +121,24 @@ func readConfig(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, config.MostBytes+1))
 }
 
-// set sets the flags, and the sources.
-func (f *configFlag) set(s *sourceFlags) (problems []config.Problem) {
-	f.fromFile = map[string]bool{}
-	for _, v := range slices.Concat(f.content.Values, f.content.Defaults) {
+// set sets the flags, and the sources, except those that are set already.
+func (f *configFlag) set(s *sourceFlags, c config.Configuration) (problems []config.Problem) {
+	earlier := maps.Clone(f.fromFile)
+	for _, v := range slices.Concat(c.Values, c.Defaults) {
 		flag := f.flags.Lookup(v.Flag)
-		if flag == nil || f.overridden(v.Flag) || s.shows != "" && v.Flag == nonFastForward {
+		if flag == nil || earlier[v.Flag] || f.overridden(v.Flag) || s.shows != "" && v.Flag == nonFastForward {
 			continue
 		}
 		f.fromFile[v.Flag] = true
 		problems = append(problems, setFlag(flag, v)...)
 	}
-	if len(f.content.Sources) == 0 || f.given("source") {
+	f.content.Values = append(f.content.Values, c.Values...)
+	f.content.Defaults = append(f.content.Defaults, c.Defaults...)
+	if len(c.Sources) == 0 || f.given("source") || s.own != nil {
 		return problems
 	}
-	for _, entry := range f.content.Sources {
+	f.content.Sources = c.Sources
+	for _, entry := range c.Sources {
 		own, wrong := ownSettings(entry, s.shows != "")
 		problems = append(problems, wrong...)
 		s.values, s.own = append(s.values, entry.Location.Items[0].Text), append(s.own, own)
@@ -114,6 +151,13 @@ const nonFastForward = "allow-non-fast-forward"
 
 // setFlag sets a flag to a value in the file.
 func setFlag(flag *pflag.Flag, v config.Value) (problems []config.Problem) {
+	if len(v.Items) == 0 {
+		if _, is := flag.Value.(*allowedFlag); is && flag.Value.Set("") == nil { // nothing is allowed
+			flag.Changed = true
+			return nil
+		}
+		return []config.Problem{{Line: v.Line, Message: v.Name + ": the list is empty; omit the setting"}}
+	}
 	if text := v.Items[0].Text; flag.Value.Type() == "bool" && text != "true" && text != "false" {
 		return []config.Problem{{Line: v.Line, Message: v.Name + ": expected true or false"}}
 	}
@@ -162,6 +206,9 @@ func ownSettings(entry config.Source, showing bool) (own []setting, problems []c
 		problems = append(problems, setFlag(flags.Lookup(v.Flag), v)...)
 		for _, item := range v.Items {
 			own = append(own, setting{v.Flag, item.Text})
+		}
+		if len(v.Items) == 0 {
+			own = append(own, setting{v.Flag, ""})
 		}
 	}
 	return own, problems

@@ -67,10 +67,10 @@ func listSettings() string {
 	}
 	fmt.Fprint(page, "\n## sources\n\nA list of [sources](sources.md).\n\n| setting | type | |\n|---|---|---|\n"+
 		"| `location` | string | URL of a git repository (or user@host:path), path of a local repository, or a directory; or `cluster`: the custom resources themselves are the declaration (required) |\n")
-	own := new(source).flags()
 	for _, s := range config.TenantSettings {
-		flag := own.Lookup(s.Flag)
-		fmt.Fprintf(page, "| `%s` | %s | %s |\n", s.Name, typeOf(flag), inTable(flag.Usage))
+		flag := f.config.flags.Lookup(s.Flag)
+		usage := strings.ReplaceAll(settingUsage(flag.Usage), "kubernetes.", "")
+		fmt.Fprintf(page, "| `%s` | %s | %s, for the clusters of this source |\n", s.Name, typeOf(flag), inTable(usage))
 	}
 	fmt.Fprint(page, "| every setting of `sourceDefaults` | | overrides the default for this source |\n")
 	return page.String()
@@ -93,43 +93,50 @@ func typeOf(flag *pflag.Flag) string {
 
 // settingUsage returns the usage of a flag for its setting. It names other settings instead of their flags.
 func settingUsage(usage string) string {
-	for _, repeatable := range []string{"; repeatable, or several separated by ;", "; repeatable"} {
-		usage = strings.ReplaceAll(usage, repeatable, "")
-	}
+	usage = strings.NewReplacer("; repeatable, or several separated by ;", "", "; repeatable, requires", "; requires",
+		"; repeatable", "").Replace(usage)
 	return flagged.ReplaceAllStringFunc(usage, func(flag string) string {
 		name := config.NameOf(strings.TrimPrefix(flag, "--"))
 		if name == "" || flag == "--source" {
 			return flag
 		}
-		return name
+		return strings.TrimPrefix(name, "sourceDefaults.") // the same in an entry of sources
 	})
 }
 
 var (
 	configFile = regexp.MustCompile("(?s)```yaml\n(# quorate.yaml\n.*?)```")
+	configPart = regexp.MustCompile("(?s)```yaml\n(# in quorate.yaml\n.*?)```")
 	variables  = regexp.MustCompile(`\$\(([A-Z_]+)\)`)
 )
 
-// TestDocumentedConfigurationsAreValid checks that all configuration files in the docs are valid.
+// TestDocumentedConfigurationsAreValid checks that all configuration files in the docs, and all parts of them, are
+// valid.
 func TestDocumentedConfigurationsAreValid(t *testing.T) {
-	all := 0
+	var all []string
 	for _, page := range pages(t) {
-		for _, match := range configFile.FindAllStringSubmatch(read(t, page), -1) {
-			all++
-			for _, variable := range variables.FindAllStringSubmatch(match[1], -1) {
-				t.Setenv(variable[1], "https://example.com/")
-			}
-			file := filepath.Join(t.TempDir(), "quorate.yaml")
-			if err := os.WriteFile(file, []byte(match[1]), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			var printed bytes.Buffer
-			if code := execute(t.Context(), []string{"config", "--config", file}, streams{out: &printed, err: &printed}); code != exitOK {
-				t.Errorf("%s: %s\n%s", page, match[1], printed.String())
-			}
+		text := read(t, page)
+		for _, match := range configFile.FindAllStringSubmatch(text, -1) {
+			all = append(all, match[1])
+		}
+		for _, match := range configPart.FindAllStringSubmatch(text, -1) {
+			all = append(all, "apiVersion: "+config.APIVersion+"\nkind: "+config.Kind+"\n"+match[1])
 		}
 	}
-	if all < 10 {
-		t.Errorf("%d configuration files", all)
+	for _, text := range all {
+		for _, variable := range variables.FindAllStringSubmatch(text, -1) {
+			t.Setenv(variable[1], "https://example.com/")
+		}
+		file := filepath.Join(t.TempDir(), "quorate.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var printed bytes.Buffer
+		if code := execute(t.Context(), []string{"config", "--config", file}, streams{out: &printed, err: &printed}); code != exitOK {
+			t.Errorf("%s\n%s", text, printed.String())
+		}
+	}
+	if len(all) < 15 {
+		t.Errorf("%d configuration files", len(all))
 	}
 }

@@ -165,7 +165,7 @@ func (s source) checkPasswords() error {
 		}
 	}
 	if proxy, err := url.Parse(s.Proxy); err != nil || proxy.User != nil {
-		return usageError{errors.New("--git-proxy: the URL contains credentials or is invalid; set proxyUsername and " +
+		return usageError{errors.New("proxy: the URL contains credentials or is invalid; set proxyUsername and " +
 			"proxyPassword in the credentials of the source instead")}
 	}
 	return nil

@@ -230,7 +230,7 @@ func (f *liveFlags) check() (shard.Shard, error) {
 		return shard.Shard{}, err
 	}
 	if f.leaseDuration > clusters.MaxLeaseDuration {
-		return shard.Shard{}, usageError{fmt.Errorf("--lease-duration %s: must be at most ten minutes",
+		return shard.Shard{}, usageError{fmt.Errorf("kubernetes.leaseDuration %s: must be at most ten minutes",
 			f.leaseDuration)}
 	}
 	if err := f.checkAs(); err != nil {

@@ -28,12 +28,12 @@ func (f *loopFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.on, "loop", false,
 		"run until stopped: process each cluster when something about it changes")
 	flags.DurationVar(&f.often.Git, "git-interval", 10*time.Second,
-		"with --loop, how long to wait before each source is read again; if a git repository has not changed, only "+
+		"how long a loop waits before each source is read again; if a git repository has not changed, only "+
 			"its references are read")
 	flags.DurationVar(&f.often.Resync, "resync", 5*time.Minute,
-		"with --loop, how often to process all clusters even if nothing has changed")
+		"how often a loop processes all clusters even if nothing has changed")
 	flags.DurationVar(&f.often.Etcd, "etcd-interval", 30*time.Second,
-		"with --loop, minimum time between checks of the members of an unchanged, "+
+		"minimum time in a loop between checks of the members of an unchanged, "+
 			"up-to-date cluster")
 	flags.StringVar(&f.listen, "listen", "",
 		"with --loop, address on which to serve /healthz, /readyz and /metrics, such as :8080 (default: none)")
@@ -42,12 +42,9 @@ func (f *loopFlags) add(flags *pflag.FlagSet) {
 // notWithLoop lists the flags that cannot be combined with --loop, and why.
 var notWithLoop = [][2]string{
 	{"until-converged", "a loop continues after everything is up to date"},
-	{"timeout", "a loop runs until stopped; --cluster-timeout limits the time per cluster"},
+	{"timeout", "a loop runs until stopped; limits.clusterTimeout limits the time per cluster"},
 	{"output", "a loop does not print a final report; results are in the status of each cluster"},
 	{"detailed-exitcode", "a loop exits with 0 when stopped"},
-	{"metrics-file", "a loop serves its metrics at --listen"},
-	{"pushgateway", "a loop serves its metrics at --listen"},
-	{"heartbeat", "a loop serves its health at --listen"},
 }
 
 // check rejects invalid combinations, and reports all of them. given reports whether a flag is on the command line: a
@@ -56,9 +53,9 @@ func (f *loopFlags) check(given func(flag string) bool) error {
 	var problems []error
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if !f.on {
-		for _, name := range []string{"git-interval", "resync", "etcd-interval", "listen"} {
+		for _, name := range []string{"listen"} {
 			if given(name) {
-				problem("--%s requires --loop", name)
+				problem("%s requires --loop", nameOf(name))
 			}
 		}
 		return usage(problems)
@@ -78,7 +75,7 @@ func (f *loopFlags) checkIntervals() (problems []error) {
 		interval time.Duration
 	}{{"git-interval", f.often.Git}, {"resync", f.often.Resync}, {"etcd-interval", f.often.Etcd}} {
 		if flag.interval < time.Second {
-			problems = append(problems, fmt.Errorf("--%s %s: must be at least one second", flag.name, flag.interval))
+			problems = append(problems, fmt.Errorf("%s %s: must be at least one second", nameOf(flag.name), flag.interval))
 		}
 	}
 	return problems

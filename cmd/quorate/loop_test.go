@@ -27,18 +27,17 @@ func TestLoopFlags(t *testing.T) {
 		"--loop --timeout 1m":        "--timeout and --loop: a loop runs until stopped",
 		"--loop -o json":             "--output and --loop",
 		"--loop --detailed-exitcode": "--detailed-exitcode and --loop",
-		"--git-interval 1m":          "--git-interval requires --loop",
 		"--listen :0":                "--listen requires --loop",
-		"--loop --resync 0":          "--resync 0s: must be at least one second",
-		"--loop --timeout 1m --resync 0 --output json": "--timeout and --loop: a loop runs until stopped; " +
-			"--cluster-timeout limits the time per cluster; remove one of them; " +
+		"--loop loop.resync=0s":      "loop.resync 0s: must be at least one second",
+		"--loop --timeout 1m loop.resync=0s --output json": "--timeout and --loop: a loop runs until stopped; " +
+			"limits.clusterTimeout limits the time per cluster; remove one of them; " +
 			"--output and --loop: a loop does not print a final report; results are in the status of each cluster; remove one of them; " +
-			"--resync 0s: must be at least one second",
-		"--lease-duration 10m1s":         "--lease-duration 10m1s: must be at most ten minutes",
+			"loop.resync 0s: must be at least one second",
+		"kubernetes.leaseDuration=10m1s": "kubernetes.leaseDuration 10m1s: must be at most ten minutes",
 		"--loop --listen localhost:none": "--listen localhost:none: listen tcp",
 	} {
 		var stderr bytes.Buffer
-		args := append([]string{"run", "--source", "cluster", "--kubeconfig", kubeconfigOfNobody(t)}, strings.Fields(line)...)
+		args := withSettings(t, append([]string{"run", "--source", "cluster", "--kubeconfig", kubeconfigOfNobody(t)}, strings.Fields(line)...)...)
 		code := execute(t.Context(), args, streams{out: io.Discard, err: &stderr})
 		if said := strings.Join(strings.Fields(stderr.String()), " "); code != exitInvalid || !strings.Contains(said, want) {
 			t.Errorf("%s: code %d, %s", line, code, said)
@@ -107,7 +106,7 @@ type loops struct {
 
 func (w *tenants) loop(args ...string) *loops {
 	w.Helper()
-	l := &loops{Cmd: exec.Command(os.Args[0], append([]string{"run", "--loop", "--git-interval", "1s", "--kubeconfig", w.kubeconfig}, args...)...)}
+	l := &loops{Cmd: exec.Command(os.Args[0], withSettings(w.T, append([]string{"run", "--loop", "loop.gitInterval=1s", "--kubeconfig", w.kubeconfig}, args...)...)...)}
 	l.Env, l.Stdout, l.Stderr = append(os.Environ(), runsMain+"=1"), &l.said, &l.said
 	if err := l.Start(); err != nil {
 		w.Fatal(err)

@@ -48,13 +48,13 @@ func (f *metricsFlags) add(c *cobra.Command) {
 func (f *metricsFlags) check() error {
 	var err error
 	if f.to, err = parseEndpoint(f.pushgateway); err != nil {
-		return usageError{fmt.Errorf("--pushgateway: %w", err)}
+		return usageError{fmt.Errorf("metrics.pushgateway: %w", err)}
 	}
 	if f.beats, err = parseEndpoint(f.heartbeat); err != nil {
-		return usageError{fmt.Errorf("--heartbeat: %w", err)}
+		return usageError{fmt.Errorf("metrics.heartbeat: %w", err)}
 	}
 	if f.to.given() && f.job == "" {
-		return usageError{errors.New("--pushgateway-job: expected a job name")}
+		return usageError{errors.New("metrics.pushgatewayJob: expected a job name")}
 	}
 	return nil
 }

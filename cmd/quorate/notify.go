@@ -139,7 +139,7 @@ func (n *notifier) tell(ctx context.Context, final bool) {
 		m := notify.NewMessage(rand.Text(), time.Now(), n.context, revision, events)
 		for i, to := range n.flags.to {
 			all.Go(func() {
-				n.failed(fmt.Sprintf("--notify %d", i+1), panics.Catch(func() error { return n.post(ctx, to, m) }))
+				n.failed(fmt.Sprintf("notifications.webhooks[%d]", i), panics.Catch(func() error { return n.post(ctx, to, m) }))
 			})
 		}
 	}
@@ -152,7 +152,7 @@ func (n *notifier) report(ctx context.Context, to commitHost, s written) {
 	if err == nil {
 		err = panics.Catch(func() error { return to.host.Report(ctx, token, s.commit, n.context, s.status) })
 	}
-	n.failed("--report-status "+to.source, err)
+	n.failed("commitStatus "+to.source, err)
 	if err == nil {
 		n.mu.Lock()
 		n.written[to.source] = s

@@ -159,23 +159,23 @@ func TestNotifyFlags(t *testing.T) {
 		args string
 		want string
 	}{
-		{"--source cluster --report-status github --report-status-token-file " + token, "there is no commit"},
-		{"--source " + dir + " --report-status github --report-status-token-file " + token, "--report-status-repository"},
-		{"--source " + git + " --report-status github", "requires --report-status-token-file"},
-		{"--source . --report-status svn --report-status-token-file " + token, "expected one of github, gitlab, gitea, bitbucket"},
-		{"--source " + git + " --report-status gitea=http://api.example.com/api/v1 --report-status-token-file " + token, "to api.example.com unencrypted"},
-		{"--source " + git + " --source https://other.example.com/a/b.git --report-status gitea --report-status-token-file " + token, "several hosts"},
-		{"--source " + git + " --report-status-token-file " + token, "requires --report-status"},
-		{"--source " + git + " --notify-secret-file " + token, "requires --notify"},
-		{"--source " + git + " --notify s3cret", "--notify: expected a URL"},
-		{"--source " + git + " --notify @" + short, "--notify: expected a URL"},
-		{"--source " + git + " --notify http://me:s3cret@example.com", "unencrypted"},
-		{"--source " + git + " --notify https://example.com/s3cret --notify-format teams", "--notify-format"},
-		{"--source " + git + " --notify https://example.com/s3cret --notify-secret-file " + short, "24 bytes"},
-		{"--source " + git + " --notify https://example.com/s3cret --report-status-context s3cret\x1b", "--report-status-context"},
+		{"--source cluster commitStatus.host=github commitStatus.tokenFile=" + token, "there is no commit"},
+		{"--source " + dir + " commitStatus.host=github commitStatus.tokenFile=" + token, "commitStatus.repository"},
+		{"--source " + git + " commitStatus.host=github", "requires commitStatus.tokenFile"},
+		{"--source . commitStatus.host=svn commitStatus.tokenFile=" + token, "expected one of github, gitlab, gitea, bitbucket"},
+		{"--source " + git + " commitStatus.host=gitea=http://api.example.com/api/v1 commitStatus.tokenFile=" + token, "to api.example.com unencrypted"},
+		{"--source " + git + " --source https://other.example.com/a/b.git commitStatus.host=gitea commitStatus.tokenFile=" + token, "several hosts"},
+		{"--source " + git + " commitStatus.tokenFile=" + token, "requires commitStatus.host"},
+		{"--source " + git + " notifications.secretFile=" + token, "requires notifications.webhooks"},
+		{"--source " + git + " notifications.webhooks=s3cret", "notifications.webhooks: expected a URL"},
+		{"--source " + git + " notifications.webhooks=@" + short, "notifications.webhooks: expected a URL"},
+		{"--source " + git + " notifications.webhooks=http://me:s3cret@example.com", "unencrypted"},
+		{"--source " + git + " notifications.webhooks=https://example.com/s3cret notifications.format=teams", "notifications.format"},
+		{"--source " + git + " notifications.webhooks=https://example.com/s3cret notifications.secretFile=" + short, "24 bytes"},
+		{"--source " + git + " notifications.webhooks=https://example.com/s3cret commitStatus.context=s3cret\x1b", "commitStatus.context"},
 	} {
 		var out, stderr bytes.Buffer
-		code := execute(t.Context(), append([]string{"run"}, strings.Split(test.args, " ")...), streams{out: &out, err: &stderr})
+		code := execute(t.Context(), withSettings(t, append([]string{"run"}, strings.Split(test.args, " ")...)...), streams{out: &out, err: &stderr})
 		if code != exitInvalid || !strings.Contains(stderr.String(), test.want) || strings.Contains(stderr.String(), "s3cret") {
 			t.Errorf("%s: %d %s", test.args, code, stderr.String())
 		}
@@ -200,9 +200,9 @@ func TestFailedRunReportsCommitStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, stderr bytes.Buffer
-	code := execute(t.Context(), []string{"run", "--kubeconfig", kubeconfig, "--source", repository.Dir, "--log-level", "debug",
-		"--report-status", "gitea=" + s.URL + "/api/v1", "--report-status-repository", "https://git.example.com/acme/fleet.git",
-		"--report-status-token-file", fileWith(t, tokenOfHost), "--notify", "@" + fileWith(t, s.URL+"/s3cret")}, streams{out: &out, err: &stderr})
+	code := execute(t.Context(), withSettings(t, "run", "--kubeconfig", kubeconfig, "--source", repository.Dir, "--log-level", "debug",
+		"commitStatus.host=gitea="+s.URL+"/api/v1", "commitStatus.repository=https://git.example.com/acme/fleet.git",
+		"commitStatus.tokenFile="+fileWith(t, tokenOfHost), "notifications.webhooks=@"+fileWith(t, s.URL+"/s3cret")), streams{out: &out, err: &stderr})
 	if code != exitError || len(s.posts) != 1 || !strings.HasPrefix(s.posts[0], "/api/v1/repos/acme/fleet/statuses/"+commit+" ") || !strings.Contains(s.posts[0], `"state":"failure"`) {
 		t.Errorf("%d %q\n%s", code, s.posts, stderr.String())
 	}
@@ -231,9 +231,9 @@ func TestStoppedRunDoesNotWaitForReceivers(t *testing.T) {
 		"clusters: [{name: c, cluster: {server: %q}}]}", server.URL))
 	var out, stderr bytes.Buffer
 	began := time.Now()
-	execute(ctx, []string{"run", "--until-converged", "--kubeconfig", kubeconfig, "--source", repository.Dir,
-		"--report-status", "gitea=" + hangs.URL + "/api/v1", "--report-status-repository", "https://git.example.com/acme/fleet.git",
-		"--report-status-token-file", fileWith(t, tokenOfHost)}, streams{out: &out, err: &stderr})
+	execute(ctx, withSettings(t, "run", "--until-converged", "--kubeconfig", kubeconfig, "--source", repository.Dir,
+		"commitStatus.host=gitea="+hangs.URL+"/api/v1", "commitStatus.repository=https://git.example.com/acme/fleet.git",
+		"commitStatus.tokenFile="+fileWith(t, tokenOfHost)), streams{out: &out, err: &stderr})
 	if took := time.Since(began); took > timeToNotify-10*time.Second || !strings.Contains(stderr.String(), "send notifications") {
 		t.Errorf("it has ended after %s: %s", took, stderr.String())
 	}

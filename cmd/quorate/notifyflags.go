@@ -54,12 +54,12 @@ func (f *notifyFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.tokenFile, "report-status-token-file", "",
 		"file with the token for writing commit statuses")
 	flags.StringVar(&f.context, "report-status-context", "quorate",
-		"name of the commit status, and of the run in --notify posts; must be unique for each run")
+		"name of the commit status, and of the run in posts to webhooks; must be unique for each run")
 	flags.StringArrayVar(&f.to, "notify", nil,
 		"webhook URL to post changes to, or @FILE containing the URL if it is secret; repeatable")
 	flags.StringVar(&f.format, "notify-format", "json", "format of posts: json, slack or cloudevents")
 	flags.StringVar(&f.secretFile, "notify-secret-file", "",
-		"file with the secret for signing --notify posts according to Standard Webhooks (default: unsigned)")
+		"file with the secret for signing posts according to Standard Webhooks (default: unsigned)")
 }
 
 var contextName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,39}$`)
@@ -72,14 +72,14 @@ func (f *notifyFlags) checkAlone() error {
 		{"notify-format", "notify"}, {"notify-secret-file", "notify"},
 	} {
 		if flag, needs := pair[0], pair[1]; f.given(flag) && !f.given(needs) {
-			alone = append(alone, fmt.Errorf("--%s: requires --%s", flag, needs))
+			alone = append(alone, fmt.Errorf("%s: requires %s", nameOf(flag), nameOf(needs)))
 		}
 	}
 	if err := usage(alone); err != nil {
 		return err
 	}
 	if !contextName.MatchString(f.context) {
-		return usageError{errors.New("--report-status-context: expected up to 40 letters, digits and any of . _ / -")}
+		return usageError{errors.New("commitStatus.context: expected up to 40 letters, digits and any of . _ / -")}
 	}
 	if err := oneOf("notify-format", f.format, string(notify.JSON), string(notify.Slack),
 		string(notify.CloudEvents)); err != nil {
@@ -90,7 +90,7 @@ func (f *notifyFlags) checkAlone() error {
 			continue
 		}
 		if _, err := webhookURL(to); err != nil {
-			return usageError{fmt.Errorf("--notify: %w", err)}
+			return usageError{fmt.Errorf("notifications.webhooks: %w", err)}
 		}
 	}
 	return nil
@@ -106,7 +106,7 @@ func (f *notifyFlags) check(s *sourceFlags) error {
 	}
 	for _, to := range f.to {
 		if _, err := webhookURL(to); err != nil {
-			return usageError{fmt.Errorf("--notify: %w", err)}
+			return usageError{fmt.Errorf("notifications.webhooks: %w", err)}
 		}
 	}
 	if f.secretFile != "" {
@@ -115,7 +115,7 @@ func (f *notifyFlags) check(s *sourceFlags) error {
 			_, err = notify.Sign(secret, "", time.Time{}, nil)
 		}
 		if err != nil {
-			return usageError{fmt.Errorf("--notify-secret-file: %w", err)}
+			return usageError{fmt.Errorf("notifications.secretFile: %w", err)}
 		}
 	}
 	return f.checkStatus(s)
@@ -139,7 +139,7 @@ func secretIn(file string) (string, error) {
 	return string(line), nil
 }
 
-// webhookURL returns the URL for a value of --notify. The URL may be a secret, so errors do not contain it.
+// webhookURL returns the URL for a value of notifications.webhooks. The URL may be a secret, so errors do not contain it.
 func webhookURL(to string) (endpoint, error) {
 	if file, is := strings.CutPrefix(to, "@"); is {
 		text, err := secretIn(file)
@@ -158,15 +158,15 @@ func (f *notifyFlags) checkStatus(s *sourceFlags) error {
 	if f.status == "" {
 		return nil
 	}
-	refuse := func(err error) error { return usageError{fmt.Errorf("--report-status: %w", err)} }
+	refuse := func(err error) error { return usageError{fmt.Errorf("commitStatus.host: %w", err)} }
 	if s.live() {
 		return refuse(fmt.Errorf("--source %s: no git repository is read, so there is no commit", ofCluster))
 	}
 	if f.tokenFile == "" {
-		return refuse(errors.New("requires --report-status-token-file"))
+		return refuse(errors.New("requires commitStatus.tokenFile"))
 	}
 	if _, err := secretIn(f.tokenFile); err != nil {
-		return usageError{fmt.Errorf("--report-status-token-file: %w", err)}
+		return usageError{fmt.Errorf("commitStatus.tokenFile: %w", err)}
 	}
 	kind, api, named := strings.Cut(f.status, "=")
 	if err := oneOf("report-status", kind, deliver.Kinds()...); err != nil {
@@ -187,7 +187,7 @@ func (f *notifyFlags) checkStatus(s *sourceFlags) error {
 	}
 	if f.repository != "" {
 		if len(list) > 1 {
-			return usageError{errors.New("--report-status-repository: applies to one source, but there are several")}
+			return usageError{errors.New("commitStatus.repository: applies to one source, but there are several")}
 		}
 		list[0].Location = f.repository
 	}
@@ -236,7 +236,7 @@ func hostsOf(kind, api string, list []source) ([]commitHost, error) {
 	switch {
 	case len(hosts) == 0:
 		return nil, errors.New("none of the sources is a repository on a supported host; " +
-			"for a checkout, set its URL with --report-status-repository URL")
+			"for a checkout, set its URL in commitStatus.repository")
 	case len(names) > 1:
 		return nil, fmt.Errorf("the sources are on several hosts, but the token is for only one of them; set the API "+
 			"of that host: %s=URL", kind)

@@ -38,7 +38,7 @@ func TestPolicyViolationAffectsOnlyItsCluster(t *testing.T) {
 	w.made("a/one", "a/two", "b/one")
 	const allowed = ",allow-toleration=dedicated"
 	source, other := w.repository("a")+",allow-namespace=a", w.repository("b")+",allow-namespace=b"
-	const refused = `spec.pod.tolerations[0]: tolerating "dedicated" of any value is not allowed; --allow-toleration allows none`
+	const refused = `spec.pod.tolerations[0]: tolerating "dedicated" of any value is not allowed; sourceDefaults.policy.tolerations allows none`
 
 	for _, command := range []string{"validate", "plan", "run"} {
 		got := w.says(command, "--source", source, "--source", other)
@@ -74,7 +74,7 @@ func TestPolicyViolationAffectsOnlyItsCluster(t *testing.T) {
 	if got := w.says("run", "--source", source+allowed, "--source", other); !strings.Contains(w.condition("a/one", v1alpha1.ConditionStalled), "Stalled=False") {
 		t.Errorf("allowed, and the source cannot be read: %d %s%s", got.code, got.out, got.err)
 	}
-	stalled("declares itself", exitInvalid, "--source", "cluster", "--allow-toleration", "")
+	stalled("declares itself", exitInvalid, "--source", "cluster", "sourceDefaults.policy.tolerations=")
 	if got := w.says("run", "--source", "cluster"); got.code != exitOK {
 		t.Errorf("declares itself, and everything is allowed: %d %s%s", got.code, got.out, got.err)
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"quorate.dev/quorate/gitsource"
+	"quorate.dev/quorate/internal/config"
 	"quorate.dev/quorate/reconcile/report"
 )
 
@@ -117,6 +118,9 @@ Results go to stdout, everything else to stderr. Exit codes:
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		var unknown *pflag.NotExistError
 		if errors.As(err, &unknown) {
+			if setting := config.NameOf(unknown.GetSpecifiedName()); setting != "" && c.Flags().Lookup("config") != nil {
+				err = fmt.Errorf("%w; it is the setting %s in the configuration file (--config)", err, setting)
+			}
 			return fmt.Errorf("%w; for the list, run %q", err, c.CommandPath()+" --help")
 		}
 		return err
@@ -185,5 +189,5 @@ func oneOf(flag, value string, choices ...string) error {
 			return nil
 		}
 	}
-	return usageError{fmt.Errorf("--%s %q: expected one of %s", flag, value, strings.Join(choices, ", "))}
+	return usageError{fmt.Errorf("%s %q: expected one of %s", nameOf(flag), value, strings.Join(choices, ", "))}
 }

@@ -145,7 +145,7 @@ pods and volumes that are created or deleted. It does not change anything.`,
 	c.Flags().Var(&f.failOn, "fail-on",
 		"exit with 4 if a road has or may have this risk; repeatable or separated by commas: "+namesOfRisks())
 	c.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "maximum duration of the plan")
-	f.config.add(c)
+	f.config.add(c, inPipelines...)
 	return c
 }
 

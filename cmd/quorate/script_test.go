@@ -59,7 +59,7 @@ func TestScripts(t *testing.T) {
 			}
 			return os.Getenv("QUORATE_ETCD_DIR") != "", nil
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "backups": storeBackups, "spoil": spoilBackups, "lose": loseBackup},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "configure": configure, "backups": storeBackups, "spoil": spoilBackups, "lose": loseBackup},
 	})
 }
 

@@ -164,7 +164,7 @@ func TestRunCoversSeveralKubernetesClusters(t *testing.T) {
 		t.Errorf("of one: %+v", got)
 	}
 	metrics := filepath.Join(eu.dir, "quorate.prom")
-	if got := eu.bare("run", "--kubeconfig", kubeconfig, "--context", "eu", "--context", "us", "--source", eu.repository("own"), "--timeout", "8s", "--metrics-file", metrics); got.code != exitNotConverged {
+	if got := eu.bare("run", "--kubeconfig", kubeconfig, "--context", "eu", "--context", "us", "--source", eu.repository("own"), "--timeout", "8s", "metrics.file="+metrics); got.code != exitNotConverged {
 		t.Errorf("%+v", got)
 	}
 	text, err := os.ReadFile(metrics)

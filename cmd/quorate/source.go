@@ -107,12 +107,18 @@ func (s source) with(value string) (source, error) {
 				"expected SETTING=VALUE, such as path=apps%s", s.Location, part, asOneOfMany(flags, parts[i], part))}
 		}
 		if flags.Lookup(name) == nil {
-			return s, usageError{fmt.Errorf("--source %s: unknown source setting %q; --help lists the settings%s",
-				s.Location, name, asOneOfMany(flags, parts[i], part))}
+			return s, usageError{fmt.Errorf("--source %s: unknown source setting %q; expected one of %s%s",
+				s.Location, name, strings.Join(namesOf(flags), ", "), asOneOfMany(flags, parts[i], part))}
 		}
 		own = append(own, setting{name, value})
 	}
 	return s.at(s.Location, own)
+}
+
+// namesOf lists the names of flags.
+func namesOf(flags *pflag.FlagSet) (names []string) {
+	flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return names
 }
 
 // at returns the source at a location, with its own settings.

@@ -89,7 +89,7 @@ func settingsIn(flags *pflag.FlagSet) []string {
 	var given []string
 	settings.VisitAll(func(flag *pflag.Flag) {
 		if flags.Changed(flag.Name) {
-			given = append(given, "--"+flag.Name)
+			given = append(given, nameOf(flag.Name))
 		}
 	})
 	return given
@@ -208,7 +208,7 @@ func (f *sourceFlags) checkTogether() error {
 				"remove %s", ofCluster, report.FlagConfirm)}
 	case f.live() && len(f.given()) > 0:
 		return usageError{fmt.Errorf(
-			"--source %s: no git repository is read, so these flags have no effect: %s; remove them "+
+			"--source %s: no git repository is read, so these settings have no effect: %s; remove them "+
 				"(--namespace and --as limit what the run may read and do)", ofCluster, strings.Join(f.given(), ", "))}
 	case f.live():
 		return nil

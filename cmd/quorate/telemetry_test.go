@@ -55,7 +55,7 @@ func TestRunWritesMetricsAtEnd(t *testing.T) {
 	r.Declare("a")
 	file := filepath.Join(t.TempDir(), "quorate.prom")
 	var stderr bytes.Buffer
-	code := execute(t.Context(), []string{"run", "--source", r.Dir, "--kubeconfig", refusing(t), "--metrics-file", file},
+	code := execute(t.Context(), withSettings(t, "run", "--source", r.Dir, "--kubeconfig", refusing(t), "metrics.file="+file),
 		streams{out: io.Discard, err: &stderr})
 	text, err := os.ReadFile(file)
 	if code != exitError || err != nil {

@@ -154,7 +154,7 @@ func (w *tenants) command(args ...string) ran {
 func (w *tenants) bare(args ...string) ran {
 	w.Helper()
 	var out, stderr bytes.Buffer
-	code := execute(w.Context(), args, streams{out: &out, err: &stderr})
+	code := execute(w.Context(), withSettings(w.T, args...), streams{out: &out, err: &stderr})
 	return ran{code, out.String(), stderr.String()}
 }
 

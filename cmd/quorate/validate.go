@@ -39,7 +39,7 @@ and line.`,
 	output.add(c, "text", "json", "markdown", "github", "junit", "sarif")
 	c.Flags().VarP(&namespacesFlag{list: &source.namespaces}, "namespace", "n",
 		"namespace of declarations that do not set one, if only one namespace is specified (default \"default\")")
-	config.add(c)
+	config.add(c, inPipelines...)
 	return c
 }
 

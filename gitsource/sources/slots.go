@@ -103,7 +103,7 @@ func (t *Slots) Take(ctx context.Context, location string) (end func(), err erro
 	case t.taken <- struct{}{}:
 		return func() { <-t.taken }, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: wait for a free slot to read %s: %w; increase --sources-at-once",
+		return nil, fmt.Errorf("%w: wait for a free slot to read %s: %w; raise limits.sourcesAtOnce",
 			gitsource.ErrSource, location, context.Cause(ctx))
 	}
 }

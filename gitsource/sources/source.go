@@ -136,7 +136,7 @@ func (s Source) Check() error {
 
 func (s Source) checkVerify() error {
 	if s.Verify != "" && s.VerifyKeys == "" {
-		return settingError{fmt.Errorf("--verify %s requires --verify-keys, the public keys of the allowed signers",
+		return settingError{fmt.Errorf("verify %s requires verifyKeys, the public keys of the allowed signers",
 			s.Verify)}
 	}
 	return nil

@@ -43,7 +43,7 @@ type Value struct {
 	// Name is the full name of the setting, such as sourceDefaults.path, and Flag is the flag that parses the value.
 	Name, Flag string
 	Line       int
-	// List reports whether the value is a list. Otherwise, it has one item.
+	// List reports whether the value is a list, which may be empty. Otherwise, it has one item.
 	List  bool
 	Items []Item
 }
@@ -262,9 +262,7 @@ func (p *parser) group(f field, prefix string, settings []Setting) []Value {
 	for _, s := range settings {
 		if s.Name == f.name {
 			v := p.value(f.value, prefix+f.name)
-			if v.Flag = s.Flag; len(v.Items) == 0 {
-				return nil // a problem
-			}
+			v.Flag = s.Flag
 			return []Value{v}
 		}
 		if rest, is := strings.CutPrefix(s.Name, f.name+"."); is {
@@ -280,9 +278,6 @@ func (p *parser) value(node *yaml.Node, name string) Value {
 		return p.scalar(node, name)
 	}
 	list := Value{Name: name, Line: node.Line, List: true}
-	if len(node.Content) == 0 {
-		p.problem(node.Line, "%s: the list is empty; omit the setting", name)
-	}
 	for i, item := range node.Content {
 		list.Items = append(list.Items, p.scalar(item, fmt.Sprintf("%s[%d]", name, i)).Items...)
 	}

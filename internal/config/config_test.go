@@ -85,7 +85,7 @@ etcd:
   timout: 1s
   access: ~
 loop: 7
-log: {level: [], format: ""}
+log: {format: ""}
 commitStatus:
   host: $(UNSET)
   context: $(TOKEN)$(NONE)
@@ -112,7 +112,6 @@ metrics: {file: *i}
 5: etcd: unknown setting "timout"; expected one of access, timeout
 6: etcd.access: the value is missing; omit the setting
 7: loop: expected settings: listen, gitInterval, etcdInterval, resync
-8: log.level: the list is empty; omit the setting
 8: log.format: the value is empty; omit the setting
 10: commitStatus.host: the environment variable UNSET is not set
 11: commitStatus.context: the environment variable NONE is empty

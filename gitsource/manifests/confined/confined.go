@@ -155,7 +155,7 @@ func (p *process) explain(ended error, limits Limits, reaching bool) error {
 	words := p.words.String()
 	memory, processor := "raise sourceDefaults.limits.renderMemory", "raise sourceDefaults.timeout"
 	if reaching {
-		memory, processor = "give the run more memory, or read fewer sources at the same time with --sources-at-once",
+		memory, processor = "give the run more memory, or read fewer sources at the same time with limits.sourcesAtOnce",
 			"to allow more time, raise sourceDefaults.timeout"
 	}
 	switch {
