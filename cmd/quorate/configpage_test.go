@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quorate.dev/quorate/clusters/policy"
+	"quorate.dev/quorate/gitsource/sources"
 	"quorate.dev/quorate/internal/config"
 )
 
@@ -138,5 +139,34 @@ func TestDocumentedConfigurationsAreValid(t *testing.T) {
 	}
 	if len(all) < 15 {
 		t.Errorf("%d configuration files", len(all))
+	}
+}
+
+// TestLimitsPageListsRatios checks that docs/reference/limits.md lists the limits that follow from a setting.
+func TestLimitsPageListsRatios(t *testing.T) {
+	page, d := read(t, "docs/reference/limits.md"), sources.DefaultLimits
+	ratio := func(setting string, value, of int64) string {
+		switch {
+		case value > of:
+			return fmt.Sprintf("`%s` × %d", setting, value/of)
+		case value < of:
+			return fmt.Sprintf("`%s` / %d", setting, of/value)
+		}
+		return "`" + setting + "`"
+	}
+	var want []string
+	for _, bytes := range []int64{d.Files.FileBytes, d.Transfer.RefsBytes, d.Transfer.Pack.ObjectBytes, d.Transfer.PackBytes,
+		d.Transfer.Pack.InflatedBytes} {
+		want = append(want, fmt.Sprintf("| %s | %s |\n", (*byteSize)(&bytes), ratio("bytes", bytes, d.Files.TotalBytes)))
+	}
+	for _, n := range []int{d.Files.Kustomizations, d.Files.Keys, d.Files.Files, d.Files.Documents, d.Files.DocumentNodes,
+		d.Transfer.Pack.Objects, d.Files.TotalNodes} {
+		want = append(want, fmt.Sprintf("| %d | %s |\n", n, ratio("objects", int64(n), int64(d.Files.Objects))))
+	}
+	want = append(want, fmt.Sprintf("| %d | fixed |\n", d.Files.Depth), fmt.Sprintf("| %d | fixed |\n", d.Files.Nesting))
+	for _, row := range want {
+		if !strings.Contains(page, row) {
+			t.Errorf("docs/reference/limits.md lacks %s", row)
+		}
 	}
 }
