@@ -40,7 +40,7 @@ func (f *logFlags) logger(std streams) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(std.err, options)), nil
 	}
-	return nil, usageError{fmt.Errorf("log format %q: expected text or json", f.format)}
+	return nil, usageError{fmt.Errorf("--log-format %q: expected text or json", f.format)}
 }
 
 // readable escapes log values for terminals and CI systems.

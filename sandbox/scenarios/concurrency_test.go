@@ -72,10 +72,10 @@ func TestStalledPassWakesLate(t *testing.T) {
 	proxy := w.newProxy()
 	started, stopped := make(chan *process, 1), make(chan struct{})
 	proxy.Break(faultproxy.AtWrite(3, faultproxy.DropAnswer(func() { (<-started).pause(); close(stopped) })))
-	first := w.start(through(proxy), "run", "--lease-duration", "2s")
+	first := w.start(through(proxy), "run", setting("kubernetes.leaseDuration", "2s"))
 	started <- first
 	<-stopped
-	w.convergeFrom(outside, "--lease-duration", "2s")
+	w.convergeFrom(outside, setting("kubernetes.leaseDuration", "2s"))
 	id, pods := w.requireOneCluster("a", 3), w.podUIDs("a")
 	first.resume()
 	first.wait()
@@ -108,12 +108,12 @@ func TestLateWriteUndoesNothing(t *testing.T) {
 		}
 		return nil
 	})
-	first := w.start(through(proxy), "run", "--lease-duration", "2s")
+	first := w.start(through(proxy), "run", setting("kubernetes.leaseDuration", "2s"))
 	<-reached
 	first.pause()
-	w.converge("--lease-duration", "2s")
+	w.converge(setting("kubernetes.leaseDuration", "2s"))
 	w.declare(modern, plain, "replicas: 4")
-	w.converge("--lease-duration", "2s")
+	w.converge(setting("kubernetes.leaseDuration", "2s"))
 	pods := w.podUIDs("a")
 	close(release)
 	eventually(t, "the answer to what was written late", func() error {

@@ -66,7 +66,7 @@ func testFaultOfFounding(t *testing.T, name string, index int, fault faultproxy.
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three, unschedulable)})
 	proxy := w.newProxy()
 	proxy.Break(faultproxy.At(index, fault))
-	r := w.runUntilWaiting(through(proxy), "--lease-duration", "1s")
+	r := w.runUntilWaiting(through(proxy), setting("kubernetes.leaseDuration", "1s"))
 	what := fmt.Sprintf("%s at request %d", name, index)
 	if requests := proxy.Requests(); len(requests) >= index {
 		what = fmt.Sprintf("%s at %s", name, requests[index-1])
@@ -84,7 +84,7 @@ func testFaultOfFounding(t *testing.T, name string, index int, fault faultproxy.
 // untilNothingToAdd runs passes until the cluster is only waiting for its pods.
 func (w *world) untilNothingToAdd() (r result) {
 	_ = poll(w.ctx(), patience, func() error {
-		r = w.runUntilWaiting(outside, "--lease-duration", "1s")
+		r = w.runUntilWaiting(outside, setting("kubernetes.leaseDuration", "1s"))
 		if rule := r.cluster("a").Decision.Rule; r.code != exitNotConverged || rule != "WaitForFormation" {
 			return fmt.Errorf("exit code %d, rule %s", r.code, rule)
 		}
@@ -132,7 +132,7 @@ func testFaultsOfQuietPass(t *testing.T, w *world) {
 func (w *world) breakQuietPass(t *testing.T, name string, index int, fault faultproxy.Fault) {
 	proxy := w.newProxy()
 	proxy.Break(faultproxy.At(index, fault))
-	r := w.runFrom(through(proxy), "run", "--lease-duration", "1s")
+	r := w.runFrom(through(proxy), "run", setting("kubernetes.leaseDuration", "1s"))
 	what := fmt.Sprintf("%s at request %d", name, index)
 	if requests := proxy.Requests(); len(requests) >= index {
 		what = fmt.Sprintf("%s at %s", name, requests[index-1])
@@ -152,7 +152,7 @@ func TestFirstAttemptsFail(t *testing.T) {
 			proxy := w.newProxy()
 			proxy.Break(faultproxy.FirstOfEach(faultproxy.Answer(code)))
 			eventually(t, "a cluster, all the same", func() error {
-				r := w.runFrom(through(proxy), "run", "--until-converged", "--timeout", "60s", "--lease-duration", "3s")
+				r := w.runFrom(through(proxy), "run", "--until-converged", "--timeout", "60s", setting("kubernetes.leaseDuration", "3s"))
 				if r.code != exitDone {
 					return fmt.Errorf("exit code %d", r.code)
 				}

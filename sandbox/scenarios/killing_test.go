@@ -91,7 +91,7 @@ func (w *world) killAt(proxy *faultproxy.Proxy, script func(killed func(n int) f
 	proxy.Break(script(func(n int) faultproxy.Fault {
 		return faultproxy.DropSuccess(n, func() { (<-started).kill() })
 	}))
-	p := w.start(through(proxy), "run", "--until-converged", "--timeout", patience.String(), "--lease-duration", "3s")
+	p := w.start(through(proxy), "run", "--until-converged", "--timeout", patience.String(), setting("kubernetes.leaseDuration", "3s"))
 	started <- p
 	r := p.wait()
 	proxy.Break(nil)

@@ -14,7 +14,7 @@ func TestLoop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.repository.push(map[string]string{"README.md": "nothing is declared yet"})
-	loop := w.start(outside, "run", "--loop", "--git-interval", "1s")
+	loop := w.start(outside, "run", "--loop", setting("loop.gitInterval", "1s"))
 
 	pushed := time.Now()
 	w.declare(modern, three)

@@ -29,9 +29,6 @@ func (w *world) changeModes(url string) {
 	for _, mode := range modes {
 		args := []string{"install", "--mode", mode.name, "--image", deployedImage, "--source", url, "--branch", "main", "--path", "clusters",
 			"--", "--namespace=" + w.namespace, "--allow-backup-destination=volume://backups", "--backup-image=" + deployedImage}
-		if mode.name == "loop" {
-			args = append(args, "--git-interval=1s", "--etcd-interval=3s")
-		}
 		said := w.installed(args...)
 		if mode.name == "indexed-job" && !strings.Contains(said, "deleted Deployment quorate-system/quorate\n") {
 			w.t.Errorf("the loops are left: %s", said)

@@ -180,7 +180,7 @@ func testRestrictedNamespace(t *testing.T, w *world) {
 
 // patientWithEtcd is a longer timeout for requests to etcd. In tests that run only one pass, it prevents a member on a
 // busy machine from being treated as unresponsive.
-const patientWithEtcd = "--etcd-timeout=8s"
+var patientWithEtcd = setting("etcd.timeout", "8s")
 
 // requireQuiet runs passes until a pass has nothing to do or report, and returns the result of that pass. API requests
 // in that pass must not be rejected.

@@ -28,7 +28,7 @@ func testRemovalHeld(t *testing.T, w *world) {
 		t.Errorf("reported %d times, want once for each cluster", n)
 	}
 	w.emptyVolumes("a-1")
-	r := w.runFrom(outside, "run", "--until-converged", "--timeout", patience.String(), "--lease-duration", "3s")
+	r := w.runFrom(outside, "run", "--until-converged", "--timeout", patience.String(), setting("kubernetes.leaseDuration", "3s"))
 	r.requireCode(t, exitBlocked).requireRule(t, "a", "Converged")
 	if got := w.requireOneCluster("a", 3); got != id {
 		t.Errorf("cluster %s became %s", id, got)

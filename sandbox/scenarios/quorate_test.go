@@ -225,7 +225,7 @@ func (w *world) run(args ...string) result {
 // convergeFrom runs passes until nothing is left to do, and fails the test on timeout.
 func (w *world) convergeFrom(v vantage, args ...string) result {
 	w.t.Helper()
-	args = append([]string{"run", "--until-converged", "--timeout", patience.String(), "--lease-duration", "3s"}, args...)
+	args = append([]string{"run", "--until-converged", "--timeout", patience.String(), setting("kubernetes.leaseDuration", "3s")}, args...)
 	r := w.runFrom(v, args...)
 	if r.code != exitDone {
 		w.t.Fatalf("did not converge:\n%s", r)

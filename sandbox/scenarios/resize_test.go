@@ -167,7 +167,7 @@ func testScaleChurn(t *testing.T, w *world) {
 	w.resizeBy(3, func() {
 		for _, size := range []int{5, 2, 4, 1, 5, 3} {
 			w.declare(modern, fmt.Sprintf("replicas: %d", size))
-			p := w.start(outside, "run", "--until-converged", "--timeout", patience.String(), "--lease-duration", "3s")
+			p := w.start(outside, "run", "--until-converged", "--timeout", patience.String(), setting("kubernetes.leaseDuration", "3s"))
 			changed := time.AfterFunc(3*time.Second, p.kill)
 			if r := p.wait(); r.code != exitDone && r.code != exitKilled {
 				t.Errorf("on the way to %d:\n%s", size, r)

@@ -124,13 +124,13 @@ trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 echo identity > identity.txt
 quorate() {
   case $1 in
-    run) %[3]s "$@" --namespace %[4]s --etcd-timeout 20s ;;
+    run) %[3]s "$@" --namespace %[4]s %[7]s ;;
     status | validate) %[3]s "$@" --namespace %[4]s ;;
     backups) %[3]s "$@" --s3-region us-east-1 --s3-endpoint %[5]s --s3-path-style --s3-ca-file %[6]s ;;
     *) %[3]s "$@" ;;
   esac
 }
-`, b.w.t.TempDir(), runbookFailure, binary("quorate"), b.w.namespace, b.s3.endpoint, b.s3.ca)
+`, b.w.t.TempDir(), runbookFailure, binary("quorate"), b.w.namespace, b.s3.endpoint, b.s3.ca, setting("etcd.timeout", "20s"))
 }
 
 // chooseBackup follows the page's second section and chooses the newest verified backup of the lost cluster.

@@ -34,7 +34,7 @@ func TestSeveralSandboxes(t *testing.T) {
 		})
 	}
 	run := func(timeout string) result {
-		return eu.run("--fleet", fleet, "--until-converged", "--timeout", timeout, "--lease-duration", "3s")
+		return eu.run("--fleet", fleet, "--until-converged", "--timeout", timeout, setting("kubernetes.leaseDuration", "3s"))
 	}
 
 	declare(one)

@@ -46,11 +46,11 @@ func TestSources(t *testing.T) {
 		}
 	}
 	w.source = url
-	w.runUntilWaiting(outside, "--path", "clusters/test", "--tag", "v1").requireCode(t, exitNotConverged)
+	w.runUntilWaiting(outside, "--path", "clusters/test", setting("sourceDefaults.tag", "v1")).requireCode(t, exitNotConverged)
 	if got := w.resource("a").Object["spec"].(map[string]any)["replicas"]; got != int64(1) {
 		t.Errorf("the kustomization asks for 1 replica, the custom resource has %v", got)
 	}
-	if r := w.run("--path", "broken", "--tag", "v1").requireCode(t, exitInvalid); !r.says("b.yaml") {
+	if r := w.run("--path", "broken", setting("sourceDefaults.tag", "v1")).requireCode(t, exitInvalid); !r.says("b.yaml") {
 		t.Errorf("quorate does not report which file is broken:\n%s", r)
 	}
 }

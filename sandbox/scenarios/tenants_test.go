@@ -61,7 +61,7 @@ func (w *world) life(args ...string) time.Duration {
 // settles runs quorate until the status of cluster a is up to date and done accepts it, even if the run has other work.
 // It returns how long that took.
 func (w *world) settles(args []string, done func(status) bool) time.Duration {
-	p := w.start(outside, append([]string{"run", "--until-converged", "--timeout", patience.String(), "--lease-duration", "3s"}, args...)...)
+	p := w.start(outside, append([]string{"run", "--until-converged", "--timeout", patience.String(), setting("kubernetes.leaseDuration", "3s")}, args...)...)
 	err := poll(w.ctx(), patience, func() error {
 		found, err := w.object(etcdclusters, "a")
 		if err != nil {
@@ -106,7 +106,7 @@ func (w *world) besides(other *world) []string {
 	}
 	bound := ",default-namespace=" + w.namespace + ",allow-namespace=" + w.namespace +
 		",allow-node-selector=nowhere,allow-image-repository=gcr.io/etcd-development/etcd;registry.example.com/*" // so that clusters that never form are accepted
-	args := []string{"--namespace", w.namespace, "--default-namespace", other.namespace, "--allow-namespace", other.namespace,
+	args := []string{"--namespace", w.namespace, setting("sourceDefaults.defaultNamespace", other.namespace), "--allow-namespace", other.namespace,
 		"--source", clusters.bare + bound, "--source", w.repository.bare + bound, "--source", "http://" + w.neverAnswers() + "/x.git" + bound}
 	for kind, text := range bombs {
 		repository, file := newRepository(w.t), "a.yaml"

@@ -94,11 +94,12 @@ func tutorialScript(steps []tutorialStep, home, namespace string) string {
 export GIT_AUTHOR_NAME=you GIT_AUTHOR_EMAIL=you@example.com GIT_COMMITTER_NAME=you GIT_COMMITTER_EMAIL=you@example.com
 quorate() {
   case $1 in
-    run | plan | status) %[2]s "$@" --namespace %[3]s --etcd-timeout 20s ;;
+    run | plan) %[2]s "$@" --namespace %[3]s %[4]s ;;
+    status) %[2]s "$@" --namespace %[3]s --etcd-timeout 20s ;;
     *) %[2]s "$@" ;;
   esac
 }
-`, home, binary("quorate"), namespace)
+`, home, binary("quorate"), namespace, setting("etcd.timeout", "20s"))
 	for _, step := range steps {
 		command := strings.ReplaceAll(step.command, "tutorial", namespace)
 		fmt.Fprintf(script, "code=$?; printf %q; (exit $code)\n%s\n", tutorialMark, command)

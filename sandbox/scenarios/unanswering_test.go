@@ -85,7 +85,7 @@ const hangLimit = patience
 func testOneMemberHangs(t *testing.T, w *world) {
 	for name, v := range map[string]vantage{"outside": outside, "inside": inside} {
 		w.signal("a-1", syscall.SIGSTOP)
-		r := w.runFrom(v, "run", "--etcd-timeout=5s")
+		r := w.runFrom(v, "run", setting("etcd.timeout", "5s"))
 		w.signal("a-1", syscall.SIGCONT)
 		if r.requireCode(t, exitDone); r.took > hangLimit {
 			t.Errorf("from %s, the pass took %s", name, r.took)

@@ -21,7 +21,7 @@ trusted=(${context:+--allow-exec})
 # A run allows backups only to this destination and with this image.
 allowed=(${image:+--allow-backup-destination volume://backups --backup-image "$image"})
 # A member that is too busy to respond changes a plan: approved plans, and runs that carry them out, wait longer.
-patient=(--etcd-timeout 20s)
+patient=(--config testdata/demo/quorate.yaml)
 export PATH=$PWD/bin:$PATH:$PWD/bin/tools
 
 say() { printf '\n\033[1m# %s\033[0m\n' "$*" | plain; }
