@@ -1,7 +1,12 @@
 package main
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -28,6 +33,36 @@ func TestPolicyNamesItsSettings(t *testing.T) {
 		if config.NameOf(string(kind)) != kind.Setting() {
 			t.Errorf("%s: %s, want %s", kind, kind.Setting(), config.NameOf(string(kind)))
 		}
+	}
+}
+
+// TestMessagesNameNoRemovedFlags checks that the code, and thus its messages, does not name flags that no command has,
+// because they are only settings.
+func TestMessagesNameNoRemovedFlags(t *testing.T) {
+	exist := map[string]bool{}
+	for _, c := range commandsOf(newRoot(streams{})) {
+		for _, name := range namesOf(c.Flags()) {
+			exist[name] = true
+		}
+	}
+	flag := regexp.MustCompile(`--([a-z0-9]+(-[a-z0-9]+)*)`)
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if d.IsDir() && (d.Name() == "sandbox" || d.Name() == "bin" || d.Name() == ".git") {
+			return fs.SkipDir
+		}
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, found := range flag.FindAllStringSubmatch(string(text), -1) {
+			if name := found[1]; config.NameOf(name) != "" && !exist[name] {
+				t.Errorf("%s: --%s is only the setting %s", path, name, config.NameOf(name))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
