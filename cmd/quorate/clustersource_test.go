@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"quorate.dev/quorate/internal/config"
 )
 
 // obeyed contains the flags, with valid values, that have an effect if the custom resources themselves are the
@@ -67,6 +69,21 @@ func TestClusterSourceRejectsGitFlags(t *testing.T) {
 				t.Errorf("%s --%s=%s: %d %s%s", name, f.Name, value, code, out.String(), stderr.String())
 			}
 		})
+		for _, s := range config.SourceSettings { // those that are not flags
+			full, value := config.NameOf(s.Flag), refusable[s.Flag]
+			_, takes := obeyed[s.Flag]
+			if takes || command(streams{}).Flags().Lookup(s.Flag) != nil {
+				continue
+			}
+			if value == "" {
+				value = "7"
+			}
+			var out, stderr bytes.Buffer
+			code := execute(t.Context(), withSettings(t, name, "--kubeconfig", kubeconfig, "--as", "x", "--source", "cluster", full+"="+value), streams{out: &out, err: &stderr})
+			if code != exitInvalid || !strings.Contains(stderr.String(), "--source cluster: ") || !strings.Contains(stderr.String(), full) {
+				t.Errorf("%s %s=%s: %d %s%s", name, full, value, code, out.String(), stderr.String())
+			}
+		}
 		for _, setting := range []string{"allow-namespace=a", "path=x", "allow-label=a"} {
 			var out, stderr bytes.Buffer
 			code := execute(t.Context(), []string{name, "--kubeconfig", kubeconfig, "--source", "cluster," + setting}, streams{out: &out, err: &stderr})

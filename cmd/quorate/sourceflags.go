@@ -62,7 +62,7 @@ func (f *sourceFlags) add(c *cobra.Command, help string) {
 		"number of sources to read at the same time; the default is lower if the container has little memory")
 	c.Flags().Lookup("sources-at-once").DefValue = strconv.Itoa(budgetWithin(0).atOnce)
 	flags := c.Flags()
-	f.given = func() []string { return settingsIn(flags) }
+	f.given = func() []string { return settingsIn(flags, c.Flags()) }
 	f.divide = func() {
 		if flags.Changed("sources-at-once") {
 			b = budgetFor(memoryLimit(), f.atOnce)
@@ -80,8 +80,9 @@ func (f *sourceFlags) addShowing(c *cobra.Command, help string) {
 	c.Flags().Lookup("allow-non-fast-forward").Hidden = true
 }
 
-// settingsIn lists the flags that are set, among the flags of addReading and --sources-at-once.
-func settingsIn(flags *pflag.FlagSet) []string {
+// settingsIn lists the flags that are set, among the flags of addReading and the number of sources to read at the same
+// time. It names them as in commandLine or in the configuration file.
+func settingsIn(flags, commandLine *pflag.FlagSet) []string {
 	settings := pflag.NewFlagSet("", pflag.ContinueOnError)
 	s := newSource(sources.DefaultLimits)
 	s.addReading(settings)
@@ -89,7 +90,11 @@ func settingsIn(flags *pflag.FlagSet) []string {
 	var given []string
 	settings.VisitAll(func(flag *pflag.Flag) {
 		if flags.Changed(flag.Name) {
-			given = append(given, nameOf(flag.Name))
+			name := nameOf(flag.Name)
+			if commandLine.Lookup(flag.Name) != nil {
+				name = "--" + flag.Name
+			}
+			given = append(given, name)
 		}
 	})
 	return given
