@@ -38,6 +38,10 @@ func Modes() []Mode { return []Mode{CronJob, IndexedJob, Loop} }
 const (
 	// Namespace is the namespace in which Quorate runs.
 	Namespace = "quorate-system"
+	// Credentials is the directory at which the Secret quorate-git is mounted.
+	Credentials = "/etc/quorate/git"
+	// ConfigFile is the name of the configuration file in its ConfigMap.
+	ConfigFile = "quorate.yaml"
 	// Cluster is the source of runs that use the custom resources themselves as declarations.
 	Cluster = "cluster"
 )
@@ -47,11 +51,11 @@ type Options struct {
 	Mode Mode
 	// Image is the Quorate image.
 	Image string
-	// Source, Branch and Path specify where the clusters are declared. Without a branch, HEAD is used.
-	Source, Branch, Path string
+	// Config is the content of the configuration file of the runs. If it is empty, runs have the example in deploy/base.
+	Config string
 	// Args are additional arguments of "quorate run".
 	Args []string
-	// Private mounts the Secret quorate-git, which contains the credentials of the source.
+	// Private mounts the Secret quorate-git, which contains the credentials of the source, at Credentials.
 	Private bool
 	// NetworkPolicy restricts the traffic of Quorate's pods.
 	NetworkPolicy bool
@@ -69,6 +73,9 @@ func Render(o Options) ([]string, error) {
 	overlay, err := o.kustomization()
 	if err == nil {
 		err = write(all, dir, overlay)
+	}
+	if err == nil {
+		err = all.WriteFile(path.Join(dir, ConfigFile), []byte(o.Config))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("write the kustomization: %w", err)
@@ -121,21 +128,16 @@ func load(all filesys.FileSystem) error {
 	return nil
 }
 
-// literal quotes a value, because kustomize removes one pair of quotes.
-func literal(key, value string) string { return key + "='" + value + "'" }
-
 // kustomization returns the overlay that a user would write.
 func (o Options) kustomization() (kustomize.Kustomization, error) {
 	k := kustomize.Kustomization{
 		Resources: []string{"../base"},
-		ConfigMapGenerator: []kustomize.ConfigMapArgs{{GeneratorArgs: kustomize.GeneratorArgs{
-			Name: "quorate-source", Namespace: Namespace, Behavior: "merge",
-			KvPairSources: kustomize.KvPairSources{
-				LiteralSources: []string{
-					literal("SOURCE", o.Source), literal("BRANCH", o.Branch), literal("DIRECTORY", o.Path),
-				},
-			},
-		}}},
+	}
+	if o.Config != "" {
+		k.ConfigMapGenerator = []kustomize.ConfigMapArgs{{GeneratorArgs: kustomize.GeneratorArgs{
+			Name: "quorate-config", Namespace: Namespace, Behavior: "replace",
+			KvPairSources: kustomize.KvPairSources{FileSources: []string{ConfigFile}},
+		}}}
 	}
 	on, pod := "CronJob", "/spec/jobTemplate/spec/template/spec"
 	switch o.Mode {
@@ -172,12 +174,6 @@ type operation struct {
 // patch returns the JSON patch for the workload. container is the path of its container.
 func (o Options) patch(container string) (string, error) {
 	patch := []operation{{"replace", container + "/image", o.Image}}
-	if o.Source == Cluster { // arguments for reading git would be rejected
-		path, branch := container+"/args/3", container+"/args/2"
-		patch = append(patch,
-			operation{"test", path, "--path=$(DIRECTORY)"}, operation{"remove", path, nil},
-			operation{"test", branch, "--branch=$(BRANCH)"}, operation{"remove", branch, nil})
-	}
 	for _, arg := range o.Args {
 		patch = append(patch, operation{"add", container + "/args/-", arg})
 	}

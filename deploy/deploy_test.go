@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
@@ -21,8 +24,8 @@ func TestRender(t *testing.T) {
 		Loop:       "resources: [../loop]\ncomponents: [../private]\n" + addArg("Deployment", loopPatch),
 	} {
 		rendered, err := Render(Options{
-			Mode: mode, Image: "registry.example.com:5000/quorate@sha256:1234", Private: true, Args: []string{"--max-deletions=3"},
-			Source: "https://git.example.com/fleet.git", Branch: "main", Path: "clusters",
+			Mode: mode, Image: "registry.example.com:5000/quorate@sha256:1234", Private: true, Args: []string{"--approve=never-restart"},
+			Config: settings,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -33,12 +36,20 @@ func TestRender(t *testing.T) {
 	}
 }
 
+const settings = `apiVersion: config.quorate.dev/v1alpha1
+kind: Configuration
+sourceDefaults: {credentials: /etc/quorate/git}
+sources: # of the platform
+- location: https://git.example.com/fleet.git
+  branch: "'main'"
+`
+
 const source = `
 configMapGenerator:
-- name: quorate-source
+- name: quorate-config
   namespace: quorate-system
-  behavior: merge
-  literals: [SOURCE=https://git.example.com/fleet.git, BRANCH=main, DIRECTORY=clusters]
+  behavior: replace
+  files: [quorate.yaml]
 images:
 - name: quorate.dev/quorate
   newName: registry.example.com:5000/quorate
@@ -46,7 +57,7 @@ images:
 `
 
 func addArg(kind, path string) string {
-	return fmt.Sprintf("patches:\n- target: {kind: %s, name: quorate}\n  patch: |\n    - {op: add, path: %s, value: --max-deletions=3}\n", kind, path)
+	return fmt.Sprintf("patches:\n- target: {kind: %s, name: quorate}\n  patch: |\n    - {op: add, path: %s, value: --approve=never-restart}\n", kind, path)
 }
 
 // onDisk renders an overlay placed next to the directories of deploy.
@@ -57,8 +68,10 @@ func onDisk(t *testing.T, overlay string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{"kustomization.yaml": overlay, "quorate.yaml": settings} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
@@ -71,44 +84,63 @@ func onDisk(t *testing.T, overlay string) string {
 	return string(text)
 }
 
-// TestRenderOptions checks that the number of shards is the same in all three places. It also checks that the source
-// may be the custom resources themselves, and that the NetworkPolicy is optional.
+// TestRenderOptions checks that the number of shards is the same in all three places, and that
+// the NetworkPolicy is optional.
 func TestRenderOptions(t *testing.T) {
-	rendered, err := Render(Options{Mode: IndexedJob, Image: "quorate", Source: Cluster, Shards: 7, NetworkPolicy: true})
+	rendered, err := Render(Options{Mode: IndexedJob, Image: "quorate", Shards: 7, NetworkPolicy: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := strings.Join(rendered, "---\n")
 	for _, want := range []string{
-		"completions: 7\n", "parallelism: 7\n", "- name: JOB_COMPLETIONS\n              value: \"7\"\n", "SOURCE: cluster\n", "kind: NetworkPolicy\n",
-		"- run\n            - --source=$(SOURCE)\n            - --until-converged\n",
+		"completions: 7\n", "parallelism: 7\n", "- name: JOB_COMPLETIONS\n              value: \"7\"\n", "kind: NetworkPolicy\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
 	}
-	if _, err := Render(Options{Mode: Loop, Source: Cluster}); err != nil {
-		t.Error(err)
-	}
 }
 
-// TestRenderQuotesBranchNames checks that branch names may contain quotes.
-func TestRenderQuotesBranchNames(t *testing.T) {
-	for _, branch := range []string{`'main'`, `"main"`, `'`, `main`} {
-		rendered, err := Render(Options{Mode: CronJob, Image: "quorate", Branch: branch})
+// TestChangedConfigStartsNewPods checks that pods mount the rendered file, which is unchanged, and that a changed file
+// changes the pods of a loop.
+func TestChangedConfigStartsNewPods(t *testing.T) {
+	mounted := map[string]string{}
+	for _, content := range []string{settings, settings + "# '\"$(X) \t#\n", "# no newline"} {
+		rendered, err := Render(Options{Mode: Loop, Image: "quorate", Config: content})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var source struct{ Data map[string]string }
+		var file struct {
+			Metadata struct{ Name string }
+			Data     map[string]string
+		}
+		var loop appsv1.Deployment
 		for _, text := range rendered {
-			if strings.Contains(text, "kind: ConfigMap\n") {
-				if err := yaml.Unmarshal([]byte(text), &source); err != nil {
-					t.Fatal(err)
-				}
+			switch {
+			case strings.Contains(text, "kind: ConfigMap\n"):
+				err = yaml.Unmarshal([]byte(text), &file)
+			case strings.Contains(text, "kind: Deployment\n"):
+				err = yaml.UnmarshalStrict([]byte(text), &loop)
+			}
+			if err != nil {
+				t.Fatal(err)
 			}
 		}
-		if got := source.Data["BRANCH"]; got != branch {
-			t.Errorf("the branch is %q, want %q", got, branch)
+		if got := file.Data["quorate.yaml"]; got != content {
+			t.Errorf("the file is %q, want %q", got, content)
 		}
+		pod := loop.Spec.Template.Spec
+		at := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.ConfigMap != nil })
+		mount := slices.IndexFunc(pod.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool {
+			return at >= 0 && m.Name == pod.Volumes[at].Name && m.ReadOnly &&
+				slices.Contains(pod.Containers[0].Args, "--config="+m.MountPath) && m.SubPath == "quorate.yaml"
+		})
+		if mount < 0 || pod.Volumes[at].ConfigMap.Name != file.Metadata.Name {
+			t.Fatalf("ConfigMap %s is not mounted: %+v", file.Metadata.Name, pod)
+		}
+		if other, is := mounted[file.Metadata.Name]; is {
+			t.Errorf("%q and %q have the same name: %s", other, content, file.Metadata.Name)
+		}
+		mounted[file.Metadata.Name] = content
 	}
 }

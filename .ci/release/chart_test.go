@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -33,7 +32,7 @@ func load(t *testing.T) *chart.Chart {
 // values returns the chart values that correspond to the options.
 func values(o deploy.Options) object {
 	v := object{
-		"mode": string(o.Mode), "image": o.Image, "source": o.Source, "branch": o.Branch, "path": o.Path,
+		"mode": string(o.Mode), "image": o.Image, "configuration": o.Config,
 		"private": o.Private, "networkPolicy": o.NetworkPolicy,
 	}
 	if o.Shards != 0 {
@@ -60,7 +59,7 @@ func template(t *testing.T, c *chart.Chart, namespace string, values object) (ma
 	}
 	files, err := engine.Render(c, all)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	var texts []string
 	for name, text := range files {
@@ -88,6 +87,17 @@ func kustomized(t *testing.T, o deploy.Options) map[string]object {
 	return all
 }
 
+// settings returns a configuration file with a source and its settings.
+func settings(location, source string) string {
+	return "# by a test\napiVersion: config.quorate.dev/v1alpha1\nkind: Configuration\nsources:\n- location: " + location + "\n" + source
+}
+
+// credentials is the setting of a source that reads the mounted Secret.
+const credentials = "  credentials: " + deploy.Credentials + "\n"
+
+// good is a valid configuration file.
+var good = settings("https://git.example.com/fleet.git", "")
+
 // combinations returns every mode with every combination of options.
 func combinations() []deploy.Options {
 	var all []deploy.Options
@@ -96,19 +106,17 @@ func combinations() []deploy.Options {
 			for i := range 1 << 4 {
 				is := func(bit int) bool { return i&(1<<bit) != 0 }
 				o := deploy.Options{
-					Mode: mode, Image: "registry.example.com:5000/quorate@sha256:1234", Source: source,
+					Mode: mode, Image: "registry.example.com:5000/quorate@sha256:1234", Config: settings(source, ""),
 					Private: is(0), NetworkPolicy: is(1),
 				}
+				if o.Private {
+					o.Config = settings(source, credentials)
+				}
 				if is(2) {
-					o.Branch, o.Path, o.Shards = "main", "clusters/prod", 7
+					o.Shards = 7
 				}
 				if is(3) {
-					o.Args = []string{"--max-deletions=3", "--namespace", "shop"}
-				}
-				if source == deploy.Cluster { // without a repository, the repository settings are empty
-					if o.Branch, o.Path = "", ""; o.Private {
-						continue
-					}
+					o.Args = []string{"--approve=never-restart", "--namespace", "shop"}
 				}
 				all = append(all, o)
 			}
@@ -135,7 +143,7 @@ func TestChartIsWhatIsInstalled(t *testing.T) {
 // TestChartInAnotherNamespace checks that the objects in a different namespace are the same and do not mention the
 // default namespace.
 func TestChartInAnotherNamespace(t *testing.T) {
-	o := deploy.Options{Mode: deploy.Loop, Image: "quorate", Source: "https://git.example.com/fleet.git", NetworkPolicy: true}
+	o := deploy.Options{Mode: deploy.Loop, Image: "quorate", Config: good, NetworkPolicy: true}
 	texts, err := deploy.Render(o)
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +166,7 @@ var hostile = []string{
 	`|`, `>`, `%`, `@`, `~`, `null`, `true`, `yes`, `1`, `1.10`, `1e3`, `0x1f`, `2020-01-01`, `---`, `...`, `=`, `<<`, `,`,
 	`{{ .Release.Name }}`, `{{ fail "no" }}`, `{{`, `}}`, `{{/*`, `$(SOURCE)`, `$(HOME)`, `$$(SOURCE)`, `${HOME}`, `<&>`, `ä€😀`,
 	"\u00a0", "\u200b", "\ue000", "\ufffd", "a\u0301", "\U0010ffff", strings.Repeat("long ", 100),
-	// These are rejected:
+	// These are rejected in one line:
 	"a\nb", "a\n---\nkind: Secret", "\ta", "a\rb", "\x00", "\x1b[1m", "\x7f", "\u0085", "\u2028", "\u2029", "\ufeff", "\ufffe",
 }
 
@@ -170,8 +178,8 @@ func TestHostileValues(t *testing.T) {
 	c := load(t)
 	for _, h := range hostile {
 		o := deploy.Options{
-			Mode: deploy.IndexedJob, Image: "quorate" + strings.ReplaceAll(h, " ", "_"), Source: "https://git.example.com/" + h,
-			Branch: h, Path: h, Args: []string{h, "--x=" + h},
+			Mode: deploy.IndexedJob, Image: "quorate" + strings.ReplaceAll(h, " ", "_"), Config: good + "# " + h,
+			Args: []string{h, "--x=" + h},
 		}
 		if strings.ContainsAny(h, refused) {
 			requireRefused(t, c, o)
@@ -190,8 +198,11 @@ func TestHostileValues(t *testing.T) {
 // requireRefused requires that each of the values is rejected on its own.
 func requireRefused(t *testing.T, c *chart.Chart, o deploy.Options) {
 	t.Helper()
-	for _, name := range []string{"image", "source", "branch", "path", "args"} {
-		v := object{"image": "quorate", "source": "https://git.example.com/fleet.git"}
+	for _, name := range []string{"image", "configuration", "args"} {
+		if name == "configuration" && !strings.ContainsAny(o.Config, strings.Trim(refused, "\n\t\r")) {
+			continue // a file has several lines
+		}
+		v := object{"image": "quorate", "configuration": good}
 		v[name] = values(o)[name]
 		if _, err := template(t, c, deploy.Namespace, v); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %q is refused with %v", name, v[name], err)
@@ -202,51 +213,31 @@ func requireRefused(t *testing.T, c *chart.Chart, o deploy.Options) {
 // TestSchema checks that values that cannot work are rejected, and that the error names the value.
 func TestSchema(t *testing.T) {
 	c := load(t)
-	good := func() object { return object{"image": "quorate", "source": "https://git.example.com/fleet.git"} }
-	if _, err := template(t, c, deploy.Namespace, good()); err != nil {
+	valid := func() object { return object{"image": "quorate", "configuration": good} }
+	if _, err := template(t, c, deploy.Namespace, valid()); err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []struct {
 		name  string
 		value any
 	}{
-		{"image", ""}, {"image", "a b"}, {"image", nil}, {"source", ""}, {"source", "/srv/fleet"}, {"source", "fleet"}, {"source", `C:\fleet`[2:]},
-		{"source", nil}, {"mode", "daemon"}, {"mode", ""}, {"mode", nil}, {"branch", 1.10}, {"path", true}, {"private", "yes"},
+		{"image", ""}, {"image", "a b"}, {"image", nil}, {"configuration", ""}, {"configuration", nil}, {"configuration", object{"kind": "Configuration"}},
+		{"configuration", "kind: Configuration"}, {"configuration", "sources: [a]"}, {"configuration", "- a"}, {"configuration", "a: b: c"},
+		{"configuration", strings.Replace(good, "Configuration", "Config", 1)}, {"private", true},
+		{"mode", "daemon"}, {"mode", ""}, {"mode", nil}, {"private", "yes"}, {"source", "https://git.example.com/fleet.git"},
 		{"networkPolicy", 1}, {"shards", 0}, {"shards", 1.5}, {"shards", "4"}, {"shards", 100001}, {"args", "--x"}, {"args", []any{1}}, {"args", []any{""}},
-		{"shard", 4},
+		{"args", []any{"--source", "cluster"}}, {"args", []any{"--config=/x"}}, {"shard", 4},
 	} {
-		v := good()
+		v := valid()
 		v[bad.name] = bad.value
 		if _, err := template(t, c, deploy.Namespace, v); err == nil || !strings.Contains(err.Error(), bad.name) {
 			t.Errorf("%s: %#v is refused with %v", bad.name, bad.value, err)
 		}
 	}
-	for source, private := range map[string]bool{"http://git.example.com/a": true, "HTTP://git.example.com/a": true,
-		"ssh://git@git.example.com/a": false, "git@git.example.com:a": false, "git@git.example.com:/a": false} {
-		v := good()
-		v["source"], v["private"] = source, private
-		if _, err := template(t, c, deploy.Namespace, v); err == nil || !strings.Contains(err.Error(), "private") {
-			t.Errorf("%s with private %t is refused with %v", source, private, err)
-		}
-		v["private"] = !private
-		if _, err := template(t, c, deploy.Namespace, v); err != nil {
-			t.Errorf("%s with private %t: %v", source, !private, err)
-		}
-	}
-	for _, own := range []object{{"source": "git@git.example.com:a,git-credentials=/keys"},
-		{"source": "git@git.example.com:a", "args": []any{"--max-deletions=3", "--git-credentials=/keys"}}} {
-		v := good()
-		maps.Copy(v, own)
-		if _, err := template(t, c, deploy.Namespace, v); err != nil {
-			t.Errorf("%v: %v", own, err)
-		}
-	}
-	for name, value := range map[string]any{"branch": "main", "path": "a", "private": true} {
-		v := good()
-		v["source"], v[name] = deploy.Cluster, value
-		if _, err := template(t, c, deploy.Namespace, v); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("with the source %s, %s is refused with %v", deploy.Cluster, name, err)
-		}
+	v := valid()
+	v["configuration"] = good + credentials
+	if _, err := template(t, c, deploy.Namespace, v); err == nil || !strings.Contains(err.Error(), "set private to true") {
+		t.Errorf("credentials that are not mounted are refused with %v", err)
 	}
 }
 
@@ -255,16 +246,16 @@ func TestSchema(t *testing.T) {
 func TestCredentials(t *testing.T) {
 	c := load(t)
 	for _, url := range []string{"https://u:s3cret@git.example.com/a", "HTTPS://s3cret@git.example.com/a", "http://u:s3,cret@git.example.com/a", "ssh://u:s3cret@git.example.com/a"} {
-		for name, value := range map[string]any{"source": url, "args": []any{"--max-deletions=3", "--source=" + url}} {
-			v := object{"image": "quorate", "source": "https://git.example.com/fleet.git"}
+		for name, value := range map[string]any{"configuration": settings(`"`+url+`"`, ""), "args": []any{"--max-deletions=3", "--git-proxy=" + url}} {
+			v := object{"image": "quorate", "configuration": good}
 			v[name] = value
 			if _, err := template(t, c, deploy.Namespace, v); err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "cret") {
 				t.Errorf("%s: %q is refused with %v", name, value, err)
 			}
 		}
 	}
-	for _, url := range []string{"ssh://git@git.example.com/a", "git@git.example.com:a", "https://git.example.com/a@b", "https://git.example.com/a,as=system:serviceaccount:b:c"} {
-		v := object{"image": "quorate", "source": url, "private": !strings.HasPrefix(url, "https:"), "args": []any{"--source=" + url, "--default-namespace=a"}}
+	for _, url := range []string{"ssh://git@git.example.com/a", "git@git.example.com:a", "https://git.example.com/a@b"} {
+		v := object{"image": "quorate", "configuration": settings(url, "  as: system:serviceaccount:b:c\n"), "args": []any{"--x=" + url}}
 		if _, err := template(t, c, deploy.Namespace, v); err != nil {
 			t.Errorf("%q: %v", url, err)
 		}
@@ -274,7 +265,7 @@ func TestCredentials(t *testing.T) {
 // TestNamespaceIsLabelled checks that the documentation tells users to create the namespace with the labels in
 // deploy/base. Clusters with a NetworkPolicy identify Quorate by one of these labels.
 func TestNamespaceIsLabelled(t *testing.T) {
-	texts, err := deploy.Render(deploy.Options{Mode: deploy.Loop, Image: "quorate", Source: deploy.Cluster})
+	texts, err := deploy.Render(deploy.Options{Mode: deploy.Loop, Image: "quorate"})
 	if err != nil {
 		t.Fatal(err)
 	}

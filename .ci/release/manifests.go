@@ -12,10 +12,18 @@ import (
 	"quorate.dev/quorate/deploy"
 )
 
+// live is a configuration file with the custom resources as the source.
+const live = `apiVersion: config.quorate.dev/v1alpha1
+kind: Configuration
+log:
+  format: json
+sources:
+- location: ` + deploy.Cluster + "\n"
+
 // install writes a manifest that kubectl can apply unchanged: a loop over the custom resources in the cluster. Other
 // modes and sources require "quorate install", the chart, or an overlay of deploy.
 func (r *release) install(image string) error {
-	objects, err := deploy.Render(deploy.Options{Mode: deploy.Loop, Image: image, Source: deploy.Cluster})
+	objects, err := deploy.Render(deploy.Options{Mode: deploy.Loop, Image: image, Config: live})
 	if err != nil {
 		return fmt.Errorf("render install.yaml: %w", err)
 	}

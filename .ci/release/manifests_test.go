@@ -34,12 +34,11 @@ func TestChartOfARelease(t *testing.T) {
 	if c.Metadata.Version != "1.2.3" || c.Metadata.AppVersion != "v1.2.3" {
 		t.Errorf("it is %+v", c.Metadata)
 	}
-	const source = "https://git.example.com/fleet.git"
-	got, err := template(t, c, deploy.Namespace, object{"source": source})
+	got, err := template(t, c, deploy.Namespace, object{"configuration": good})
 	if err != nil {
 		t.Fatal(err)
 	}
-	requireSame(t, got, kustomized(t, deploy.Options{Mode: deploy.CronJob, Image: image, Source: source}))
+	requireSame(t, got, kustomized(t, deploy.Options{Mode: deploy.CronJob, Image: image, Config: good}))
 }
 
 // TestInstall checks that install.yaml runs the image of the release.

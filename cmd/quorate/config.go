@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -71,6 +72,9 @@ func (f *runFlags) checkSettings() error {
 	}
 	_, err := f.source.checkEach(func(s source) error {
 		err := s.check()
+		if _, is := errors.AsType[*fs.PathError](err); is {
+			return nil // the credentials are elsewhere, such as in a pod
+		}
 		if errors.As(err, &usageError{}) || errors.Is(err, gitsource.ErrOptions) {
 			return err
 		}

@@ -102,6 +102,16 @@ func (f *configFlag) apply(s *sourceFlags) error {
 	return usage(errs)
 }
 
+// applyText does the same as apply with the content of one file. lookup returns the value of an environment variable.
+func (f *configFlag) applyText(file string, text []byte, lookup func(string) (string, bool), s *sourceFlags) error {
+	f.fromFile = map[string]bool{}
+	content, problems := config.Parse(text, lookup)
+	if len(problems) == 0 {
+		problems = f.set(s, content)
+	}
+	return usage(inFile(file, problems))
+}
+
 // inFile returns the problems in a file as errors.
 func inFile(file string, problems []config.Problem) (errs []error) {
 	config.Sort(problems)

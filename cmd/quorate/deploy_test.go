@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -27,6 +28,7 @@ import (
 
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/shard"
+	"quorate.dev/quorate/deploy"
 	"quorate.dev/quorate/reconcile"
 )
 
@@ -87,8 +89,17 @@ func TestDeployBaseIsValid(t *testing.T) {
 	}
 	args := container(t, objects).Args
 	requireUnderstood(t, args)
-	if slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--git-credentials") }) {
-		t.Error("deploy/base asks for credentials, which only deploy/private brings")
+	text, err := os.ReadFile("../../deploy/base/quorate.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := &runFlags{}
+	newRunOf(run, streams{})
+	if err := errors.Join(run.config.applyText("quorate.yaml", text, os.LookupEnv, &run.source), run.checkSettings()); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(string(text), "credentials") {
+		t.Error("deploy/base reads credentials, which only deploy/private mounts")
 	}
 }
 
@@ -170,11 +181,11 @@ func TestDeployPrivateMountsGitCredentials(t *testing.T) {
 	} {
 		c := pod.Containers[0]
 		requireUnderstood(t, c.Args)
-		at := slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return slices.Contains(c.Args, "--git-credentials="+m.MountPath) })
+		at := slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == deploy.Credentials })
 		if at < 0 || !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
 			return v.Name == c.VolumeMounts[at].Name && v.Secret != nil && v.Secret.SecretName == "quorate-git"
 		}) || *pod.SecurityContext.FSGroup != *pod.SecurityContext.RunAsGroup {
-			t.Errorf("%s mounts %v, but has the arguments %v", what, c.VolumeMounts, c.Args)
+			t.Errorf("%s mounts %v of %v", what, c.VolumeMounts, pod.Volumes)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,7 +12,6 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 	"quorate.dev/quorate/deploy"
 	"quorate.dev/quorate/deploy/install"
-	"quorate.dev/quorate/gitsource/remote"
 )
 
 // installFlags specify what to install in the Kubernetes cluster.
@@ -22,6 +20,8 @@ type installFlags struct {
 	mode      string
 	options   deploy.Options
 	printOnly bool
+	// config is the name of the configuration file of the runs. Without it, source, branch and path are written to a file.
+	config, source, branch, path string
 }
 
 func newInstall(std streams) *cobra.Command {
@@ -32,17 +32,22 @@ func newInstall(std streams) *cobra.Command {
 		Long: `Install applies the EtcdCluster CustomResourceDefinition. With --mode, it also applies the manifests of
 that mode in the directory deploy/: the namespace ` + deploy.Namespace + `, a service account with the rights that runs
 use, and a CronJob, a CronJob of Indexed Jobs, or a Deployment. Objects installed by another mode are
-deleted; etcd clusters are not changed. Put flags for the installed runs (see quorate run --help) after --.`,
+deleted; etcd clusters are not changed. The settings of the installed runs are in the file of --config, which is
+checked and stored in a ConfigMap; with --source instead, Quorate writes a file with that source. Put flags that are
+not settings (see quorate run --help) after --.`,
 		Example: `  # Only the CustomResourceDefinition: a pipeline runs Quorate, or you run it manually.
   quorate install
 
   # Two loops, for clusters declared in a private repository. Create the Secret quorate-git first.
   quorate install --mode loop --image registry.example.com/quorate:1.0 --private \
-    --source https://git.example.com/fleet.git --path clusters -- --max-deletions 3
+    --source https://git.example.com/fleet.git --path clusters
+
+  # The same with a file that contains the source and all other settings, as printed by quorate config.
+  quorate install --mode loop --image registry.example.com/quorate:1.0 --config quorate.yaml
 
   # Print the same objects, to review them or to commit them for Flux or Argo CD.
   quorate install --mode loop --image registry.example.com/quorate:1.0 \
-    --source https://git.example.com/fleet.git --print > quorate.yaml`,
+    --config quorate.yaml --print > install.yaml`,
 		RunE: func(c *cobra.Command, args []string) error {
 			objects, err := f.render(c, args)
 			if err != nil {
@@ -60,11 +65,13 @@ deleted; etcd clusters are not changed. Put flags for the installed runs (see qu
 	flags.StringVar(&f.mode, "mode", "", "how Quorate runs: cronjob, indexed-job or loop (default: do not install "+
 		"Quorate itself)")
 	flags.StringVar(&f.options.Image, "image", "", "Quorate image that the nodes have or can pull")
-	flags.StringVar(&f.options.Source, "source", "", "URL of the git repository, or \"cluster\", as in quorate run")
-	flags.StringVar(&f.options.Branch, "branch", "", "branch to read (default: the branch that HEAD points to)")
-	flags.StringVar(&f.options.Path, "path", "", "directory in the repository (default: its root)")
+	flags.StringVar(&f.config, "config", "", "YAML file with the settings of the runs and their sources, as for quorate "+
+		"run; replaces --source, --branch and --path")
+	flags.StringVar(&f.source, "source", "", "URL of the git repository, or \"cluster\", as in quorate run")
+	flags.StringVar(&f.branch, "branch", "", "branch to read (default: the branch that HEAD points to)")
+	flags.StringVar(&f.path, "path", "", "directory in the repository (default: its root)")
 	flags.BoolVar(&f.options.Private, "private", false,
-		"mount the source credentials from the Secret quorate-git")
+		"mount the source credentials from the Secret quorate-git at "+deploy.Credentials)
 	flags.BoolVar(&f.options.NetworkPolicy, "network-policy", false,
 		"restrict what Quorate's pods can reach with a NetworkPolicy")
 	flags.IntVar(&f.options.Shards, "shards", 4, "number of pods of an Indexed Job")
@@ -90,7 +97,7 @@ func (f *installFlags) render(c *cobra.Command, args []string) ([]string, error)
 // checkNothingRuns rejects flags and arguments for runs if --mode is not set.
 func (f *installFlags) checkNothingRuns(flags *pflag.FlagSet, args []string) error {
 	var problems error
-	for _, name := range []string{"image", "source", "branch", "path", "private", "network-policy", "shards"} {
+	for _, name := range []string{"image", "config", "source", "branch", "path", "private", "network-policy", "shards"} {
 		if flags.Changed(name) {
 			problems = errors.Join(problems,
 				usageError{fmt.Errorf("--%s requires --mode: without --mode, Quorate itself is not installed", name)})
@@ -129,62 +136,7 @@ func (f *installFlags) check(c *cobra.Command) error {
 	if c.ArgsLenAtDash() != 0 && len(f.options.Args) > 0 {
 		wrong("%q: put flags for quorate run after --", f.options.Args[0])
 	}
-	return errors.Join(problems, f.checkSource(), checkRun(f.options.Args))
-}
-
-// checkSource rejects a source that pods cannot read.
-func (f *installFlags) checkSource() error {
-	o := f.options
-	if o.Source == ofCluster {
-		if o.Branch+o.Path != "" || o.Private {
-			return usageError{fmt.Errorf("--source %s: no git repository is read; "+
-				"remove --branch, --path and --private", o.Source)}
-		}
-		return nil
-	}
-	s, err := newSource(budgetWithin(0).limits).with(o.Source)
-	if err != nil {
-		return s.hide(err)
-	}
-	if scheme, _, _ := strings.Cut(o.Source, "://"); o.Private && strings.EqualFold(scheme, "http") {
-		return usageError{errors.New("--private: the pods do not send credentials unencrypted; use https")}
-	}
-	if !remote.IsAddress(s.Location) {
-		return usageError{fmt.Errorf("--source %q: expected the URL of a git repository, or %q: "+
-			"pods cannot read directories of this machine", s.Location, ofCluster)}
-	}
-	return s.checkPasswords()
-}
-
-// checkPasswords rejects URLs that contain credentials. The pods would also reject such URLs, but by then everyone who
-// may read the pods could read the credentials.
-func (s source) checkPasswords() error {
-	if remote.IsAddress(s.Location) {
-		if _, err := remote.ParseAddress(s.Location); err != nil {
-			return usageError{fmt.Errorf("--source: %w", err)}
-		}
-	}
-	if proxy, err := url.Parse(s.Proxy); err != nil || proxy.User != nil {
-		return usageError{errors.New("proxy: the URL contains credentials or is invalid; set proxyUsername and " +
-			"proxyPassword in the credentials of the source instead")}
-	}
-	return nil
-}
-
-// checkRun rejects arguments that quorate run does not accept.
-func checkRun(args []string) error {
-	f := &runFlags{}
-	run := newRunOf(f, streams{})
-	err := run.ParseFlags(args)
-	if err == nil && run.Flags().NArg() > 0 {
-		err = fmt.Errorf("%q is not a flag", run.Flags().Arg(0))
-	}
-	if err != nil {
-		return usageError{fmt.Errorf("flags for quorate run, after --: "+
-			"%w; for the list, run \"quorate run --help\"", err)}
-	}
-	_, err = f.source.sources(source.checkPasswords)
-	return errors.Join(f.source.settings.checkPasswords(), err)
+	return errors.Join(problems, f.checkSettings(c.Flags().Changed))
 }
 
 // install applies the objects. With --mode, it also deletes the objects of other modes.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -57,7 +58,7 @@ func TestInstallAndUninstallLeaveClustersUnchanged(t *testing.T) {
 			t.Errorf("in mode %s, got %q", mode, there)
 		}
 	}
-	if said := w.output("uninstall"); !strings.HasPrefix(said, "deleted CronJob quorate-system/quorate\n") && !strings.HasPrefix(said, "deleted Deployment ") || strings.Count(said, "ConfigMap quorate-system/quorate-source-") != 3 || !strings.Contains(said, "deleted ClusterRole quorate\n") {
+	if said := w.output("uninstall"); !strings.HasPrefix(said, "deleted CronJob quorate-system/quorate\n") && !strings.HasPrefix(said, "deleted Deployment ") || strings.Count(said, "ConfigMap quorate-system/quorate-config-") != 3 || !strings.Contains(said, "deleted ClusterRole quorate\n") {
 		t.Errorf("uninstall prints\n%s", said)
 	}
 	if there := w.output("uninstall", "--print") + w.output("uninstall"); there != "" {
@@ -83,19 +84,29 @@ func (w *tenants) install(args []string) ran {
 	return w.bare(append([]string{args[0], "--kubeconfig", w.kubeconfig}, args[1:]...)...)
 }
 
-// TestInstallReportsRemovedFlagsAndWidenedRights checks that installing again reports the flags that runs no longer
+// TestInstallReportsRemovedSettingsAndWidenedRights checks that installing again reports the settings that runs no longer
 // have, without their values, and the rights that runs gain.
-func TestInstallReportsRemovedFlagsAndWidenedRights(t *testing.T) {
+func TestInstallReportsRemovedSettingsAndWidenedRights(t *testing.T) {
 	w := newTenants(t, "own")
-	if got := w.install(loop("--max-deletions", "3", "--verify-keys=/k3ys")); got.code != exitOK || strings.Contains(got.out, "no longer have") {
+	file := filepath.Join(t.TempDir(), "quorate.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte("apiVersion: config.quorate.dev/v1alpha1\nkind: Configuration\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	with := []string{"install", "--mode", "loop", "--image", "registry.example.com/quorate:1", "--config", file, "--", "--approve", "never-restart"}
+	write("limits: {deletions: 3}\nlog: {format: json}\nsources:\n- {location: https://git.example.com/fleet.git, verifyKeys: /k3ys}\n")
+	if got := w.install(with); got.code != exitOK || strings.Contains(got.out, "no longer have") {
 		t.Fatalf("%+v", got)
 	}
-	if got := w.install(loop("--max-deletions=4")); got.code != exitOK || !strings.HasSuffix(got.out, "\nruns no longer have these flags: --verify-keys\n") || strings.Contains(got.out, "k3ys") {
+	write("limits: {deletions: 4}\nlog: {format: json}\nsources:\n- {location: https://git.example.com/fleet.git}\n")
+	if got := w.install(with[:7]); got.code != exitOK || !strings.HasSuffix(got.out, "\nruns no longer have these settings: --approve, sourceDefaults.verifyKeys\n") || strings.Contains(got.out, "k3ys") {
 		t.Errorf("%+v", got)
 	}
 	cronjob := loop()
 	cronjob[2] = "cronjob"
-	if got := w.install(cronjob); got.code != exitOK || !strings.HasSuffix(got.out, "\nruns no longer have these flags: --max-deletions\n") {
+	if got := w.install(cronjob); got.code != exitOK || !strings.HasSuffix(got.out, "\nruns no longer have these settings: limits.deletions\n") {
 		t.Errorf("in another mode: %+v", got)
 	}
 	// An overlay restricts runs to some namespaces by omitting the binding for all namespaces.

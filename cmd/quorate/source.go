@@ -96,23 +96,31 @@ func (s *source) flags() *pflag.FlagSet {
 
 // with returns the source for a value of --source: a location, followed by its own settings after commas.
 func (s source) with(value string) (source, error) {
+	location, own, err := splitSource(value)
+	if s.Location = location; err != nil {
+		return s, err
+	}
+	return s.at(location, own)
+}
+
+// splitSource splits a value of --source into the location and the settings after it.
+func splitSource(value string) (location string, own []setting, err error) {
 	parts := strings.Split(value, ",")
-	s.Location = parts[0]
+	location = parts[0]
 	flags := new(source).flags()
-	var own []setting
 	for i, part := range parts[1:] {
 		name, value, ok := strings.Cut(part, "=")
 		if !ok {
-			return s, usageError{fmt.Errorf("--source %s: %q after the location: "+
-				"expected SETTING=VALUE, such as path=apps%s", s.Location, part, asOneOfMany(flags, parts[i], part))}
+			return location, nil, usageError{fmt.Errorf("--source %s: %q after the location: "+
+				"expected SETTING=VALUE, such as path=apps%s", location, part, asOneOfMany(flags, parts[i], part))}
 		}
 		if flags.Lookup(name) == nil {
-			return s, usageError{fmt.Errorf("--source %s: unknown source setting %q; expected one of %s%s",
-				s.Location, name, strings.Join(namesOf(flags), ", "), asOneOfMany(flags, parts[i], part))}
+			return location, nil, usageError{fmt.Errorf("--source %s: unknown source setting %q; expected one of %s%s",
+				location, name, strings.Join(namesOf(flags), ", "), asOneOfMany(flags, parts[i], part))}
 		}
 		own = append(own, setting{name, value})
 	}
-	return s.at(s.Location, own)
+	return location, own, nil
 }
 
 // namesOf lists the names of flags.

@@ -22,7 +22,7 @@ type Installer struct {
 }
 
 // Install applies the objects of a mode, as returned by deploy.Render, and deletes the objects of other modes. It
-// reports both, as well as the rights that runs gain and the flags that runs lose. It returns an OwnedError if objects
+// reports both, as well as the rights that runs gain and the settings that runs lose. It returns an OwnedError if objects
 // belong to another owner.
 func (i Installer) Install(ctx context.Context, texts []string) error {
 	var objects []*unstructured.Unstructured
@@ -37,6 +37,10 @@ func (i Installer) Install(ctx context.Context, texts []string) error {
 	if err == nil {
 		err = refuseForeign(before)
 	}
+	if err != nil {
+		return err
+	}
+	configs, err := i.mountedConfigs(ctx, before)
 	if err != nil {
 		return err
 	}
@@ -55,8 +59,8 @@ func (i Installer) Install(ctx context.Context, texts []string) error {
 		fmt.Fprintln(i.Out, "runs did not have a ClusterRoleBinding, and now have their rights in all namespaces; "+
 			"to undo this, run kubectl delete clusterrolebinding quorate")
 	}
-	if lost := lostFlags(before, objects); len(lost) > 0 {
-		fmt.Fprintf(i.Out, "runs no longer have these flags: %s\n", strings.Join(lost, ", "))
+	if lost := lostSettings(append(before, configs...), objects); len(lost) > 0 {
+		fmt.Fprintf(i.Out, "runs no longer have these settings: %s\n", strings.Join(lost, ", "))
 	}
 	return nil
 }

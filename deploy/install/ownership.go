@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -125,54 +124,4 @@ func gainsRights(before []*unstructured.Unstructured) bool {
 		})
 	}
 	return is("CronJob", "Deployment") && !is("ClusterRoleBinding")
-}
-
-// flagName matches an argument that is a flag.
-var flagName = regexp.MustCompile(`^--?[a-z][a-z-]*$`)
-
-// ofMode lists the flags that depend on the mode and the source.
-var ofMode = []string{"--loop", "--listen", "--until-converged", "--timeout", "--branch", "--path"}
-
-// lostFlags returns the names of flags that runs had and no longer have. It omits the values, which may be secrets.
-func lostFlags(before, after []*unstructured.Unstructured) []string {
-	var lost []string
-	have := slices.Clone(ofMode)
-	for _, object := range after {
-		have = append(have, flagsIn(object)...)
-	}
-	for _, object := range before {
-		for _, flag := range flagsIn(object) {
-			if !slices.Contains(have, flag) && !slices.Contains(lost, flag) {
-				lost = append(lost, flag)
-			}
-		}
-	}
-	return lost
-}
-
-func flagsIn(object *unstructured.Unstructured) []string {
-	var flags []string
-	for _, arg := range argsOf(object) {
-		if name, _, _ := strings.Cut(arg, "="); flagName.MatchString(name) {
-			flags = append(flags, name)
-		}
-	}
-	return flags
-}
-
-// argsOf returns the arguments of the quorate container, or nil if the object has none.
-func argsOf(object *unstructured.Unstructured) []string {
-	path := []string{"spec", "template", "spec", "containers"}
-	if object.GetKind() == "CronJob" {
-		path = append([]string{"spec", "jobTemplate"}, path...)
-	}
-	containers, _, _ := unstructured.NestedSlice(object.Object, path...)
-	for _, c := range containers {
-		container, _ := c.(map[string]any)
-		if name, _, _ := unstructured.NestedString(container, "name"); name == "quorate" {
-			args, _, _ := unstructured.NestedStringSlice(container, "args")
-			return args
-		}
-	}
-	return nil
 }

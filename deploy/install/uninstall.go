@@ -94,9 +94,9 @@ func (i Installer) uninstall(ctx context.Context, object *unstructured.Unstructu
 	return err
 }
 
-// sourceConfigMap matches the names of ConfigMaps with source settings. Each name ends in a hash of the content, so
-// each change to the settings creates a new ConfigMap.
-var sourceConfigMap = regexp.MustCompile(`^quorate-source-[a-z0-9]{10}$`)
+// configMapName matches the names of ConfigMaps with settings of runs. Each name ends in a hash of the content, so each
+// change to the settings creates a new ConfigMap. Earlier versions used the name quorate-source.
+var configMapName = regexp.MustCompile(`^quorate-(config|source)-[a-z0-9]{10}$`)
 
 // installable returns the objects of all modes without duplicates, workloads first. It excludes the
 // CustomResourceDefinition and the namespace, which are kept, and the ConfigMaps, which must be listed in the cluster.
@@ -131,22 +131,19 @@ func rank(o *unstructured.Unstructured) int {
 	return 1
 }
 
-// installed returns the installable objects that exist, and the ConfigMaps with source settings.
+// installed returns the installable objects that exist, and the ConfigMaps with settings of runs.
 func (i Installer) installed(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	all, err := i.findInstalled(ctx)
 	if err != nil {
 		return nil, err
 	}
-	configMap := &unstructured.Unstructured{}
-	configMap.SetAPIVersion("v1")
-	configMap.SetKind("ConfigMap")
-	configMap.SetNamespace(deploy.Namespace)
+	configMap := configMaps()
 	listed, err := i.Client.Installed(ctx, configMap)
 	if err != nil {
 		return nil, err
 	}
 	for n := range listed {
-		if sourceConfigMap.MatchString(listed[n].GetName()) {
+		if configMapName.MatchString(listed[n].GetName()) {
 			listed[n].SetGroupVersionKind(configMap.GroupVersionKind())
 			all = append(all, &listed[n])
 		}

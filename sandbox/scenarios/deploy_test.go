@@ -84,15 +84,24 @@ resources: [%s]
 components: [%s]
 images: [{name: quorate.dev/quorate, newTag: %s}]
 configMapGenerator:
-- {name: quorate-source, namespace: %s, behavior: merge, literals: [SOURCE=%s, BRANCH=main, DIRECTORY=clusters]}
+- {name: quorate-config, namespace: %s, behavior: replace, files: [quorate.yaml]}
 patches:
 - target: {kind: CronJob}
   patch: |
     - {op: add, path: /spec/suspend, value: true}
-    - {op: add, path: /spec/jobTemplate/spec/template/spec/containers/0/args/-, value: --namespace=%s}
-`, base, component, tag, systemNamespace, source, w.namespace)
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
-		w.t.Fatal(err)
+`, base, component, tag, systemNamespace)
+	settings := fmt.Sprintf(`
+apiVersion: config.quorate.dev/v1alpha1
+kind: Configuration
+kubernetes: {namespaces: [%s]}
+log: {format: json}
+sources:
+- {location: %q, branch: main, path: clusters}
+`, w.namespace, source)
+	for name, text := range map[string]string{"kustomization.yaml": overlay, "quorate.yaml": settings} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			w.t.Fatal(err)
+		}
 	}
 	w.kubectl("apply", "--kustomize", dir)
 }

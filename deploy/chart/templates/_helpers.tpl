@@ -1,31 +1,23 @@
 {{/* What is a value is written as JSON, which YAML reads as it was given, whatever it holds. */}}
 
-{{/* The name that kustomize gives the ConfigMap: its hash changes the pods whenever the source changes. */}}
-{{- define "quorate.sourceName" -}}
-{{- $data := dict "SOURCE" .Values.source "BRANCH" .Values.branch "DIRECTORY" .Values.path -}}
+{{/* The name that kustomize gives the ConfigMap. It ends in a hash of the file, so a changed file starts new pods. */}}
+{{- define "quorate.configName" -}}
+{{- $data := dict "quorate.yaml" .Values.configuration -}}
 {{- $all := dict "kind" "ConfigMap" "name" "" "data" $data -}}
 {{- $hash := $all | mustToJson | sha256sum | trunc 10 -}}
-quorate-source-{{ $hash | replace "0" "g" | replace "1" "h" | replace "3" "k" | replace "a" "m" | replace "e" "t" }}
+quorate-config-{{ $hash | replace "0" "g" | replace "1" "h" | replace "3" "k" | replace "a" "m" | replace "e" "t" }}
 {{- end }}
 
 {{/* The arguments of the container, of which those of the mode are given. */}}
 {{- define "quorate.args" -}}
 - run
-- --source=$(SOURCE)
-{{- if ne .Values.source "cluster" }}
-- --branch=$(BRANCH)
-- --path=$(DIRECTORY)
-{{- end }}
+- --config=/etc/quorate/quorate.yaml
 {{- if eq .Values.mode "loop" }}
 - --loop
 - --listen=:8080
 {{- else }}
 - --until-converged
 - --timeout=4m
-{{- end }}
-- --log-format=json
-{{- if .Values.private }}
-- --git-credentials=/etc/quorate/git
 {{- end }}
 {{- range .Values.args }}
 - {{ mustToJson . }}
@@ -51,8 +43,6 @@ image: {{ mustToJson .Values.image }}
 imagePullPolicy: IfNotPresent
 args:
 {{ include "quorate.args" . }}
-envFrom:
-- configMapRef: {name: {{ include "quorate.sourceName" . }}}
 resources:
   requests: {cpu: 50m, memory: 64Mi}
   limits: {memory: 256Mi}
@@ -62,6 +52,7 @@ securityContext:
   capabilities: {drop: [ALL]}
 volumeMounts:
 - {name: tmp, mountPath: /tmp}
+- {name: config, mountPath: /etc/quorate/quorate.yaml, subPath: quorate.yaml, readOnly: true}
 {{- if .Values.private }}
 - {name: git, mountPath: /etc/quorate/git, readOnly: true}
 {{- end }}
@@ -71,6 +62,8 @@ volumeMounts:
 volumes:
 - name: tmp
   emptyDir: {sizeLimit: 1Gi}
+- name: config
+  configMap: {name: {{ include "quorate.configName" . }}}
 {{- if .Values.private }}
 - name: git
   secret: {secretName: quorate-git, defaultMode: 0o440}

@@ -1,0 +1,125 @@
+package install
+
+import (
+	"cmp"
+	"context"
+	"regexp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"quorate.dev/quorate/deploy"
+	"quorate.dev/quorate/internal/config"
+)
+
+// ofMode lists the flags that depend on the mode and the source.
+var ofMode = []string{"loop", "listen", "until-converged", "timeout", "branch", "path", "config"}
+
+// lostSettings returns the names of settings and flags that runs had and no longer have. It omits the values, which may
+// be secrets.
+func lostSettings(before, after []*unstructured.Unstructured) []string {
+	var lost []string
+	have := slices.Clone(ofMode)
+	for _, object := range after {
+		have = append(have, flagsIn(object)...)
+	}
+	for _, object := range before {
+		for _, flag := range flagsIn(object) {
+			if !slices.Contains(have, flag) {
+				have = append(have, flag)
+				lost = append(lost, cmp.Or(config.NameOf(flag), "--"+flag))
+			}
+		}
+	}
+	return lost
+}
+
+// flagsIn returns the flags that the arguments of a workload or the configuration file in a ConfigMap set.
+func flagsIn(object *unstructured.Unstructured) []string {
+	if object.GetKind() == "ConfigMap" {
+		return flagsInFile(object)
+	}
+	var flags []string
+	for _, arg := range argsOf(object) {
+		if found := flagName.FindStringSubmatch(arg); found != nil {
+			flags = append(flags, found[1])
+		}
+	}
+	return flags
+}
+
+// flagName matches an argument that is a flag, with or without a value.
+var flagName = regexp.MustCompile(`^--?([a-z][a-z-]*)(=|$)`)
+
+func flagsInFile(configMap *unstructured.Unstructured) []string {
+	text, _, _ := unstructured.NestedString(configMap.Object, "data", deploy.ConfigFile)
+	file, _ := config.Parse([]byte(text), func(string) (string, bool) { return "any", true })
+	var flags []string
+	values := slices.Concat(file.Values, file.Defaults)
+	for _, source := range file.Sources {
+		flags = append(flags, "source")
+		values = append(values, source.Values...)
+	}
+	for _, v := range values {
+		flags = append(flags, v.Flag)
+	}
+	return flags
+}
+
+// argsOf returns the arguments of the quorate container, or nil if the object has none.
+func argsOf(object *unstructured.Unstructured) []string {
+	for _, container := range listIn(object, "containers") {
+		if name, _, _ := unstructured.NestedString(container, "name"); name == "quorate" {
+			args, _, _ := unstructured.NestedStringSlice(container, "args")
+			return args
+		}
+	}
+	return nil
+}
+
+// listIn returns a list in the pod template of a workload.
+func listIn(workload *unstructured.Unstructured, name string) (list []map[string]any) {
+	path := []string{"spec", "template", "spec", name}
+	if workload.GetKind() == "CronJob" {
+		path = append([]string{"spec", "jobTemplate"}, path...)
+	}
+	items, _, _ := unstructured.NestedSlice(workload.Object, path...)
+	for _, item := range items {
+		if fields, is := item.(map[string]any); is {
+			list = append(list, fields)
+		}
+	}
+	return list
+}
+
+// mountedConfigs returns the ConfigMaps that the workloads mount.
+func (i Installer) mountedConfigs(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	var found []*unstructured.Unstructured
+	for _, workload := range objects {
+		for _, volume := range listIn(workload, "volumes") {
+			name, _, _ := unstructured.NestedString(volume, "configMap", "name")
+			if name == "" {
+				continue
+			}
+			like := configMaps()
+			like.SetName(name)
+			object, err := i.Client.Find(ctx, like)
+			if err != nil {
+				return nil, err
+			}
+			if object != nil {
+				found = append(found, object)
+			}
+		}
+	}
+	return found, nil
+}
+
+// configMaps identifies the ConfigMaps in the namespace of Quorate.
+func configMaps() *unstructured.Unstructured {
+	like := &unstructured.Unstructured{}
+	like.SetAPIVersion("v1")
+	like.SetKind("ConfigMap")
+	like.SetNamespace(deploy.Namespace)
+	return like
+}
