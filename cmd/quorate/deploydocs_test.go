@@ -82,19 +82,19 @@ func TestDocumentedSecretFilesAreOnlyReadableByOwner(t *testing.T) {
 	}
 }
 
-// overlays returns the kustomizations in the docs, rendered with the local deploy directory, and with the configuration
-// file that follows on the page.
+// overlays returns the kustomizations in the docs, rendered with the local deploy directory and the configuration file
+// on the same page.
 func overlays(t *testing.T) []map[string]any {
 	t.Helper()
 	var list []map[string]any
 	for _, page := range pages(t) {
 		text := read(t, page)
-		for _, at := range overlay.FindAllStringSubmatchIndex(text, -1) {
-			var settings []string
-			if file := configFile.FindStringSubmatch(text[at[1]:]); file != nil {
-				settings = append(settings, file[1])
-			}
-			list = append(list, rendered(t, remoteBase.ReplaceAllString(text[at[2]:at[3]], "%s$1"), settings...))
+		var settings []string
+		if file := configFile.FindStringSubmatch(text); file != nil {
+			settings = append(settings, file[1])
+		}
+		for _, match := range overlay.FindAllStringSubmatch(text, -1) {
+			list = append(list, rendered(t, remoteBase.ReplaceAllString(match[1], "%s$1"), settings...))
 		}
 	}
 	return list
