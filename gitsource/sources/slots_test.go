@@ -20,7 +20,7 @@ func TestCanceledRunStopsWaitingForTurn(t *testing.T) {
 	over := errors.New("it is over")
 	cancel(over)
 	_, err := full.Take(ctx, "x")
-	if !errors.Is(err, gitsource.ErrSource) || !errors.Is(err, over) || !strings.Contains(err.Error(), "wait for a free slot to read x: it is over; increase --sources-at-once") {
+	if !errors.Is(err, gitsource.ErrSource) || !errors.Is(err, over) || !strings.Contains(err.Error(), "wait for a free slot to read x: it is over; raise limits.sourcesAtOnce") {
 		t.Errorf("error %v", err)
 	}
 }
