@@ -11,6 +11,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"quorate.dev/quorate/internal/config"
 )
 
 var declared = regexp.MustCompile("(?s)```yaml\n(apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\n.*?)```")
@@ -79,13 +82,19 @@ func TestDocumentedSecretFilesAreOnlyReadableByOwner(t *testing.T) {
 	}
 }
 
-// overlays returns the kustomizations in the docs, rendered with the local deploy directory.
+// overlays returns the kustomizations in the docs, rendered with the local deploy directory and the configuration file
+// on the same page.
 func overlays(t *testing.T) []map[string]any {
 	t.Helper()
 	var list []map[string]any
 	for _, page := range pages(t) {
-		for _, match := range overlay.FindAllStringSubmatch(read(t, page), -1) {
-			list = append(list, rendered(t, remoteBase.ReplaceAllString(match[1], "%s$1")))
+		text := read(t, page)
+		var settings []string
+		if file := configFile.FindStringSubmatch(text); file != nil {
+			settings = append(settings, file[1])
+		}
+		for _, match := range overlay.FindAllStringSubmatch(text, -1) {
+			list = append(list, rendered(t, remoteBase.ReplaceAllString(match[1], "%s$1"), settings...))
 		}
 	}
 	return list
@@ -139,22 +148,15 @@ func TestDocumentedGitCredentialsAreMountedFromSecrets(t *testing.T) {
 	page := read(t, "docs/how-to/private-repository.md")
 	var secrets []string
 	for _, objects := range overlays(t) {
-		if objects["CronJob quorate"] == nil || !slices.ContainsFunc(container(t, objects).Args, func(a string) bool { return strings.Contains(a, ",git-credentials=") }) {
-			continue
-		}
-		mounted := secretsMounted(t, objects)
-		for _, arg := range container(t, objects).Args {
-			value, is := strings.CutPrefix(arg, "--source=")
-			if !is {
+		for _, s := range sourcesIn(t, objects) {
+			at := slices.IndexFunc(s.Values, func(v config.Value) bool { return v.Flag == "git-credentials" })
+			if at < 0 {
 				continue
 			}
-			s, err := (source{}).with(value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			secret := mounted[s.Credentials]
+			directory := s.Values[at].Items[0].Text
+			secret := secretsMounted(t, objects)[directory]
 			if secret == "" || slices.Contains(secrets, secret) || !strings.Contains(page, "create secret generic "+secret+" ") {
-				t.Errorf("%s has its credentials in %q, of the Secret %q", s.Location, s.Credentials, secret)
+				t.Errorf("%s has its credentials in %q, of the Secret %q", s.Location.Items[0].Text, directory, secret)
 			}
 			secrets = append(secrets, secret)
 		}
@@ -162,6 +164,26 @@ func TestDocumentedGitCredentialsAreMountedFromSecrets(t *testing.T) {
 	if len(secrets) != 2 {
 		t.Errorf("the docs show sources with the Secrets %q, want two of them", secrets)
 	}
+}
+
+// sourcesIn returns the sources in the configuration file of an overlay with a CronJob.
+func sourcesIn(t *testing.T, objects map[string]any) (list []config.Source) {
+	t.Helper()
+	if objects["CronJob quorate"] == nil {
+		return nil
+	}
+	for name, o := range objects {
+		file, is := o.(*corev1.ConfigMap)
+		if !is || !strings.HasPrefix(name, "ConfigMap quorate-config") {
+			continue
+		}
+		content, problems := config.Parse([]byte(file.Data["quorate.yaml"]), os.LookupEnv)
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		list = append(list, content.Sources...)
+	}
+	return list
 }
 
 // secretsMounted returns the Secrets by mount path, and requires that only the container's user may read them.

@@ -14,8 +14,8 @@ import (
 )
 
 // rendered returns the objects of an overlay of deploy. kustomization is the text of the overlay, in which %s stands
-// for the path of deploy.
-func rendered(t *testing.T, kustomization string) map[string]any {
+// for the path of deploy, and settings the text of quorate.yaml next to the overlay, if any.
+func rendered(t *testing.T, kustomization string, settings ...string) map[string]any {
 	t.Helper()
 	dir := t.TempDir()
 	deploy, err := filepath.Abs("../../deploy")
@@ -27,6 +27,11 @@ func rendered(t *testing.T, kustomization string) map[string]any {
 	}
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(strings.ReplaceAll(kustomization, "%s", deploy)), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	for _, text := range settings {
+		if err := os.WriteFile(filepath.Join(dir, "quorate.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return kustomize(t, dir)
 }

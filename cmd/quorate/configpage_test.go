@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"quorate.dev/quorate/clusters/policy"
+	"quorate.dev/quorate/gitsource/sources"
+	"quorate.dev/quorate/internal/config"
+)
+
+const configurationPage = "docs/reference/configuration.md"
+
+// generatedBelow separates the text of the page from its tables.
+const generatedBelow = "<!-- Generated below by go generate ./cmd/quorate. DO NOT EDIT. -->\n"
+
+// TestConfigurationPage checks that docs/reference/configuration.md lists the existing settings. "go generate" writes
+// the tables of the page.
+func TestConfigurationPage(t *testing.T) {
+	written, _, found := strings.Cut(read(t, configurationPage), generatedBelow)
+	if !found {
+		t.Fatalf("%s lacks %s", configurationPage, generatedBelow)
+	}
+	requirePage(t, configurationPage, written+generatedBelow+listSettings())
+}
+
+// groups describes the groups of settings.
+var groups = map[string]string{
+	"kubernetes":            "The Kubernetes clusters of the run, and its rights: [several Kubernetes clusters](../how-to/many-kubernetes-clusters.md), [shards](../how-to/shards.md), [rights](rights.md).",
+	"etcd":                  "How etcd is reached.",
+	"backup":                "For [backups](../how-to/back-up.md).",
+	"limits":                "Limits of the run.",
+	"loop":                  "For [`--loop`](../how-to/loop.md); ignored otherwise.",
+	"notifications":         "[Webhooks](../how-to/notify.md#webhooks).",
+	"commitStatus":          "[Commit status](../how-to/notify.md#commit-status).",
+	"metrics":               "[Metrics](../how-to/monitor.md) of runs that end. A loop serves its metrics instead.",
+	"log":                   "Messages on stderr.",
+	"sourceDefaults":        "Defaults for every [source](sources.md). Each entry of `sources` may also have these settings.",
+	"sourceDefaults.policy": "What [declarations may request](policy.md).",
+	"sourceDefaults.limits": "The [limits](limits.md) of a source.",
+}
+
+// listSettings returns a table for each group of settings.
+func listSettings() string {
+	page := &strings.Builder{}
+	f := &runFlags{}
+	newRunOf(f, streams{})
+	last := ""
+	row := func(name string, flag *pflag.Flag) {
+		if group := name[:strings.LastIndex(name, ".")]; group != last {
+			last = group
+			fmt.Fprintf(page, "\n## %s\n\n%s\n\n| setting | type | default | |\n|---|---|---|---|\n", group, groups[group])
+		}
+		fmt.Fprintf(page, "| `%s` | %s | %s | %s |\n", name, typeOf(flag), defaultOf(flag), inTable(settingUsage(flag.Usage)))
+	}
+	for _, s := range config.Settings {
+		row(s.Name, f.config.flags.Lookup(s.Flag))
+	}
+	for _, s := range config.SourceSettings {
+		row(config.NameOf(s.Flag), f.config.flags.Lookup(s.Flag))
+	}
+	fmt.Fprint(page, "\n## sources\n\nA list of [sources](sources.md).\n\n| setting | type | |\n|---|---|---|\n"+
+		"| `location` | string | URL of a git repository (or user@host:path), path of a local repository, or a directory; or `cluster`: the custom resources themselves are the declaration (required) |\n")
+	for _, s := range config.TenantSettings {
+		flag := f.config.flags.Lookup(s.Flag)
+		usage := strings.ReplaceAll(settingUsage(flag.Usage), "kubernetes.", "")
+		fmt.Fprintf(page, "| `%s` | %s | %s, for the clusters of this source |\n", s.Name, typeOf(flag), inTable(usage))
+	}
+	fmt.Fprint(page, "| every setting of `sourceDefaults` | | overrides the default for this source |\n")
+	return page.String()
+}
+
+// typeOf returns the type of a setting.
+func typeOf(flag *pflag.Flag) string {
+	switch kind := flag.Value.Type(); {
+	case flag.Name == string(policy.LockTimes):
+		return "duration"
+	case flag.Name == string(policy.BackupsPerDay):
+		return "int"
+	case isList(flag):
+		return "list"
+	case kind == "bool" || kind == "int" || kind == "duration" || kind == "bytes":
+		return kind
+	}
+	return "string"
+}
+
+// settingUsage returns the usage of a flag for its setting. It names other settings instead of their flags.
+func settingUsage(usage string) string {
+	usage = strings.NewReplacer("; repeatable, or several separated by ;", "", "; repeatable, requires", "; requires",
+		"; repeatable", "").Replace(usage)
+	return flagged.ReplaceAllStringFunc(usage, func(flag string) string {
+		name := config.NameOf(strings.TrimPrefix(flag, "--"))
+		if name == "" || flag == "--source" {
+			return flag
+		}
+		return strings.TrimPrefix(name, "sourceDefaults.") // the same in an entry of sources
+	})
+}
+
+var (
+	configFile = regexp.MustCompile("(?s)```yaml\n(# quorate.yaml\n.*?)```")
+	configPart = regexp.MustCompile("(?s)```yaml\n(# in quorate.yaml\n.*?)```")
+	variables  = regexp.MustCompile(`\$\(([A-Z_]+)\)`)
+)
+
+// TestDocumentedConfigurationsAreValid checks that all configuration files in the docs, and all parts of them, are
+// valid.
+func TestDocumentedConfigurationsAreValid(t *testing.T) {
+	var all []string
+	for _, page := range pages(t) {
+		text := read(t, page)
+		for _, match := range configFile.FindAllStringSubmatch(text, -1) {
+			all = append(all, match[1])
+		}
+		for _, match := range configPart.FindAllStringSubmatch(text, -1) {
+			all = append(all, "apiVersion: "+config.APIVersion+"\nkind: "+config.Kind+"\n"+match[1])
+		}
+	}
+	for _, text := range all {
+		for _, variable := range variables.FindAllStringSubmatch(text, -1) {
+			t.Setenv(variable[1], "https://example.com/")
+		}
+		file := filepath.Join(t.TempDir(), "quorate.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var printed bytes.Buffer
+		if code := execute(t.Context(), []string{"config", "--config", file}, streams{out: &printed, err: &printed}); code != exitOK {
+			t.Errorf("%s\n%s", text, printed.String())
+		}
+	}
+	if len(all) < 15 {
+		t.Errorf("%d configuration files", len(all))
+	}
+}
+
+// TestLimitsPageListsRatios checks that docs/reference/limits.md lists the limits that follow from a setting.
+func TestLimitsPageListsRatios(t *testing.T) {
+	page, d := read(t, "docs/reference/limits.md"), sources.DefaultLimits
+	ratio := func(setting string, value, of int64) string {
+		switch {
+		case value > of:
+			return fmt.Sprintf("`%s` × %d", setting, value/of)
+		case value < of:
+			return fmt.Sprintf("`%s` / %d", setting, of/value)
+		}
+		return "`" + setting + "`"
+	}
+	var want []string
+	for _, bytes := range []int64{d.Files.FileBytes, d.Transfer.RefsBytes, d.Transfer.Pack.ObjectBytes, d.Transfer.PackBytes,
+		d.Transfer.Pack.InflatedBytes} {
+		want = append(want, fmt.Sprintf("| %s | %s |\n", (*byteSize)(&bytes), ratio("bytes", bytes, d.Files.TotalBytes)))
+	}
+	for _, n := range []int{d.Files.Kustomizations, d.Files.Keys, d.Files.Files, d.Files.Documents, d.Files.DocumentNodes,
+		d.Transfer.Pack.Objects, d.Files.TotalNodes} {
+		want = append(want, fmt.Sprintf("| %d | %s |\n", n, ratio("objects", int64(n), int64(d.Files.Objects))))
+	}
+	want = append(want, fmt.Sprintf("| %d | fixed |\n", d.Files.Depth), fmt.Sprintf("| %d | fixed |\n", d.Files.Nesting))
+	for _, row := range want {
+		if !strings.Contains(page, row) {
+			t.Errorf("docs/reference/limits.md lacks %s", row)
+		}
+	}
+}
