@@ -18,8 +18,8 @@ import (
 	"quorate.dev/quorate/internal/config"
 )
 
-// checkSettings determines the configuration file of the runs, and returns all problems with it and with the flags after
-// --. changed reports whether a flag of install is set.
+// checkSettings determines the configuration file of the runs, and returns all problems with it and with the flags
+// after --. changed reports whether a flag of install is set.
 func (f *installFlags) checkSettings(changed func(flag string) bool) error {
 	run := &runFlags{}
 	command := newRunOf(run, streams{})
@@ -75,12 +75,12 @@ func (f *installFlags) findConfig(changed func(flag string) bool) error {
 		return err
 	}
 	var problems []error
-	for name, setting := range map[string]string{"source": "sources", "branch": "sourceDefaults.branch", "path": "sourceDefaults.path"} {
+	for _, name := range []string{"branch", "path", "source"} {
 		if changed(name) {
-			problems = append(problems, fmt.Errorf("--config and --%s: remove --%[1]s, and set %s in the file", name, setting))
+			problems = append(problems, fmt.Errorf("--config and --%s: remove --%[1]s, and set %s in the file", name,
+				config.NameOf(name)))
 		}
 	}
-	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	text, err := readConfig(f.config)
 	if err != nil {
 		problems = append(problems, fmt.Errorf("--config: %w", err))
@@ -155,7 +155,9 @@ func literal(value string) string { return reference.ReplaceAllString(value, `$$
 // podVariables returns a function that looks up the environment variables of the pods, and the variables for which it
 // was called but which the pods do not have.
 func (f *installFlags) podVariables() (lookup func(name string) (string, bool), unknown *[]string) {
-	known := map[string]string{"HOSTNAME": "quorate", "KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+	known := map[string]string{
+		"HOSTNAME": "quorate", "KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443",
+	}
 	if f.options.Mode == deploy.IndexedJob {
 		known[indexVariable], known[completionsVariable] = "0", fmt.Sprint(f.options.Shards)
 	}

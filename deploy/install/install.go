@@ -22,8 +22,8 @@ type Installer struct {
 }
 
 // Install applies the objects of a mode, as returned by deploy.Render, and deletes the objects of other modes. It
-// reports both, as well as the rights that runs gain and the settings that runs lose. It returns an OwnedError if objects
-// belong to another owner.
+// reports both, as well as the rights that runs gain and the settings that runs lose. It returns an OwnedError if
+// objects belong to another owner.
 func (i Installer) Install(ctx context.Context, texts []string) error {
 	var objects []*unstructured.Unstructured
 	for _, text := range texts {

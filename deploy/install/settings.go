@@ -93,7 +93,9 @@ func listIn(workload *unstructured.Unstructured, name string) (list []map[string
 }
 
 // mountedConfigs returns the ConfigMaps that the workloads mount.
-func (i Installer) mountedConfigs(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+func (i Installer) mountedConfigs(
+	ctx context.Context, objects []*unstructured.Unstructured,
+) ([]*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
 	for _, workload := range objects {
 		for _, volume := range listIn(workload, "volumes") {

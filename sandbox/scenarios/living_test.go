@@ -24,7 +24,7 @@ func testSamePodHostsTheNext(t *testing.T, w *world) {
 		}
 		return nil
 	})
-	p := w.start(outside, "run", "--until-converged", "--timeout", "60s", setting("kubernetes.leaseDuration", "3s"), "--log-format", "json")
+	p := w.start(outside, "run", "--until-converged", "--timeout", "60s", setting("kubernetes.leaseDuration", "3s"), setting("log.format", "json"))
 	r := w.besidePlans(p).requireCode(t, exitDone)
 	r.requireRule(t, "a", "Converged")
 	w.requireOneCluster("a", 3)

@@ -75,7 +75,7 @@ func (w *world) runJobWith(name string, args ...string) (said string, succeeded 
 	}
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: *cron.Spec.JobTemplate.Spec.DeepCopy()}
 	job.Spec.BackoffLimit = new(int32)
-	job.Spec.Template.Spec.Containers[0].Args = append([]string{"run", "--until-converged", "--timeout=2m", "--log-format=json"}, args...)
+	job.Spec.Template.Spec.Containers[0].Args = append([]string{"run", "--until-converged", "--timeout=2m", "--config=/etc/quorate/quorate.yaml"}, args...)
 	jobs := w.kube.BatchV1().Jobs(systemNamespace)
 	if _, err := jobs.Create(w.ctx(), job, metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
