@@ -16,8 +16,8 @@ func newUninstall(std streams) *cobra.Command {
 		Long: `Uninstall deletes the objects that "quorate install --mode" has applied, in any mode: Quorate's workloads
 and configuration and, once its pods have finished, its rights. Clusters keep running, but are no longer managed.
 The CustomResourceDefinition is kept, because deleting it would delete every EtcdCluster. Also kept are
-the namespace ` + deploy.Namespace + `, the other objects in it, and objects that belong to a Helm release or to
-Quorate in another namespace.`,
+the namespace ` + deploy.Namespace + `, the other objects in it, objects that belong to a Helm release, and
+a ClusterRole and a ClusterRoleBinding that something else uses, such as Quorate in another namespace.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, err := f.client()
