@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Do implements reconcile.Cluster. It first takes the lease, and renews it during the action. Each action rereads the
-// state that it relies on; objects that have changed are left to the next pass.
+// Do implements reconcile.Cluster. It takes the lease first and renews it during the action. Each action rereads the
+// state that it relies on. If an object has changed since, the action leaves it to the next pass.
 func (c *cluster) Do(ctx context.Context, action decide.Action) (report.Outcome, error) {
 	if c.live.options.Reading {
 		return report.Outcome{}, errReading

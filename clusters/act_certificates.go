@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// renewCertificates writes only the Secrets whose worn certificates were reissued when the Secrets were read. It does
-// not inspect the spec or the record.
+// renewCertificates writes the Secrets whose certificates are worn, with the certificates that were issued when the
+// Secrets were read. It ignores the spec and the record.
 func (c *cluster) renewCertificates(ctx context.Context) (report.Outcome, error) {
 	if c.own.Custom == nil {
 		return report.Outcome{}, fmt.Errorf("renew the certificates of %s: "+

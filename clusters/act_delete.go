@@ -36,8 +36,8 @@ func (c *cluster) delete(ctx context.Context, id objects.Identity, uid string) (
 	return report.Outcome{Changed: true, Detail: fmt.Sprintf("deleted %s", id)}, nil
 }
 
-// deleteVolume deletes a claim whose data is not needed. Either etcd, when asked again, does not list the member, or
-// the stopped cluster is being deleted with its data.
+// deleteVolume deletes a claim whose data is not needed. It first checks that etcd does not list the member or, if the
+// cluster is being deleted with its data, that no pods run.
 func (c *cluster) deleteVolume(ctx context.Context, a decide.DeleteVolume) (report.Outcome, error) {
 	check := c.memberGone
 	if c.target.Cluster.Spec.Lifecycle == v1alpha1.LifecycleDeleted {
@@ -50,8 +50,8 @@ func (c *cluster) deleteVolume(ctx context.Context, a decide.DeleteVolume) (repo
 	return c.delete(ctx, objects.Identity{Kind: "PersistentVolumeClaim", Name: name}, a.VolumeUID)
 }
 
-// memberGone returns nil if etcd's linearizable member list does not contain a member that has or may have the given
-// ordinal, and the volume does not have to be kept.
+// memberGone returns nil if the volume with the given ordinal may be deleted: etcd's linearizable member list contains
+// no member that has or may have this ordinal, and the volume does not have to be kept.
 func (c *cluster) memberGone(ctx context.Context, ordinal int) error {
 	now := c.askAgain(ctx).Membership
 	if !now.Known {
@@ -77,7 +77,7 @@ func (c *cluster) memberGone(ctx context.Context, ordinal int) error {
 	return err
 }
 
-// stillKept reports whether a removed member's volume belongs to a lost cluster and is kept, according to the given
+// stillKept reports whether a removed member's volume must be kept because it belongs to a lost cluster, given the
 // membership and the members' current claims.
 func (c *cluster) stillKept(ctx context.Context, ordinal int, now decide.Membership) (bool, error) {
 	ofLost := func(gone decide.RemovedMember) bool { return gone.Ordinal == ordinal && gone.Kept() }
@@ -91,7 +91,7 @@ func (c *cluster) stillKept(ctx context.Context, ordinal int, now decide.Members
 	return again.Keeps(ordinal), err
 }
 
-// nothingRuns returns nil if the cluster does not have pods or a StatefulSet that would create pods.
+// nothingRuns returns nil if the cluster has no pods and no StatefulSet that would create pods.
 func (c *cluster) nothingRuns(ctx context.Context) error {
 	namespace := c.target.Cluster.Namespace
 	found, err := c.kube().Look(ctx, "StatefulSet", namespace, c.names.StatefulSet)
@@ -108,8 +108,8 @@ func (c *cluster) nothingRuns(ctx context.Context) error {
 	return err
 }
 
-// deleteObjects deletes the objects that Quorate created, except volumes and the custom resource. The record is
-// deleted last, because the next pass requires it if this pass does not finish.
+// deleteObjects deletes the objects that Quorate created, except volumes and the custom resource. It deletes the record
+// last, because the next pass needs the record if this pass does not finish.
 func (c *cluster) deleteObjects(ctx context.Context) (report.Outcome, error) {
 	err := c.nothingRuns(ctx)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // TestMemberGone checks that a member counts as gone only if etcd lists neither that member nor a member whose slot is
-// still unknown.
+// not yet known.
 func TestMemberGone(t *testing.T) {
 	for name, test := range map[string]struct {
 		also *listedMember
@@ -42,9 +42,9 @@ func TestMemberGone(t *testing.T) {
 	}
 }
 
-// TestKeptVolumeStaysWhileMembersAreUnhealthy checks that the volume left by a lost cluster is kept even if git
-// requests its deletion, while a member is not responding or a claim is being deleted or has been replaced. While the
-// new cluster is not healthy, that volume may contain better data.
+// TestKeptVolumeStaysWhileMembersAreUnhealthy checks that a volume left by a lost cluster is kept, even if git requests
+// its deletion, while a member is not responding, or while a claim is being deleted or has been replaced. Until the new
+// cluster is healthy, that volume may contain better data.
 func TestKeptVolumeStaysWhileMembersAreUnhealthy(t *testing.T) {
 	going := metav1.Time{Time: noon}
 	for name, test := range map[string]struct {
@@ -88,7 +88,8 @@ func TestKeptVolumeStaysWhileMembersAreUnhealthy(t *testing.T) {
 }
 
 // TestCanceledDeletionDeletesNothing checks that all remaining objects are kept if the deletion has been canceled. If
-// the custom resources are the source, a list of many clusters can be seconds old when a pass acts on one of them.
+// the custom resources are the source, the list of a large fleet may be seconds old when a pass acts on one of its
+// clusters.
 func TestCanceledDeletionDeletesNothing(t *testing.T) {
 	s := newStage(t)
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)

@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// addLearner adds a learner to etcd, unless its slot may contain the data of an earlier member.
+// addLearner adds a learner to etcd, unless the learner's slot may contain the data of an earlier member.
 func (c *cluster) addLearner(ctx context.Context, a decide.AddLearner) (report.Outcome, error) {
 	name := objects.VolumeClaimName(c.target.Cluster.Name, a.Ordinal)
 	claim, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.Cluster.Namespace, name)
@@ -59,9 +59,9 @@ func (c *cluster) promoteLearner(ctx context.Context, a decide.PromoteLearner) (
 	return c.changeEtcd(ctx, a, wanted)
 }
 
-// besideJoining returns a message that names a member that may be about to start, or "". Such a member would start
-// with an outdated member list if another member were added now (hard case H18). A learner that has started and is
-// sealed does not count.
+// besideJoining returns a message that names a member that may be about to start, or "". If another member were added
+// now, the member that is about to start would do so with an outdated member list (hard case H18). A sealed learner
+// that has started does not count.
 func (c *cluster) besideJoining(ctx context.Context, now decide.Membership) (string, error) {
 	for _, m := range now.Members {
 		if !m.Learner && m.Started {
@@ -79,14 +79,15 @@ func (c *cluster) besideJoining(ctx context.Context, now decide.Membership) (str
 	return "", nil
 }
 
-// madeAfterRemoval reports whether the claim in a removed member's slot is a new, empty claim.
+// madeAfterRemoval reports whether the claim in a removed member's slot is a new, empty claim, rather than the removed
+// member's claim.
 func (c *cluster) madeAfterRemoval(ordinal int, uid string) bool {
 	return slices.ContainsFunc(c.state.Record.Removed, func(gone decide.RemovedMember) bool {
 		return gone.Ordinal == ordinal && gone.VolumeUID != "" && gone.VolumeUID != uid
 	})
 }
 
-// disarmAlarm disarms an alarm. Before it disarms a refuted alarm about data, all members must report again that they
+// disarmAlarm disarms an alarm. It disarms a refuted CORRUPT alarm only after all members have again reported that they
 // hold the same data.
 func (c *cluster) disarmAlarm(ctx context.Context, a decide.DisarmAlarm) (report.Outcome, error) {
 	if before := c.state; before.Refuted(decide.Alarm(a)) {
@@ -104,13 +105,13 @@ type change struct {
 	alreadySo func(now decide.Membership) bool
 	// unless, if set, returns the reason why the change must not be made now, or "".
 	unless func(ctx context.Context, now decide.Membership) (string, error)
-	// patient is set if the change may rely on the fact that a member does not respond.
+	// patient is set if the change may rely on a member not responding, so that slow members get their full timeout.
 	patient bool
 	request func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error
 }
 
-// changeEtcd requests a change from etcd, unless etcd, when asked again, reports that the change is already made. A
-// temporary rejection is not a failure: another pass determines whether the change is still needed.
+// changeEtcd asks etcd again, and requests the change unless it has already been made. A temporary rejection is not a
+// failure: the next pass determines whether the change is still needed.
 func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted change) (report.Outcome, error) {
 	ask := c.askAgain
 	if wanted.patient {
@@ -148,7 +149,7 @@ func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted c
 	return report.Outcome{Changed: true, Detail: "etcd: " + action.String()}, nil
 }
 
-// lists reports whether is returns true for any member that etcd lists.
+// lists reports whether etcd lists a member for which is returns true.
 func lists(now decide.Membership, is func(decide.Member) bool) bool {
 	return slices.ContainsFunc(now.Members, is)
 }

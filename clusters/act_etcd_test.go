@@ -75,7 +75,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestMadeAfterRemoval checks that a claim counts as new only if it is known not to be the removed member's claim.
+// TestMadeAfterRemoval checks that a claim counts as new only if it is certainly not the removed member's claim.
 func TestMadeAfterRemoval(t *testing.T) {
 	c := &cluster{}
 	c.state.Record.Removed = []decide.RemovedMember{{Ordinal: 1, VolumeUID: "old"}, {Ordinal: 2}}
@@ -89,8 +89,8 @@ func TestMadeAfterRemoval(t *testing.T) {
 	}
 }
 
-// TestPromotionNeedsQuorum checks that a learner is promoted only while it and a majority of the voters respond. A
-// dead learner would count as a voter after its promotion, and a single other voter would not be a majority.
+// TestPromotionNeedsQuorum checks that a learner is promoted only while it and a majority of the voters respond.
+// Otherwise, a dead learner could become the second of two voters, and the other voter alone would not be a majority.
 func TestPromotionNeedsQuorum(t *testing.T) {
 	for _, test := range []struct {
 		size  int
@@ -133,8 +133,8 @@ func TestCorruptAlarmBlocksPromotion(t *testing.T) {
 	}
 }
 
-// TestPromotionNeedsVolume checks that a learner is not promoted while its volume is being deleted with its pod. The
-// learner would become one of two voters, and the other voter alone is not a majority.
+// TestPromotionNeedsVolume checks that a learner is not promoted while its volume is being deleted with its pod. As a
+// voter, it would be lost together with its volume.
 func TestPromotionNeedsVolume(t *testing.T) {
 	for _, going := range []string{"data-a-0", "data-a-2"} {
 		l := newLife(t)
@@ -165,9 +165,9 @@ func (l *life) onVolumes(c *cluster, going string) {
 	}))
 }
 
-// TestAddLearnerWaitsForUnstartedMembers checks that a learner is not added while another member has not started,
-// because that member would start with an outdated list. This also applies to a voter that was just added. A learner
-// is also not added to a slot that already has a member, at any address.
+// TestAddLearnerWaitsForUnstartedMembers checks that a learner is not added while another member, even a voter that was
+// just added, has not started: that member would start with an outdated list. Nor is a learner added to a slot that
+// already has a member, at any address.
 func TestAddLearnerWaitsForUnstartedMembers(t *testing.T) {
 	for _, url := range []string{"", "http://a-2.a:2380", peerOf(3), "http://10.0.0.9:2380"} {
 		l := newLife(t)

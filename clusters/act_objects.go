@@ -113,7 +113,7 @@ func newToken() string {
 	return hex.EncodeToString(nonce)
 }
 
-// applyObjects corrects drifted objects.
+// applyObjects corrects objects that have drifted.
 func (c *cluster) applyObjects(ctx context.Context) (report.Outcome, error) {
 	if c.target.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning { // a running cluster keeps its volumes
 		if going, err := c.stopsOnGoingVolume(ctx); going != "" || err != nil {
@@ -140,8 +140,9 @@ func (c *cluster) applyObjects(ctx context.Context) (report.Outcome, error) {
 	return outcome, nil
 }
 
-// apply applies the custom resource, which owns all other objects, and then the wanted objects in order, each only
-// over its observed version. The outcome lists the applied objects, even after an error.
+// apply applies the custom resource, which owns all other objects, and then the wanted objects in order. It does not
+// overwrite an object that has changed since it was observed. The outcome lists the applied objects, even after an
+// error.
 func (c *cluster) apply(
 	ctx context.Context, in objects.Input, wanted func(objects.Object) bool,
 ) (report.Outcome, error) {
@@ -176,7 +177,7 @@ func (c *cluster) apply(
 	return report.Outcome{Changed: true, Detail: "applied " + strings.Join(applied, ", ")}, err
 }
 
-// applyOne applies an object over its observed version and returns the resulting live object.
+// applyOne applies an object, unless it has changed since it was observed, and returns the resulting live object.
 func (c *cluster) applyOne(ctx context.Context, object objects.Object) (live metav1.Object, err error) {
 	read, err := c.asObserved(ctx, object)
 	if err == nil {
@@ -194,8 +195,8 @@ func (c *cluster) applyOne(ctx context.Context, object objects.Object) (live met
 	return live, nil
 }
 
-// asObserved returns the version of an object over which to apply, or nil if the object did not exist. For an object
-// with a generation, it returns the newest version, because Kubernetes keeps updating the object's status.
+// asObserved returns the version of an object that an apply may overwrite, or nil if the object did not exist. For an
+// object with a generation, it returns the newest version, because Kubernetes keeps updating the object's status.
 func (c *cluster) asObserved(ctx context.Context, object objects.Object) (metav1.Object, error) {
 	read := c.own.Objects[object.Kind+"/"+object.Name]
 	if read == nil || read.GetGeneration() == 0 {

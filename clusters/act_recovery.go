@@ -10,9 +10,9 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// startRecovery checks again that no pods run, and records the recovery over the observed record. It then marks the
-// lost cluster's claims, and starts the Job that creates the new cluster. If the custom resource is deleted, the
-// record is deleted too, but the marks are kept.
+// startRecovery checks again that no pods run, and records the recovery, unless the record has changed since it was
+// observed. It then marks the lost cluster's claims and starts the Job that creates the new cluster. The marks remain
+// even if the custom resource, and with it the record, is deleted.
 func (c *cluster) startRecovery(ctx context.Context, a decide.StartRecovery) (report.Outcome, error) {
 	order := objects.RecoveryOf(c.buildable)
 	if order.Digest != a.Digest || order.Ordinal != a.Ordinal {
@@ -72,8 +72,8 @@ func (c *cluster) volumeToRecover(ctx context.Context, order decide.RecoveryOrde
 	return string(claim.UID), nil
 }
 
-// markLost marks a lost cluster's claims, so that members do not start with their data, even if the record is lost or
-// restored.
+// markLost marks a lost cluster's claims, so that members do not start with their data even if the record is later lost
+// or restored.
 func (c *cluster) markLost(ctx context.Context, begun decide.RecordedRecovery) error {
 	for _, m := range c.state.RecoveryMarks(begun) {
 		if err := c.stillOurs(ctx); err != nil {
@@ -111,8 +111,8 @@ func (c *cluster) mark(ctx context.Context, r decide.Replica, lost decide.ID) er
 	return err
 }
 
-// volumesBack returns a message that names a claim that has appeared since the recovery was decided, or "". The
-// claim's member is not declared lost and may have more data.
+// volumesBack returns a message that names a claim that has appeared since the recovery was decided, or "". The member
+// that owns the claim is not declared lost and may have more data.
 func (c *cluster) volumesBack(ctx context.Context) (string, error) {
 	order := c.state.Declared.Recovery
 	for _, m := range c.state.Record.Members {
@@ -149,8 +149,8 @@ func (c *cluster) stopRecovery(ctx context.Context, a decide.StopRecovery) (repo
 	return c.deleteVolumeJob(ctx, a, c.names.Recovery(), a.JobUID)
 }
 
-// finishRecovery records that the volume contains the new cluster, after checking again that it is the same volume and
-// that no pods run. It writes only over the observed record.
+// finishRecovery records that the volume contains the new cluster, after checking again that the volume is the same and
+// that no pods run. It writes the record only if the record has not changed since it was observed.
 func (c *cluster) finishRecovery(ctx context.Context, a decide.FinishRecovery) (report.Outcome, error) {
 	if err := c.nothingRuns(ctx); err != nil {
 		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)

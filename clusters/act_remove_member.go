@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// removeMember removes a member from etcd if there is still evidence that the member is lost.
+// removeMember removes a member from etcd if the evidence of its loss still holds.
 func (c *cluster) removeMember(ctx context.Context, a decide.RemoveMember) (report.Outcome, error) {
 	wanted := removal(a)
 	wanted.patient = true
@@ -30,8 +30,8 @@ func (c *cluster) removeMember(ctx context.Context, a decide.RemoveMember) (repo
 	return c.changeEtcd(ctx, a, wanted)
 }
 
-// announce records the removal of a member before requesting it from etcd, if etcd would no longer list a majority of
-// the recorded voters. Otherwise, the removal would look like a forced new cluster.
+// announce records the removal of a member before it is requested from etcd, if etcd would no longer list a majority of
+// the recorded voters afterwards. Without the announcement, the removal would look like a forced new cluster.
 func (c *cluster) announce(ctx context.Context, a decide.RemoveMember) error {
 	if !decide.NeedsAnnouncement(c.state, a.ID) {
 		return nil
@@ -48,8 +48,8 @@ func (c *cluster) announce(ctx context.Context, a decide.RemoveMember) error {
 	return err
 }
 
-// disproof returns the reason why a member may not be lost after all, or "". Lists may be outdated or incomplete, so
-// the claim, its volume and the nodes are read again.
+// disproof returns the reason why a member may not be lost after all, or "". It reads the claim, its volume and the
+// nodes again, because lists may be outdated or incomplete.
 func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decide.Membership) (string, error) {
 	answers := func(m decide.Member) bool { return m.ID == a.ID && m.Answers }
 	ofSilence := slices.Contains([]decide.Loss{decide.Silence, decide.VolumeLost, decide.VolumeStranded},
@@ -121,7 +121,7 @@ func (c *cluster) volumeSpeaksAgainst(
 	return "", nil
 }
 
-// withinReach returns a message if a pod can use the claim's volume on the current nodes.
+// withinReach returns a message if a pod can use the claim's volume on one of the current nodes.
 func (c *cluster) withinReach(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
 	why, err := c.strands(ctx, claim, func() ([]corev1.Node, error) { return c.kube().Nodes(ctx) })
 	if err != nil || why != "" {

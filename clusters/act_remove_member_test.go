@@ -35,7 +35,7 @@ func TestLossIsConfirmedBeforeRemoval(t *testing.T) {
 		uid     string
 		answers bool
 		silent  bool // did not respond when observed
-		others  int  // voters that responded and that etcd no longer lists
+		others  int  // voters that responded before but are no longer listed by etcd
 		server  storageServer
 		want    string
 	}{
@@ -79,7 +79,7 @@ func TestLossIsConfirmedBeforeRemoval(t *testing.T) {
 	}
 }
 
-// TestUnreadableLossEvidenceIsAnError checks that evidence does not count if it cannot be read again.
+// TestUnreadableLossEvidenceIsAnError checks that evidence of a loss does not count if it cannot be read again.
 func TestUnreadableLossEvidenceIsAnError(t *testing.T) {
 	c := &cluster{live: &Live{kube: clientOf(t, &storageServer{refuse: true})}, state: decide.State{Name: "a"}}
 	a := decide.RemoveMember{ID: 2, Name: "a-1", Evidence: decide.LossEvidence{Loss: decide.VolumeLost, VolumeUID: "v1"}}
@@ -88,8 +88,8 @@ func TestUnreadableLossEvidenceIsAnError(t *testing.T) {
 	}
 }
 
-// TestRemovalNeedsProof checks that a member is not removed from etcd because of the loss of its volume while that
-// volume exists.
+// TestRemovalNeedsProof checks that a member is not removed from etcd for having lost its volume while that volume
+// exists.
 func TestRemovalNeedsProof(t *testing.T) {
 	l := newLife(t)
 	l.etcd.running[1].hangs.Store(true)
@@ -109,8 +109,8 @@ func TestRemovalNeedsProof(t *testing.T) {
 	}
 }
 
-// TestSurplusMemberWithLastCopyIsKept checks that a surplus member is kept unless another member has its data on a
-// volume that is kept, because the surplus member's data would be deleted next.
+// TestSurplusMemberWithLastCopyIsKept checks that a surplus member, whose data would be deleted next, is kept until
+// another member has its data on a volume that is not being deleted.
 func TestSurplusMemberWithLastCopyIsKept(t *testing.T) {
 	for name, test := range map[string]struct {
 		deleted string

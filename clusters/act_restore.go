@@ -46,7 +46,7 @@ func (c *cluster) startRestore(ctx context.Context, a decide.StartRestore) (repo
 }
 
 // stillWorks returns a message that names a pod of an earlier Job that may still write to a member's volume, or "". It
-// lists the pods again, because they may have been listed long before the Job was found to be gone.
+// lists the pods again, because the observed list may date from long before the Job was found to be gone.
 func (c *cluster) stillWorks(ctx context.Context) (string, error) {
 	pods, err := c.kube().Pods(ctx, c.target.Cluster.Namespace, objects.VolumeWorkers(c.target.Cluster.Name))
 	if err != nil {
@@ -71,8 +71,8 @@ func (c *cluster) stillRestoring(ctx context.Context) error {
 	return nil
 }
 
-// recordAsSeen returns an error if the record has changed since it was observed, so that a late pass does not create a
-// volume that a member has since lost.
+// recordAsSeen returns an error if the record has changed since it was observed. This prevents a delayed pass from
+// recreating a volume that a member has since lost.
 func (c *cluster) recordAsSeen(ctx context.Context) error {
 	now, err := c.kube().Look(ctx, "ConfigMap", c.target.Cluster.Namespace, c.names.ConfigMap)
 	if err != nil {
@@ -136,8 +136,8 @@ func (c *cluster) deleteJob(ctx context.Context, job *batchv1.Job) (report.Outco
 	return report.Outcome{Changed: deleted, Detail: "deleted Job " + job.Name}, err
 }
 
-// finishRestore records that the volume has been filled, after checking again that it is the same volume. It writes
-// only over the observed record.
+// finishRestore records that the volume has been filled, after checking again that it is the same volume. It writes the
+// record only if the record has not changed since it was observed.
 func (c *cluster) finishRestore(ctx context.Context, a decide.FinishRestore) (report.Outcome, error) {
 	name := objects.VolumeClaimName(c.state.Name, 0)
 	claim, err := c.kube().Look(ctx, "PersistentVolumeClaim", c.target.Cluster.Namespace, name)

@@ -48,9 +48,9 @@ func (c *cluster) startRollout(ctx context.Context, a decide.StartRollout) (repo
 // rolledOut reports whether an object is applied when a rollout starts.
 func rolledOut(o objects.Object) bool { return o.Kind == "ConfigMap" || o.Kind == "StatefulSet" }
 
-// restartReplica deletes a pod, with time for etcd to transfer leadership and shut down cleanly. It keeps a serving
-// pod if another member has stopped responding, and a broken pod that has recovered. It keeps any pod whose volume
-// would be deleted with the pod.
+// restartReplica deletes a pod, with time for etcd to transfer leadership and shut down cleanly. It does not delete a
+// serving pod if another member has stopped responding, a broken pod that has recovered, or a pod whose volume would be
+// deleted with it.
 func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (report.Outcome, error) {
 	name := c.state.ReplicaName(a.Ordinal)
 	serves := lists(c.state.Membership, func(m decide.Member) bool { return m.Name == name && m.Answers })
@@ -68,8 +68,8 @@ func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (
 	return c.delete(ctx, objects.Identity{Kind: "Pod", Name: name}, a.PodUID)
 }
 
-// goesWithPod returns a message that names the claim in a slot if only the pod keeps the volume, because the claim has
-// been deleted or replaced since it was observed. Otherwise, it returns "".
+// goesWithPod returns a message that names the claim in a slot if its volume exists only as long as the pod does,
+// because the claim has been deleted or replaced since it was observed. Otherwise, it returns "".
 func (c *cluster) goesWithPod(ctx context.Context, ordinal int) (string, error) {
 	seen := c.state.Replica(ordinal)
 	if seen.VolumeUID == "" || seen.VolumeTerminating {
@@ -85,8 +85,8 @@ func (c *cluster) goesWithPod(ctx context.Context, ordinal int) (string, error) 
 }
 
 // othersStillAnswer returns the reason why a serving pod must not be restarted now, or "". All other members must
-// respond from ready pods, the voters and any downgrade must be unchanged, and the members must not be suspected of
-// holding different data.
+// respond and have ready pods, the other voters and any downgrade must be unchanged, and there must be no sign that
+// members hold different data.
 func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string, error) {
 	now := c.askAgain(ctx).Membership
 	if !now.Known || lists(now, func(m decide.Member) bool { return m.Name != name && !m.Answers }) {

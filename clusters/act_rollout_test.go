@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// podServer is an API server with pods and the claim of the pod to restart.
+// podServer is an API server that contains pods and the claim of the pod to restart.
 type podServer struct {
 	pods     []*corev1.Pod
 	claim    *corev1.PersistentVolumeClaim
@@ -83,7 +83,7 @@ func TestRestartWaitsForDowngrade(t *testing.T) {
 }
 
 // TestRestartWaitsForOtherVoters checks that a serving member is not restarted once another member has been removed
-// manually. Of two remaining members, a single running member is not a majority.
+// manually. With two members left, the other one alone would not be a majority.
 func TestRestartWaitsForOtherVoters(t *testing.T) {
 	for _, removed := range []bool{false, true} {
 		l := newLife(t)
@@ -104,8 +104,8 @@ func TestRestartWaitsForOtherVoters(t *testing.T) {
 }
 
 // TestCorruptAlarmBlocksRestart checks that a serving member is not restarted once etcd has found that members hold
-// different data. On restart, the member would compare its data with a peer's, and not start if the peer's data is
-// wrong.
+// different data. On restart, the member would compare its data with a peer's and refuse to start, even if the peer's
+// data is wrong.
 func TestCorruptAlarmBlocksRestart(t *testing.T) {
 	for _, alarm := range []string{"", "memberID:1 alarm:CORRUPT", "memberID:2 alarm:CORRUPT", "alarm:CORRUPT"} {
 		l := newLife(t)
@@ -119,9 +119,9 @@ func TestCorruptAlarmBlocksRestart(t *testing.T) {
 	}
 }
 
-// TestRestartKeepsVolume checks that a pod is kept if its claim is being deleted or has been replaced since it was
-// observed. The volume and its data would be deleted with the pod; in a cluster of one member, this is the only copy.
-// A claim that was already being deleted when it was observed does not keep the pod.
+// TestRestartKeepsVolume checks that a pod is kept if its claim has been deleted or replaced since it was observed. The
+// volume would be deleted with the pod, and in a cluster of one member it holds the only copy of the data. If the claim
+// was already being deleted when it was observed, the pod is not kept.
 func TestRestartKeepsVolume(t *testing.T) {
 	for _, test := range []struct {
 		name             string

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// seal asks etcd again and writes the sealed configuration of started members. It writes only over the observed
-// record. Once members can no longer bootstrap the cluster, seal opens the client Service.
+// seal asks etcd again and writes the sealed configuration of started members, unless the record has changed since it
+// was observed. Once members can no longer bootstrap the cluster, seal opens the client Service.
 func (c *cluster) seal(ctx context.Context, a decide.Seal) (report.Outcome, error) {
 	answer := c.askAgain(ctx)
 	if !answer.Membership.Known || answer.Membership.ClusterID != a.ClusterID {
@@ -42,9 +42,9 @@ func (c *cluster) applySealed(ctx context.Context, in objects.Input) (report.Out
 }
 
 // volumesNow returns the observed replicas after rereading the claims of the replicas in set. It clears replaced
-// volumes and marks volumes that are being deleted. A member that responded between two reads of the same claim runs
-// on that claim's volume. Otherwise, its volume is unknown: recording the wrong volume could later prove that a good
-// volume was lost.
+// volumes and marks volumes that are being deleted. If a member responded between two reads of the same claim, it runs
+// on that claim's volume. Otherwise, its volume is unknown: if the wrong volume were recorded, a good volume could
+// later be declared lost.
 func (c *cluster) volumesNow(ctx context.Context, set decide.Ordinals) ([]decide.Replica, error) {
 	replicas := slices.Clone(c.state.Replicas)
 	for i := range replicas {

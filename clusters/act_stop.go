@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// stopPods scales the StatefulSet to 0. The other fields stay as last applied, so stopPods does not have to build the
+// stopPods scales the StatefulSet to 0. It keeps the other fields as last applied, so it does not have to build the
 // StatefulSet.
 func (c *cluster) stopPods(ctx context.Context) (report.Outcome, error) {
 	if serves, err := c.servesAfterAll(ctx); serves != "" || err != nil {
@@ -96,8 +96,9 @@ func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// stopReplicas removes the files of the action's slots from the ConfigMap, over the observed record, and deletes the
-// observed pods. It first checks again that the slots' volumes are marked as belonging to the lost cluster.
+// stopReplicas removes the files of the action's slots from the ConfigMap, unless the record has changed since it was
+// observed, and deletes the observed pods. It first checks again that the slots' volumes are marked as belonging to the
+// lost cluster.
 func (c *cluster) stopReplicas(ctx context.Context, a decide.StopReplicas) (report.Outcome, error) {
 	for _, ordinal := range a.Ordinals.List() {
 		if err := c.stillLost(ctx, c.state.Replica(ordinal)); err != nil {

@@ -9,9 +9,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestVolumeBeingDeletedBlocksStop checks that pods are not stopped if a volume that only a pod keeps is now being
-// deleted, even if the pod was terminating when the cluster was observed. If the volume was already being deleted at
-// that time, without a pod or with a terminating pod, pods are stopped: the volume is deleted in any case.
+// TestVolumeBeingDeletedBlocksStop checks that pods are not stopped if a volume that exists only as long as its pod is
+// now being deleted, even if the pod was terminating when the cluster was observed. If the volume was already being
+// deleted at that time and its pod was absent or terminating, pods are stopped, because the volume is lost anyway.
 func TestVolumeBeingDeletedBlocksStop(t *testing.T) {
 	for _, test := range []struct {
 		name      string

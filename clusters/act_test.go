@@ -109,7 +109,7 @@ func (s *stage) refuse(c *cluster, a decide.Action, why string) {
 	}
 }
 
-// form writes the record of a cluster that has formed and been sealed.
+// form writes the record of a cluster that has formed and is sealed.
 func (s *stage) form() {
 	s.Helper()
 	c := s.observe()
@@ -139,8 +139,8 @@ func (s *stage) form() {
 	}
 }
 
-// makePods creates the pods and the claims as Kubernetes would. The pods have a node, so that they are not deleted
-// immediately.
+// makePods creates the pods and claims as Kubernetes would. The pods are assigned to a node, so that they are not
+// deleted immediately.
 func (s *stage) makePods() {
 	s.Helper()
 	set := inventory.Get[*appsv1.StatefulSet](s.observe().own, "StatefulSet", "a")
@@ -162,7 +162,7 @@ func (s *stage) makePods() {
 	}
 }
 
-// endPods ends all pods, as the kubelet eventually does.
+// endPods removes all pods, as the kubelet eventually does.
 func (s *stage) endPods() {
 	s.Helper()
 	now := int64(0)
@@ -203,8 +203,8 @@ func TestActions(t *testing.T) {
 	s.end()
 }
 
-// restoreConfigMap merges, as a backup tool does, a ConfigMap from a time when the cluster had two more members. The
-// tool then owns the restored keys, so that apply would keep the files of the two members.
+// restoreConfigMap merges an older ConfigMap, from when the cluster had two more members, as a backup tool does. The
+// tool then owns the restored keys, so apply alone would keep the files of those two members.
 func (s *stage) restoreConfigMap() {
 	s.Helper()
 	configMaps := s.server.Client.CoreV1().ConfigMaps("default")
@@ -313,8 +313,8 @@ func (s *stage) remove() {
 	s.refuse(c, decide.DeleteObjects{}, "StatefulSet a is not scaled to 0")
 }
 
-// loseClaim deletes a claim whose volume is kept as long as a pod uses it. It checks that objects of a running cluster
-// are still corrected, because this is how members are replaced, but that pods are not stopped.
+// loseClaim deletes a claim whose volume exists as long as a pod uses it. It checks that objects of a running cluster
+// are still corrected, because members are replaced this way, but that pods are not stopped.
 func (s *stage) loseClaim() {
 	claims, core := s.server.Client.CoreV1().PersistentVolumeClaims("default"), s.server.Client
 	claim, err := claims.Get(s.Context(), "data-a-0", metav1.GetOptions{})
@@ -349,7 +349,7 @@ func (s *stage) loseClaim() {
 	}
 }
 
-// stop checks that only the number of pods changes, and that it becomes 0.
+// stop checks that only the replica count of the StatefulSet changes, and that it becomes 0.
 func (s *stage) stop() {
 	s.spec += ", lifecycle: Stopped"
 	c := s.observe()
@@ -362,8 +362,8 @@ func (s *stage) stop() {
 	}
 }
 
-// end checks that nothing is deleted while a pod exists. Then all objects except the custom resource and the volumes
-// are deleted, and finally the volumes.
+// end checks that nothing is deleted while a pod exists. Afterwards, all objects except the custom resource and the
+// volumes are deleted, and the volumes last.
 func (s *stage) end() {
 	s.spec = strings.Replace(s.spec, "Stopped", "Deleted, storage: {retention: Delete}", 1)
 	s.do(s.observe(), decide.Declare{}, true)

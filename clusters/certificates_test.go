@@ -28,7 +28,7 @@ func running(t *testing.T) *stage {
 	return s
 }
 
-// caMade creates a CA as if at the given time.
+// caMade creates a CA that appears to have been created at the given time.
 func caMade(t *testing.T, at time.Time) *pki.CA {
 	t.Helper()
 	a, err := pki.NewCA("a", "default", at)
@@ -167,7 +167,7 @@ func TestUnrecordedCAIsRecordedIfAllAgree(t *testing.T) {
 	s.decided("CAChanged", "pods mount CA")
 }
 
-// TestExpiredCA checks that an expired CA is replaced once all pods are stopped. Then a new CA is created, all
+// TestExpiredCA checks that an expired CA is replaced once all pods are stopped. A new CA is then created, all
 // certificates are issued from it, and the members start with their data.
 func TestExpiredCA(t *testing.T) {
 	s := running(t)
@@ -195,13 +195,13 @@ func TestExpiredCA(t *testing.T) {
 	}
 }
 
-// TestCAMismatchDoesNotBlockStop checks that the pods of a cluster with lifecycle Stopped are stopped although they
+// TestCAMismatchDoesNotBlockStop checks that the pods of a cluster with lifecycle Stopped are stopped even if they
 // trust a different CA. Only the StatefulSet and the declaration are written.
 func TestCAMismatchDoesNotBlockStop(t *testing.T) {
 	for _, stripped := range []bool{false, true} {
 		s := running(t)
 		s.putCA(caMade(t, time.Now()))
-		if stripped { // as after a restore: the managed fields are lost
+		if stripped { // as after a restore, which loses the managed fields
 			s.patchSet(`{"metadata":{"managedFields":[{}]}}`)
 		}
 		before := versions(s.decided("CAChanged", "(lifecycle: Stopped in git"))
@@ -253,7 +253,7 @@ func TestInvalidSpecDoesNotBlockRenewal(t *testing.T) {
 	s.settled(s.observe())
 }
 
-// wear replaces the server certificate in its Secret with a certificate that was issued the given time ago.
+// wear replaces the server certificate in its Secret with a certificate of the given age.
 func (s *stage) wear(c *cluster, ago time.Duration) {
 	s.Helper()
 	ca, err := pki.ReadCA(c.certificates.CA, time.Now())

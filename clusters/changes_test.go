@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestChangesReportDeclarationChanges checks that changes report whether the declaration may have changed, and that a
+// TestChangesReportDeclarationChanges checks that changes reports whether a declaration may have changed, and that a
 // cluster that was never listed is listed after a change.
 func TestChangesReportDeclarationChanges(t *testing.T) {
 	l := New(nil, Options{})

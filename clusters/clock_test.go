@@ -22,9 +22,9 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestPassUsesAPIServerClock checks that a pass uses the API server's clock, even if the local clock is wrong. The
-// pass remembers backups, reaches the members, does not treat certificates as worn, and sends as many requests as with
-// a correct clock.
+// TestPassUsesAPIServerClock checks that a pass uses the API server's clock, even if the local clock is wrong. It
+// recognizes backups, reaches the members, does not consider certificates worn, and sends no more requests than with a
+// correct clock.
 func TestPassUsesAPIServerClock(t *testing.T) {
 	asked := int64(0)
 	for _, ahead := range []time.Duration{0, -24 * time.Hour, -time.Hour, time.Hour, 24 * time.Hour} {
@@ -69,8 +69,8 @@ func TestPassUsesAPIServerClock(t *testing.T) {
 	}
 }
 
-// TestPassFailsWithoutServerTime checks that ages, and therefore the state of clusters, are unknown if responses do
-// not contain the time.
+// TestPassFailsWithoutServerTime checks that the state of clusters is unknown if responses do not contain the time,
+// because ages are then unknown.
 func TestPassFailsWithoutServerTime(t *testing.T) {
 	server := &listServer{t: t, clusters: []string{"a"}}
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {

@@ -6,8 +6,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestEmptyMapsAreApplied checks that a map that has become empty in git is treated as omitted. If an empty map
-// replaced an owner's last entries, the API server would turn the map into null and reject it.
+// TestEmptyMapsAreApplied checks that a map that has become empty in git is treated as omitted. If an empty map were
+// applied over an owner's last entries, the API server would turn the map into null and reject it.
 func TestEmptyMapsAreApplied(t *testing.T) {
 	s := newStage(t)
 	s.spec = "version: 3.6.16"

@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/clusters/podstate"
 )
 
-// noteRefusal stores an error that reports a missing right.
+// noteRefusal stores err if it reports a missing right.
 func (c *cluster) noteRefusal(err error) {
 	if errors.Is(err, kube.ErrForbidden) {
 		c.forbidden.Store(err.Error())

@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Changes implements reconcile.Cluster. It returns the differences between the live and the declared state in the
-// fields that Quorate owns or will own. Before the cluster is bootstrapped, everything is new, so Changes returns nil.
+// Changes implements reconcile.Cluster. It compares the live and the declared state, limited to the fields that Quorate
+// owns or will own. Before the cluster is bootstrapped, everything is new, so Changes returns nil.
 func (c *cluster) Changes(next decide.Action) ([]report.Change, error) {
 	if c.state.Record.Token == "" && !c.state.Formed() {
 		return nil, nil
@@ -45,7 +45,7 @@ func (c *cluster) Changes(next decide.Action) ([]report.Change, error) {
 	return changes, nil
 }
 
-// customChanges returns the changes to the custom resource in the fields that git sets or used to set.
+// customChanges returns the changes to the custom resource in the fields that git sets or has set before.
 func (c *cluster) customChanges() ([]report.Change, error) {
 	custom, name := c.own.Custom, c.target.Cluster.Name
 	if !c.drifted[v1alpha1.Kind+"/"+name] {
@@ -68,7 +68,7 @@ func (c *cluster) customChanges() ([]report.Change, error) {
 	return report.Changes(ours.Of(is), ours.Of(wanted)), nil
 }
 
-// asTold returns the parts of a custom resource that are reported, as decoded JSON.
+// asTold returns the parts of a custom resource to report, as decoded JSON.
 func asTold(labels, annotations, spec any) (told map[string]any, err error) {
 	text, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"labels": labels, "annotations": annotations}, "spec": spec,
@@ -81,13 +81,13 @@ func asTold(labels, annotations, spec any) (told map[string]any, err error) {
 	}
 	metadata, _ := told["metadata"].(map[string]any)
 	if written, is := metadata["annotations"].(map[string]any); is {
-		delete(written, targets.AnnotationDeclaration) // it only shows that another field has changed
+		delete(written, targets.AnnotationDeclaration) // this annotation only shows that another field has changed
 	}
 	return told, nil
 }
 
-// changesOf returns the changes to an object that has drifted. live is nil if the object is missing. The content of
-// Secrets is never reported.
+// changesOf returns the changes to an object that has drifted, or reports its creation if live is nil. It never reports
+// the content of Secrets.
 func changesOf(wanted objects.Object, live any) ([]report.Change, error) {
 	name := wanted.String()
 	switch {

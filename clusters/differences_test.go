@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// differ fails the test unless the changes, as report lines, are exactly want.
+// differ fails the test unless the changes, formatted as report lines, are exactly want.
 func (s *stage) differ(next decide.Action, want ...string) {
 	s.Helper()
 	c := s.observe()
@@ -78,9 +78,9 @@ func (s *stage) edit(kind, name, patch string) {
 	}
 }
 
-// TestChanges checks that a plan shows exactly the changes that would be requested from the API server. These are
-// changes to the declaration, and to objects that were changed, were deleted, or are no longer declared. For Secrets,
-// the plan shows only that they change.
+// TestChanges checks that a plan shows exactly the changes that would be sent to the API server: changes to the
+// declaration, and to objects that were modified, were deleted, or are no longer declared. For Secrets, the plan shows
+// only that they change.
 func TestChanges(t *testing.T) {
 	s := newStage(t)
 	s.differ(nil) // not bootstrapped yet

@@ -41,7 +41,7 @@ func (c *cluster) compare(ctx context.Context) error {
 }
 
 // standing returns the objects that should exist before an action or, if the action starts a rollout, after it. It
-// returns nil if these objects cannot be determined.
+// returns nil if this cannot be determined.
 func (c *cluster) standing(next decide.Action) ([]objects.Object, error) {
 	if c.state.Record.Token == "" && !c.state.Formed() {
 		return nil, nil // not bootstrapped yet, so nothing can have drifted
@@ -132,8 +132,8 @@ func summarize(fields []decide.RewrittenField) string {
 	return strings.Join(names, ", ")
 }
 
-// input returns the input for building the cluster's objects for a record. While the spec requests different pods, it
-// keeps the current template of new pods.
+// input returns the input for building the cluster's objects from a record. While the spec requests different pods, the
+// current template of new pods is kept.
 func (c *cluster) input(record decide.Record) (objects.Input, error) {
 	in := objects.Input{
 		WithoutSecrets: c.hidden != nil, BackupImage: c.backupImage(),
@@ -168,8 +168,8 @@ func (c *cluster) input(record decide.Record) (objects.Input, error) {
 	return in, err
 }
 
-// runsDeclared reports whether new pods match the spec: their template was built from the same values, perhaps in a
-// different notation. It returns false if this cannot be determined.
+// runsDeclared reports whether new pods match the spec, that is, whether their template was built from the same values,
+// perhaps in a different notation. It returns false if this cannot be determined.
 func (c *cluster) runsDeclared() bool {
 	if c.runs().IsDeclared(&c.target.Cluster) {
 		return true
@@ -216,7 +216,7 @@ func (c *cluster) backupImage() string {
 	return c.live.options.BackupImage
 }
 
-// identities returns the objects that the cluster should have, and the objects that it should no longer have.
+// identities returns the objects that the cluster should have, and those that it should no longer have.
 func (c *cluster) identities() []objects.Identity {
 	list := objects.Identities(&c.target.Cluster)
 	for _, object := range c.surplus() {
@@ -230,8 +230,8 @@ func (c *cluster) identities() []objects.Identity {
 	return list
 }
 
-// surplus returns the objects that Quorate created and that git no longer declares. It ignores unmanaged objects with
-// the same names, regardless of their labels.
+// surplus returns the objects that Quorate created and git no longer declares. It ignores unmanaged objects with the
+// same names, regardless of their labels.
 func (c *cluster) surplus() []surplusObject {
 	var list []surplusObject
 	for _, optional := range []struct {

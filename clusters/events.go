@@ -40,7 +40,7 @@ func (l *Live) Events(ctx context.Context, c report.Cluster) ([]report.Event, er
 	return events[max(0, len(events)-mostEvents):], nil
 }
 
-// eventOf converts an event for display. Events written by the older API have their times and counts in other fields.
+// eventOf converts an event for display. Events from the older API have their time and count in different fields.
 func eventOf(object objects.Identity, e eventsv1.Event) report.Event {
 	event := report.Event{
 		Object: object.String(), Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason, Note: e.Note,

@@ -25,9 +25,9 @@ type fakeEtcd struct {
 	mu      sync.Mutex
 	members []*etcdserverpb.Member
 	running map[int]*fakeMember // by ordinal
-	// alarm is an alarm that all members report, as in etcd, unless it is nil or empty.
+	// alarm, if set and not empty, is an alarm that all members report, as in etcd.
 	alarm atomic.Pointer[string]
-	// auth specifies whether authentication is enabled. If it is nil, members do not respond to requests for the
+	// auth is whether authentication is enabled. If it is nil, members do not respond to requests for the
 	// authentication status.
 	auth *bool
 }
@@ -73,7 +73,7 @@ func (f *fakeEtcd) add(url string) {
 	f.members = append(f.members, &etcdserverpb.Member{ID: 9, PeerURLs: []string{url}})
 }
 
-// join starts the learner that etcd lists in a slot, in place of the member that runs in the slot's pod.
+// join starts the learner that etcd lists in a slot and stops the member that runs in the slot's pod.
 func (f *fakeEtcd) join(ordinal int) {
 	f.running[ordinal].stop()
 	f.mu.Lock()

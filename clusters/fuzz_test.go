@@ -20,9 +20,9 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// FuzzReadBack puts any custom resource and any ConfigMap into one namespace, as a user with write access could.
-// Regardless of their content, a pass over that cluster ends without a panic, and the decision and warnings for a
-// cluster in a different namespace stay the same.
+// FuzzReadBack puts an arbitrary custom resource and an arbitrary ConfigMap into one namespace, as a user with write
+// access could. Whatever they contain, a pass over that cluster ends without a panic, and the decision and warnings for
+// a cluster in a different namespace stay the same.
 func FuzzReadBack(f *testing.F) {
 	const record = `{"metadata": {"name": "x-members", "labels": {"app.kubernetes.io/managed-by": "quorate", "etcd.quorate.dev/cluster": "x"}}, "data": {"record.yaml": %q}}`
 	for _, custom := range []string{

@@ -9,9 +9,8 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 )
 
-// annotateClaims annotates claims with the version and cluster ID of the member that uses the volume, as far as this
-// pass has observed them. Like the status, the annotations are part of reporting: a failure does not delay anything
-// else.
+// annotateClaims annotates claims with the version and cluster ID of the member that uses the volume, if this pass has
+// observed them. Like the status, the annotations are only reports, so a failure does not delay anything else.
 func (c *cluster) annotateClaims(ctx context.Context) error {
 	var failures []error
 	for _, r := range c.state.OutdatedUses() {

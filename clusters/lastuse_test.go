@@ -62,8 +62,8 @@ func TestClaimsAreAnnotatedWithLastUse(t *testing.T) {
 	}
 }
 
-// TestLastUseRoundTrip checks that the annotations of a claim are read as written, and that invalid values count as
-// unknown.
+// TestLastUseRoundTrip checks that the annotations of a claim are read back as they were written, and that invalid
+// values count as unknown.
 func TestLastUseRoundTrip(t *testing.T) {
 	for _, use := range []decide.LastUse{{}, {ClusterID: 0xc1, Version: "3.6.16", StorageVersion: "3.6"}, {ClusterID: 1, Version: "3.5.35"}} {
 		if got := objects.LastUse(objects.LastUseAnnotations(use)); got != use {

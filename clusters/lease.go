@@ -41,9 +41,9 @@ func (l *Live) lockHolder(lease *coordinationv1.Lease, now time.Time) string {
 const MaxLeaseDuration = 10 * time.Minute
 
 // expired reports whether another pass may take a lease. Anyone who may write Leases in the namespace can write this
-// lease, so neither a long duration nor a renewal time in the future locks a cluster. A write counts for at most
-// MaxLeaseDuration after its renewal time. It does not count while its renewal time is further in the future than the
-// clock skew allows.
+// lease, so neither a long duration nor a renewal time in the future can lock a cluster. A lease expires at most
+// MaxLeaseDuration after its renewal time. It also counts as expired while its renewal time is further in the future
+// than the allowed clock skew.
 //
 // Two passes do not act at the same time even if a lease counts as expired too early, for example because the API
 // server's clock was set back. A pass takes a lease only at the resourceVersion that it observed, so only one of
@@ -123,14 +123,14 @@ func (t *leaseHold) keep(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// renew takes the lease over its last observed version, unless the lease was just renewed. A different version means
-// that another pass has taken the lease. After any other error, renewal may be retried until the lease expires.
+// renew writes the lease, unless it was just renewed. A conflict with the last observed version means that another pass
+// has taken the lease. After any other error, renewal may be retried until the lease expires.
 func (t *leaseHold) renew(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l, client := t.live, t.live.at(t.want.Namespace)
-	// Leases use the API server's clock, which is the same for all holders. If this machine's clock were set back, an
-	// old lease would look recent.
+	// Lease times are based on the API server's clock, which is the same for all holders. If this machine's clock were
+	// set back, an old lease would look recent.
 	now, err := client.Now()
 	if err == nil && t.young(now) {
 		return nil

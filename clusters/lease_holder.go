@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// holder identifies the holder of a lease: the host, the PID, and a random part. The random part distinguishes later
-// processes with the same PID, and the parts of one process that each act on a different Kubernetes cluster.
+// holder identifies the holder of a lease by its host, its PID and a random part. The random part distinguishes
+// processes that reuse a PID, and the parts of one process that act on different Kubernetes clusters.
 type holder struct {
 	Host   string
 	PID    int

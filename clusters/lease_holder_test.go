@@ -21,8 +21,8 @@ func TestHolderIdentityRoundTrip(t *testing.T) {
 	}
 }
 
-// TestEachLiveHasItsOwnLeaseHolder checks that two parts of one process that unknowingly use the same Kubernetes
-// cluster do not act on an etcd cluster at the same time.
+// TestEachLiveHasItsOwnLeaseHolder checks that two parts of one process that happen to use the same Kubernetes cluster
+// do not act on an etcd cluster at the same time.
 func TestEachLiveHasItsOwnLeaseHolder(t *testing.T) {
 	eu, again := New(nil, Options{}), New(nil, Options{})
 	identity, seconds, now := eu.holder.String(), int32(15), metav1.NowMicro()
@@ -71,8 +71,8 @@ func TestLockHolder(t *testing.T) {
 	}
 }
 
-// TestForgedLeaseExpires checks that a forged lease, for example by a tenant of the namespace, does not lock a cluster
-// for long, regardless of its duration and renewal time.
+// TestForgedLeaseExpires checks that a forged lease, for example from a tenant of the namespace, does not lock a
+// cluster for long, regardless of its duration and renewal time.
 func TestForgedLeaseExpires(t *testing.T) {
 	live, now := &Live{holder: newHolder()}, time.Unix(1_000_000_000, 0)
 	for _, test := range []struct {
@@ -97,8 +97,8 @@ func TestForgedLeaseExpires(t *testing.T) {
 	}
 }
 
-// TestPreviousHolderOfForgedLeaseStops checks that, after a pass has taken a lease that counts as expired because of
-// its renewal time, the previous holder can neither renew the lease nor write.
+// TestPreviousHolderOfForgedLeaseStops checks that the previous holder can neither renew the lease nor write after
+// another pass has taken the lease because its forged renewal time made it look expired.
 func TestPreviousHolderOfForgedLeaseStops(t *testing.T) {
 	s := newStage(t)
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)

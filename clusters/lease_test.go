@@ -39,8 +39,8 @@ func TestStaleWritesAreRejected(t *testing.T) {
 	s.lateDelete()
 }
 
-// late carries out an action like a pass that was paused after taking the lease, and does not know that another pass
-// has since taken the lease.
+// late carries out an action like a pass that was paused after taking the lease and does not know that another pass has
+// taken the lease since.
 func (s *stage) late(c *cluster, a decide.Action, why string) {
 	s.Helper()
 	c.lease = &leaseHold{live: s.live, lease: leaseOf(s.live.holder.String(), time.Now())}
@@ -134,7 +134,7 @@ func (s *stage) renewed() {
 	}
 }
 
-// lost checks that the action ends, and nothing more is written, once another process has taken the lease.
+// lost checks that the action ends and writes nothing more once another process has taken the lease.
 func (s *stage) lost() {
 	s.Helper()
 	s.live.options.LeaseDuration = 6 * time.Second // renewed every two seconds, so that another process can take it in between
@@ -168,7 +168,7 @@ func (s *stage) lost() {
 	})
 }
 
-// renewedAhead checks that a lease with a renewal time in the future, because a clock was set back, is renewed before
+// renewedAhead checks that a lease whose renewal time is in the future, because a clock was set back, is renewed before
 // anything is written.
 func (s *stage) renewedAhead() {
 	s.Helper()

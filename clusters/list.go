@@ -105,7 +105,7 @@ func (l *Live) list(
 	return listing{}, l.cannotObserve(namespaces, sources, errs)
 }
 
-// sees returns the reason why the listed state is unknown, or nil. Only a read-only run continues without the Secrets.
+// sees returns the reason why the listed state is unknown, or nil. Only a read-only run proceeds without the Secrets.
 func (l *Live) sees(h kube.Hidden, err error) error {
 	if err == nil && !l.options.Reading {
 		err = h.Secrets
@@ -158,8 +158,8 @@ func (l listing) failure(sources []reconcile.SourceState) error {
 	return inKind(errors.Join(errs...), errs)
 }
 
-// marked returns desired with a mark on each source whose clusters are not all known. Clusters that such a source no
-// longer declares are left unchanged.
+// marked returns desired with a mark on each source whose clusters may not all have been listed. Clusters that a marked
+// source no longer declares are left unchanged.
 func (l listing) marked(desired reconcile.Desired) reconcile.Desired {
 	desired.Sources = slices.Clone(desired.Sources)
 	for i := range desired.Sources {
@@ -171,8 +171,8 @@ func (l listing) marked(desired reconcile.Desired) reconcile.Desired {
 	return desired
 }
 
-// unseen returns the reason why the live state of a cluster is unknown, or nil. An empty cluster may be a renamed
-// cluster of the same source, unless all of the source's namespaces were listed.
+// unseen returns the reason why the live state of a cluster is unknown, or nil. A cluster without objects may be a
+// renamed cluster of the same source, so its state is known only if all of the source's namespaces were listed.
 func (l listing) unseen(t targets.Target, desired reconcile.Desired) error {
 	namespace := t.Cluster.Namespace
 	if err := l.unknown[t.Key()]; err != nil {

@@ -20,8 +20,9 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestUnlistedPathBlocksBootstrap checks that nothing is bootstrapped in one part of a source that is split by path
-// while another part cannot be listed. Both parts are one source, within which a cluster may have been renamed.
+// TestUnlistedPathBlocksBootstrap checks that, in a source that is split by path, nothing is bootstrapped in one part
+// while the other part cannot be listed. Both parts are one source, so a cluster may have moved between them under a
+// new name.
 func TestUnlistedPathBlocksBootstrap(t *testing.T) {
 	l := listing{inventory: inventory.ByCluster{}, unlisted: map[string]error{"ns1": errors.New("forbidden")}}
 	d := reconcile.Declaration{Source: "https://g/repo,path=y"}
@@ -40,8 +41,8 @@ func TestUnlistedPathBlocksBootstrap(t *testing.T) {
 }
 
 // TestMissingListRights checks that, without the right to list NetworkPolicies, only clusters that declare a
-// NetworkPolicy are not observed. Without the right to list CronJobs, a cluster is processed without its backups, and
-// this is reported.
+// NetworkPolicy cannot be observed. Without the right to list CronJobs, a cluster is processed without its backups, and
+// the missing right is reported.
 func TestMissingListRights(t *testing.T) {
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -78,7 +79,8 @@ func TestMissingListRights(t *testing.T) {
 	}
 }
 
-// TestUnlistableNamespaceIsReported checks that clusters in a namespace that cannot be listed are not treated as gone.
+// TestUnlistableNamespaceIsReported checks that clusters in a namespace that cannot be listed are not treated as
+// deleted.
 func TestUnlistableNamespaceIsReported(t *testing.T) {
 	forbidding, lists := &listServer{t: t, forbids: "pods"}, &listServer{t: t, clusters: []string{"a"}}
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {

@@ -20,14 +20,14 @@ const (
 	// clustersAtOnce is the maximum number of clusters listed individually at the same time, each with one request per
 	// kind.
 	clustersAtOnce = 4
-	// listedAlone is the maximum number of clusters that are listed individually. If it is more, the maximum is the
-	// number of all clusters divided by listedAlone. Above the maximum, listing all clusters together takes fewer
-	// requests and less time.
+	// listedAlone is the maximum number of clusters that are listed individually. In a large fleet, the maximum is the
+	// number of all clusters divided by listedAlone, if that is more. Above the maximum, listing all clusters together
+	// takes fewer requests and less time.
 	listedAlone = 8
 )
 
-// listWanted lists the live state of the wanted clusters and reuses the last listing for the other clusters. It never
-// uses data from a watch, because such data may be outdated.
+// listWanted lists the live state of the wanted clusters and reuses the last listing of the other clusters. It never
+// uses data from a watch, which may be outdated.
 func (l *Live) listWanted(
 	ctx context.Context, desired reconcile.Desired, wanted func(cluster string) bool,
 ) (listing, error) {
@@ -64,7 +64,7 @@ func (l *Live) listAll(
 	ctx context.Context, desired reconcile.Desired, wanted func(cluster string) bool,
 ) (listing, error) {
 	l.mu.Lock()
-	clear(l.met) // from now on, watches fill it again
+	clear(l.met) // watches fill it again from here on
 	l.mu.Unlock()
 	listed, err := l.list(ctx, desired.Sources, wanted)
 	if err != nil {
@@ -95,7 +95,7 @@ func (l *Live) wantedOf(desired reconcile.Desired, wanted func(cluster string) b
 	return keys, len(known)
 }
 
-// listCluster lists one cluster. It returns the listed objects, or nil if the cluster does not have any, and the hidden
+// listCluster lists one cluster. It returns the listed objects, or nil if the cluster has no objects, and the hidden
 // kinds.
 func (l *Live) listCluster(ctx context.Context, key inventory.Key) (own *inventory.Listed, h kube.Hidden, err error) {
 	err = l.advised(key.Namespace, panics.Catch(func() (err error) {
@@ -120,7 +120,8 @@ func (l listing) clone() listing {
 	return l
 }
 
-// put stores the listed objects of one cluster, or nil if it does not have any, or the error if they are unknown.
+// put stores the result of listing one cluster: its objects, or the error. If the cluster has no objects, put removes
+// it.
 func (l listing) put(key inventory.Key, own *inventory.Listed, err error) {
 	delete(l.unknown, key)
 	switch {

@@ -66,7 +66,7 @@ func (l *listServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "List", "apiVersion": "v1", "metadata": map[string]any{}, "items": items})
 }
 
-// observed returns the clusters of a pass over the wanted clusters, and the requests that the pass sent.
+// observed runs a pass over the wanted clusters. It returns the observed clusters and the requests that the pass sent.
 func (l *listServer) observed(live *Live, wanted ...string) (names, asked []string) {
 	l.t.Helper()
 	l.asked = nil
@@ -98,8 +98,8 @@ func servedLists(t *testing.T, clusters ...string) (*listServer, *Live) {
 	return l, New(client, Options{})
 }
 
-// TestListWanted checks that a pass over some clusters requests only the objects of these clusters, and reuses the
-// last listing of the other clusters.
+// TestListWanted checks that a pass over some clusters requests only the objects of these clusters and reuses the last
+// listing of the others.
 func TestListWanted(t *testing.T) {
 	l, live := servedLists(t, "a", "b")
 	if names, asked := l.observed(live); !slices.Equal(names, []string{"a", "b"}) || !slices.Contains(asked, "etcdclusters?") {
@@ -126,8 +126,8 @@ func TestListWanted(t *testing.T) {
 	}
 }
 
-// TestUnmanagedObjectsAreNotListed checks that unmanaged objects are not listed, except custom resources and nodes, so
-// that their number does not matter.
+// TestUnmanagedObjectsAreNotListed checks that no unmanaged objects are listed, except custom resources and nodes, so
+// that their number does not affect a pass.
 func TestUnmanagedObjectsAreNotListed(t *testing.T) {
 	l, live := servedLists(t, "a")
 	_, asked := l.observed(live)
@@ -147,8 +147,8 @@ func TestUnmanagedObjectsAreNotListed(t *testing.T) {
 	}
 }
 
-// TestListWantedFails checks that the state of a cluster is unknown if its objects cannot be listed. The cluster is
-// not treated as gone, and other clusters are not affected.
+// TestListWantedFails checks that the state of a cluster is unknown if its objects cannot be listed. The cluster is not
+// treated as deleted, and other clusters are not affected.
 func TestListWantedFails(t *testing.T) {
 	l, live := servedLists(t, "a", "b")
 	l.observed(live)
@@ -194,8 +194,8 @@ func TestManyWantedClustersUseOneList(t *testing.T) {
 	}
 }
 
-// TestFullListDropsUnwantedObjects checks that, if all clusters are listed together, the objects of unwanted clusters
-// are not kept, but these clusters are reported as before.
+// TestFullListDropsUnwantedObjects checks that the objects of unwanted clusters are dropped if all clusters are listed
+// together, and that these clusters are still reported as before.
 func TestFullListDropsUnwantedObjects(t *testing.T) {
 	f := newQuietFleet(t, 2)
 	live := New(f.client, Options{Timeout: time.Minute})
@@ -214,7 +214,7 @@ func TestFullListDropsUnwantedObjects(t *testing.T) {
 }
 
 // TestStragglerKeepsCopyOfListing checks that a cluster that is still being observed has its own copy of its listing,
-// because later passes read the listing while the observation adds to it.
+// because the observation adds to the listing while later passes read it.
 func TestStragglerKeepsCopyOfListing(t *testing.T) {
 	f := newQuietFleet(t, 2)
 	live := New(f.client, Options{Timeout: time.Minute})
@@ -239,8 +239,8 @@ func TestStragglerKeepsCopyOfListing(t *testing.T) {
 }
 
 // TestObservedClusterNeedsNewListing checks that a later pass that does not want a cluster cannot observe it again,
-// because the first observation has taken its listed objects. The later pass reports the cluster as before, and does
-// not treat it as gone.
+// because the first observation has consumed its listed objects. The later pass reports the cluster as before and does
+// not treat it as deleted.
 func TestObservedClusterNeedsNewListing(t *testing.T) {
 	f := newQuietFleet(t, 1)
 	live := New(f.client, Options{Timeout: time.Minute})
@@ -298,7 +298,7 @@ func (u *unpackable) Unmarshal([]byte) error { return errors.New("no") }
 // unpacked.
 func TestUnpackableObjectMakesStateUnknown(t *testing.T) {
 	_, live := servedLists(t, "a")
-	if _, err := live.list(t.Context(), nil, nil); err != nil { // learns the server's time
+	if _, err := live.list(t.Context(), nil, nil); err != nil { // sets the server's time
 		t.Fatal(err)
 	}
 	sorter := inventory.NewSorter(inventory.AnyCluster)

@@ -19,8 +19,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// GCPercent is the recommended GOGC for passes over large numbers of clusters. Most of the memory contains packed
-// objects, which the garbage collector scans cheaply.
+// GCPercent is the recommended GOGC for passes over large numbers of clusters. Most of the memory holds packed objects,
+// which are cheap for the garbage collector to scan.
 const GCPercent = 50
 
 // Options configures the live side.
@@ -42,14 +42,14 @@ type Options struct {
 	BackupImage string
 	// AllowRecovery allows spec.recovery to create a new cluster from the remains of a cluster that has lost its majority.
 	AllowRecovery bool
-	// Shard is the part of the clusters to observe and act on. Decisions that concern all clusters, such as which
-	// clusters may be deleted, still consider all clusters.
+	// Shard is the subset of clusters to observe and act on. Decisions that concern all clusters, such as which
+	// clusters may be deleted, still take all clusters into account.
 	Shard shard.Shard
 	// MaxDeletions limits how many clusters may start to be deleted with their data, per source or, if the custom
 	// resources are the source, per namespace. nil means no limit.
 	MaxDeletions *int
-	// Round is the interval at which a process that runs indefinitely resets the count for MaxDeletions, and updates
-	// statuses even if only their revision has changed. Zero means that the process does not run indefinitely.
+	// Round is the interval at which a long-running process resets the count for MaxDeletions, and updates statuses
+	// even if only their revision has changed. Zero means that the process is not long-running.
 	Round time.Duration
 }
 
@@ -58,7 +58,7 @@ type Live struct {
 	kube    *kube.Client
 	etcd    etcd.Clients
 	options Options
-	// deletions counts the clusters whose deletion starts.
+	// deletions counts the clusters that have started to be deleted.
 	deletions targets.Deletions
 	holder    holder
 
@@ -80,8 +80,8 @@ func New(client *kube.Client, options Options) *Live {
 	return l
 }
 
-// Observe implements reconcile.Live. It only lists the live state. Each cluster is observed, and its etcd asked, when
-// the cluster's state is requested.
+// Observe implements reconcile.Live. It only lists the live state. A cluster is observed, and its etcd members are
+// asked, only when the cluster's state is requested.
 func (l *Live) Observe(
 	ctx context.Context, desired reconcile.Desired, wanted func(cluster string) bool,
 ) (reconcile.Observed, error) {

@@ -21,8 +21,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestUndeclaredQuotaIsSetOnObserve checks that an undeclared quota is known before anything is decided, because pods
-// are created with it.
+// TestUndeclaredQuotaIsSetOnObserve checks that a quota that is not declared is determined before any decision, because
+// pods are created with it.
 func TestUndeclaredQuotaIsSetOnObserve(t *testing.T) {
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

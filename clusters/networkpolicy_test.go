@@ -11,8 +11,8 @@ import (
 )
 
 // TestNetworkPolicy turns the NetworkPolicy of a cluster on and off on a real API server. It checks that the
-// NetworkPolicy is created, corrected, and deleted once git no longer declares it. An unmanaged NetworkPolicy is never
-// changed.
+// NetworkPolicy is created, corrected, and deleted once git no longer declares it, and that an unmanaged NetworkPolicy
+// is never changed.
 func TestNetworkPolicy(t *testing.T) {
 	s := running(t)
 	policies := s.server.Client.NetworkingV1().NetworkPolicies("default")

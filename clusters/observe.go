@@ -28,8 +28,8 @@ type cluster struct {
 	live   *Live
 	target targets.Target
 	names  objects.Names
-	// listed is the packed listing. own is the unpacked listing once the cluster is observed; before that, it contains
-	// only the custom resource.
+	// listed is the packed listing. own is the unpacked listing after the cluster has been observed. Until then, own
+	// contains only the custom resource.
 	listed *inventory.Listed
 	own    *inventory.Cluster
 	// once ensures that the cluster is observed only once.
@@ -45,18 +45,18 @@ type cluster struct {
 	certificates objects.Certificates
 	// drifted contains the objects, as kind/name, that are missing or differ from the desired state.
 	drifted map[string]bool
-	// rewritten are the fields whose applied values admission has changed, in this or an earlier pass.
+	// rewritten are the fields whose applied values were changed by admission, in this pass or an earlier one.
 	rewritten []decide.RewrittenField
 	// lease is held while an action is carried out.
 	lease *leaseHold
 	// unseen is the reason why the live state is unknown, or nil.
 	unseen error
 	// hidden is the error if the Secrets could not be listed. ownHidden is the error if Quorate's own Secret could not
-	// be read either.
+	// be read by name either.
 	hidden, ownHidden error
 	// hiddenBackups is the error if CronJobs and Jobs could not be listed.
 	hiddenBackups error
-	// forbidden is the API server's error if it denies access to the pods.
+	// forbidden holds the API server's error if it denies access to the pods.
 	forbidden atomic.Value
 }
 
@@ -121,13 +121,14 @@ func (c *cluster) open() error {
 		return err
 	}
 	c.own = own
-	// Nothing else in the target may change, because a pass reads the identity of clusters for which it no longer
-	// waits.
+	// Do not change anything else in the target, because a pass may concurrently read the identity of a cluster for
+	// which it no longer waits.
 	c.target.Cluster.Spec.Etcd.Quota = c.target.WithQuota(own).Cluster.Spec.Etcd.Quota
 	return nil
 }
 
-// declared returns the declaration for the rules, with the reason if this run cannot carry out a requested recovery.
+// declared returns the declaration for the rules. If this run cannot carry out a requested recovery, the declaration
+// includes the reason.
 func (c *cluster) declared() decide.Declared {
 	d := c.target.Declared()
 	options := c.live.options
@@ -148,8 +149,8 @@ func (c *cluster) observe(ctx context.Context) {
 	digest := c.target.Digest(c.live.options.BackupImage) // before open fills in the quota
 	opened := c.open()
 	own, t := c.own, c.target
-	// Ages are based on the API server's clock, because that clock set the timestamps, and the nodes' clocks are
-	// synchronized with it. This machine's clock may be wrong.
+	// Compute ages from the API server's clock, because it set the timestamps, and the nodes' clocks are synchronized
+	// with it. This machine's clock may be wrong.
 	now, clockless := c.kube().Now()
 	c.state = decide.State{
 		Name:       t.Cluster.Name,
@@ -179,7 +180,7 @@ func (c *cluster) observe(ctx context.Context) {
 	}
 }
 
-// gather completes the state. Each step uses the results of the previous steps.
+// gather completes the state. Each step relies on the results of the previous steps.
 func (c *cluster) gather(ctx context.Context) error {
 	if err := c.findObjects(ctx); err != nil {
 		return err
@@ -233,7 +234,7 @@ func (c *cluster) readRecord() {
 	c.state.Record = record
 }
 
-// checkRecovery sets the reason if the requested recovery cannot be carried out with the etcd version that last ran.
+// checkRecovery rejects the requested recovery if it cannot be carried out with the etcd version that last ran.
 func (c *cluster) checkRecovery() {
 	order := &c.state.Declared.Recovery
 	if order.ClusterID == 0 || order.Refused != "" {
@@ -274,7 +275,7 @@ func (c *cluster) readTemplate() {
 	c.state.Objects.RunsStorage = targets.DescribeStorage(*storage)
 }
 
-// remaining lists the existing objects of the cluster by name, regardless of other objects with its labels.
+// remaining lists the cluster's existing objects by name. It ignores other objects with the cluster's labels.
 func (c *cluster) remaining() []string {
 	var list []string
 	for _, id := range c.identities() {

@@ -19,9 +19,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestDamagedNewestBackupIsSkipped checks that the newest backup does not count if it was found to be damaged after it
-// had been recorded in the status. The good backup taken an hour earlier is known from its pod and counts as the
-// newest.
+// TestDamagedNewestBackupIsSkipped checks that the newest backup does not count if it was found damaged after the
+// status had recorded it. A good backup from an hour earlier, known from its pod, counts as the newest instead.
 func TestDamagedNewestBackupIsSkipped(t *testing.T) {
 	hour := time.Date(2026, 11, 22, 17, 0, 0, 0, time.UTC)
 	job := func(n int) *batchv1.Job {

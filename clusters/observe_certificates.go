@@ -45,9 +45,9 @@ func (c *cluster) readCertificates(ctx context.Context) (err error) {
 	return err
 }
 
-// clientStaysRoot reports whether applications keep a certificate with the name of etcd's superuser, issued before
+// clientStaysRoot reports whether applications keep a certificate that names etcd's superuser and was issued before
 // Quorate had its own certificate. If authentication is or may be enabled, applications would lose access under a
-// different name. If authentication is disabled, every certificate has all rights, so the name does not matter.
+// different name. If it is disabled, every certificate has full access, so the name does not matter.
 func (c *cluster) clientStaysRoot(ctx context.Context, present objects.Certificates) bool {
 	if !present.NamesRoot() {
 		return false
@@ -60,8 +60,8 @@ func (c *cluster) clientStaysRoot(ctx context.Context, present objects.Certifica
 	return err != nil || on
 }
 
-// hasTLS reports whether the cluster runs with TLS. It ignores a declaration with problems, because such a declaration
-// is not acted on.
+// hasTLS reports whether the cluster runs with TLS. It ignores a declaration that has problems, because Quorate does
+// not act on it.
 func (c *cluster) hasTLS() bool {
 	if c.own.Custom != nil && len(c.target.Problems) > 0 {
 		return c.own.Custom.Spec.TLS.Mode == v1alpha1.TLSManaged
@@ -69,7 +69,7 @@ func (c *cluster) hasTLS() bool {
 	return c.target.Cluster.Spec.TLS.Mode == v1alpha1.TLSManaged
 }
 
-// seeCA records the CA from which certificates are issued, and the CAs that are trusted.
+// seeCA records the CA that issues certificates, and the CAs that are trusted.
 func (c *cluster) seeCA(present objects.Certificates, issuer string) {
 	c.state.CA = decide.CA{Secret: issuer, Mounted: present.Mounted()}
 	c.seeProof()

@@ -12,7 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestClientStaysRoot checks that applications lose the name of etcd's superuser only if they certainly do not need it.
+// TestClientStaysRoot checks that the applications' certificate stops naming etcd's superuser only if the applications
+// certainly do not need that name.
 func TestClientStaysRoot(t *testing.T) {
 	client := func(name string) (k objects.Certificates) {
 		pair, err := caMade(t, time.Now()).Issue(pki.Leaf{CommonName: name}, time.Now())
@@ -58,8 +59,8 @@ func TestClientStaysRoot(t *testing.T) {
 	}
 }
 
-// TestOwnClientCertificateIsIssued checks a cluster that was created before Quorate had its own client certificate.
-// That certificate is issued, and etcd is asked with the applications' certificate until then.
+// TestOwnClientCertificateIsIssued checks that Quorate's own client certificate is issued for a cluster that was
+// created without it, and that etcd is asked with the applications' certificate until then.
 func TestOwnClientCertificateIsIssued(t *testing.T) {
 	s := running(t)
 	c := s.observe()

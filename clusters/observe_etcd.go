@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// foundingPatience is the timeout for requests to etcd before the cluster has formed. Until a member has reached the
+// foundingPatience is the timeout for requests to etcd before the cluster has formed. Until a member reaches the
 // others, it accepts connections but does not respond.
 const foundingPatience = 500 * time.Millisecond
 
@@ -53,13 +53,13 @@ func (c *cluster) ask(ctx context.Context, pods []etcd.Pod, tls *etcd.TLS) etcd.
 	return c.live.etcd.Observe(ctx, c.etcd(pods, tls))
 }
 
-// askAgain asks etcd for its current membership, for an action that relies on it.
+// askAgain asks etcd for its current membership just before an action relies on it.
 func (c *cluster) askAgain(ctx context.Context) etcd.Answer {
 	return c.ask(ctx, c.reachable(), c.clientTLS())
 }
 
-// askPatiently is like askAgain, but for an action that relies on the fact that a member does not respond. A member
-// that has already timed out gets the full timeout again.
+// askPatiently is like askAgain, but for an action that relies on a member not responding. It gives the full timeout
+// even to a member that has already timed out.
 func (c *cluster) askPatiently(ctx context.Context) etcd.Answer {
 	in := c.etcd(c.reachable(), c.clientTLS())
 	in.Patient = true
@@ -80,8 +80,8 @@ func (c *cluster) etcd(pods []etcd.Pod, tls *etcd.TLS) etcd.Cluster {
 	}
 }
 
-// reachable lists the pods whose etcd can be asked: all running pods. Pods whose members' removal is recorded are
-// marked as gone.
+// reachable lists the pods whose etcd can be asked, which are all running pods. It marks a pod as gone if the removal
+// of its member is recorded.
 func (c *cluster) reachable() []etcd.Pod {
 	var pods []etcd.Pod
 	for _, pod := range c.own.Pods {
@@ -116,7 +116,8 @@ func (c *cluster) clientTLS() *etcd.TLS {
 	}
 }
 
-// clock returns the time for checking certificates: the API server's time or, if unknown, this machine's time.
+// clock returns the current time for checking certificates: the API server's time or, if that is unknown, this
+// machine's time.
 func (c *cluster) clock() time.Time {
 	if now, err := c.kube().Now(); err == nil {
 		return now

@@ -18,7 +18,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// life is a cluster of fake members without TLS, and a process that keeps running, for comparison with new processes.
+// life is a cluster of fake members without TLS, and a long-running process to compare with new processes.
 type life struct {
 	*testing.T
 	etcd   *fakeEtcd
@@ -47,7 +47,7 @@ func leaseOf(holder string, renewed time.Time) *coordinationv1.Lease {
 	}}
 }
 
-// claimOf returns the claim of a member; life distinguishes it from other claims with the same name.
+// claimOf returns the claim of a member. life distinguishes it from other claims with the same name.
 func claimOf(ordinal int, life string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
@@ -57,7 +57,7 @@ func claimOf(ordinal int, life string) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// pod returns a running pod; life distinguishes it from other pods with the same name.
+// pod returns a running pod. life distinguishes it from other pods with the same name.
 func (l *life) pod(ordinal int, life string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: objects.PodName("a", ordinal), UID: types.UID(fmt.Sprint("pod-", ordinal, life))}}
 	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, l.etcd.address(ordinal)
@@ -139,8 +139,8 @@ func TestProcessAgeDoesNotAffectDecisions(t *testing.T) {
 	}
 }
 
-// TestListedMemberRecordedAsRemovedIsAsked checks that members that etcd lists are still asked if a restored, older
-// record lists them as removed. They are also asked if none of the other members returns a list.
+// TestListedMemberRecordedAsRemovedIsAsked checks that a member that etcd lists is still asked if a restored, older
+// record lists it as removed, even if no other member returns a list.
 func TestListedMemberRecordedAsRemovedIsAsked(t *testing.T) {
 	l := newLife(t)
 	for ordinal, alone := range map[int]bool{1: false, 0: true} {

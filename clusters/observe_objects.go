@@ -43,7 +43,8 @@ func (c *cluster) findObjects(ctx context.Context) error {
 }
 
 // findSlots looks up by name the members' volume claims and pods that were not listed. They count regardless of their
-// labels: a volume must not count as lost because a list omits it. Pods are looked up only if they should exist.
+// labels, so that a volume is not considered lost because a list omits it. Pods are looked up only if they should
+// exist.
 func (c *cluster) findSlots(ctx context.Context) error {
 	var claims, pods []objects.Identity
 	for ordinal := range max(c.state.Record.Replicas(), c.state.Declared.Replicas) {
@@ -69,7 +70,8 @@ func (c *cluster) findSlots(ctx context.Context) error {
 	return nil
 }
 
-// foundByName adds a claim or pod that was not listed. If it has Quorate's labels, it was created after the listing.
+// foundByName adds a claim or pod that was not listed. If it has Quorate's labels, it was created after the lists were
+// read.
 func (c *cluster) foundByName(id objects.Identity, object metav1.Object) {
 	switch o := object.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -89,7 +91,7 @@ func (c *cluster) foundByName(id objects.Identity, object metav1.Object) {
 	}
 }
 
-// lostLabels returns the missing labels among those used to list and sort objects, or "".
+// lostLabels returns the labels that an object lacks among those used to list and sort objects, or "".
 func lostLabels(labels map[string]string, cluster string) string {
 	var lost []string
 	if labels[objects.LabelManagedBy] != objects.ManagedBy {
@@ -119,8 +121,8 @@ func (c *cluster) relabelled(id objects.Identity, lost string) {
 	c.state.Objects.Relabelled = append(c.state.Objects.Relabelled, fmt.Sprintf("%s has lost %s", id, lost))
 }
 
-// findLease looks up a lease with the cluster's name if it was not listed, because an unmanaged lease can never be
-// taken.
+// findLease looks up a lease with the cluster's name if it was not listed, because a lease that is unmanaged can never
+// be taken.
 func (c *cluster) findLease(ctx context.Context) error {
 	if c.own.Lease != nil {
 		return nil
@@ -143,8 +145,8 @@ func (c *cluster) findLease(ctx context.Context) error {
 	return nil
 }
 
-// foreign records that an object is unmanaged. Members do not depend on the backup objects: without these objects,
-// only backups stop.
+// foreign records that an object is unmanaged. Members do not depend on the backup objects, so an unmanaged backup
+// object stops only backups.
 func (c *cluster) foreign(id objects.Identity) {
 	message := fmt.Sprintf("%s exists but was not created by Quorate for this cluster", id)
 	switch id {

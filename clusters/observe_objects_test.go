@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestFindSlots checks that a claim still belongs to its replica if it is not listed because its labels were changed.
+// TestFindSlots checks that a claim that is not listed because its labels were changed still belongs to its replica.
 func TestFindSlots(t *testing.T) {
 	labelled := claimed("v1")
 	labelled.Labels = map[string]string{objects.LabelManagedBy: objects.ManagedBy, "etcd.quorate.dev/cluster": "a"}

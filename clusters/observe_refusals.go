@@ -22,7 +22,7 @@ import (
 const recent = 20 * time.Minute
 
 // findRefused determines why a pod of the StatefulSet is not created. It reads events only while a pod is missing. If
-// events cannot be read, it reports this and does not conclude anything.
+// events cannot be read, it reports only that.
 func (c *cluster) findRefused(ctx context.Context) {
 	missing := c.missing()
 	if len(missing) == 0 || c.target.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning {
@@ -41,7 +41,7 @@ func (c *cluster) findRefused(ctx context.Context) {
 	}
 }
 
-// missing returns the ordinals that lack a pod of the StatefulSet, unless a claim must be deleted first.
+// missing returns the ordinals whose pod is missing, except those whose claim must be deleted first.
 func (c *cluster) missing() []int {
 	var ordinals []int
 	for ordinal := range min(c.state.Objects.RunsReplicas, objects.MaxOrdinal+1) { // may be scaled manually

@@ -68,8 +68,8 @@ func (s *eventServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(eventsv1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "events.k8s.io/v1", Kind: "EventList"}, Items: s.events})
 }
 
-// TestFindRefused checks that events are read only while a wanted pod is missing, and that nothing is concluded if
-// events cannot be read.
+// TestFindRefused checks that events are read only while a wanted pod is missing, and that no reason is given if events
+// cannot be read.
 func TestFindRefused(t *testing.T) {
 	stranger := failedCreate(strings.ReplaceAll(quotaExceeded, "a-2", "a-1"), 0)
 	stranger.Regarding.UID = "s0"

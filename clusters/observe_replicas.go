@@ -51,8 +51,7 @@ func (c *cluster) replicas() []decide.Replica {
 	return list
 }
 
-// readQuotas reads the quotas of pods that were built from a different declaration. It reads them from the pods'
-// configuration files.
+// readQuotas reads the quotas of pods that were built from a different declaration, from the pods' configuration files.
 func (c *cluster) readQuotas() {
 	configMap := inventory.Get[*corev1.ConfigMap](c.own, "ConfigMap", c.names.ConfigMap)
 	declared := objects.Template{Version: c.state.Declared.Version, SpecHash: c.state.Declared.SpecHash}

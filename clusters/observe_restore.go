@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// findRestore reads the state of the restore Job if the cluster is being created from a backup or does not have a
-// record. It also does so if the volume on which the Job has worked is being deleted.
+// findRestore reads the state of the restore Job if the cluster is being created from a backup or has no record, or if
+// the volume that the Job fills is being deleted.
 func (c *cluster) findRestore(ctx context.Context) error {
 	lost := len(c.state.Record.Members) == 0
 	seed := c.own.Claim(objects.VolumeClaimName(c.state.Name, decide.SeedOrdinal))
@@ -84,7 +84,7 @@ func (c *cluster) findVolumeJob(
 		switch {
 		case job != nil && metav1.IsControlledBy(pod, job):
 			pods = append(pods, pod)
-		case c.restores(pod): // a recovery does not wait for this pod
+		case c.restores(pod): // a recovery does not have to wait for this pod
 		case c.mayWrite(pod):
 			seen.Stopping = append(seen.Stopping, pod.Name)
 		}
@@ -100,7 +100,7 @@ func (c *cluster) mayWrite(pod *corev1.Pod) bool {
 	return c.hasVolume(pod) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// hasVolume reports whether a pod uses a member's volume. A pod that only has the labels cannot write to a volume.
+// hasVolume reports whether a pod mounts a member's volume. A pod that merely has the labels cannot write to a volume.
 func (c *cluster) hasVolume(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		if v.PersistentVolumeClaim == nil {

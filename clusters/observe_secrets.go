@@ -10,8 +10,8 @@ import (
 )
 
 // hides reports whether kind is Secret and the cluster's Secrets could not be listed. A read-only run may lack the
-// right to list Secrets. It then does not conclude anything about them, and reads by name only the Secret required to
-// ask etcd.
+// right to list Secrets. It then makes no assumptions about them, and reads by name only the Secret required to ask
+// etcd.
 func (c *cluster) hides(kind string) bool { return kind == "Secret" && c.hidden != nil }
 
 // findOwnSecret reads Quorate's own Secret by name if Secrets cannot be listed. The right to read this Secret is

@@ -16,9 +16,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// findStranded finds recorded members whose volumes can never be used again by pods (hard case H46). It reads volumes
-// and nodes only for pods without a node whose volume exists. If volumes or nodes cannot be read, it reports this and
-// does not conclude anything.
+// findStranded finds recorded members whose volumes can never be used by a pod again (hard case H46). It reads volumes
+// and nodes only for replicas that have a volume but no pod on a node. If volumes or nodes cannot be read, it reports
+// only that.
 func (c *cluster) findStranded(ctx context.Context) {
 	if c.target.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning {
 		return // pods are absent on purpose
@@ -82,7 +82,7 @@ func (c *cluster) volumeGone(ctx context.Context, claim *corev1.PersistentVolume
 	return fmt.Sprintf("its volume %s has been deleted", claim.Spec.VolumeName), nil
 }
 
-// outOfReach returns a message if a volume belongs to a node that does not exist. It returns "" for a volume that
+// outOfReach returns a message if a volume is bound to a node that no longer exists. It returns "" for a volume that
 // other nodes can use, such as any node in a zone, because a new node may appear.
 func outOfReach(volume *corev1.PersistentVolume, nodes []corev1.Node) (string, error) {
 	required := volume.Spec.NodeAffinity.Required
@@ -108,11 +108,11 @@ func outOfReach(volume *corev1.PersistentVolume, nodes []corev1.Node) (string, e
 		"exist", volume.Name, strings.Join(homes, ", ")), nil
 }
 
-// nodeKeys lists the names, without the prefix, of labels that identify nodes, such as kubernetes.io/hostname,
+// nodeKeys lists the unprefixed names of labels that identify nodes, such as kubernetes.io/hostname,
 // topology.topolvm.io/node and openebs.io/nodename.
 var nodeKeys = []string{"hostname", "node", "nodename", "node-name", "nodeid", "node-id"}
 
-// homeOf lists the names of the nodes to which a term is limited, or nil if other nodes may match.
+// homeOf lists the names of the nodes to which a term is limited, or returns nil if other nodes may match.
 func homeOf(term corev1.NodeSelectorTerm) []string {
 	for _, field := range term.MatchFields {
 		if field.Key == "metadata.name" && field.Operator == corev1.NodeSelectorOpIn {
@@ -129,8 +129,8 @@ func homeOf(term corev1.NodeSelectorTerm) []string {
 }
 
 // findReplaced finds claims that were created while a pod was still using a deleted claim with the same name. The
-// volume of such a claim does not contain the member's data, so the replica counts as being without a volume, unless
-// the claim is the member's recorded volume. The claim counts once the pod is gone.
+// volume of such a claim does not contain the member's data. Unless it is the member's recorded volume, the replica is
+// treated as having no volume until the pod is gone.
 func (c *cluster) findReplaced(ctx context.Context) error {
 	for i := range c.state.Replicas {
 		r := &c.state.Replicas[i]
@@ -142,7 +142,7 @@ func (c *cluster) findReplaced(ctx context.Context) error {
 		if pod == nil || claim == nil || podstate.RunsOn(pod, claim) {
 			continue
 		}
-		// The claim may have been listed before it was bound, and the pod after it.
+		// The claim may have been listed before it was bound, and the pod afterwards.
 		now, err := c.kube().Look(ctx, "PersistentVolumeClaim", claim.Namespace, claim.Name)
 		if err != nil {
 			return err
@@ -155,8 +155,8 @@ func (c *cluster) findReplaced(ctx context.Context) error {
 	return nil
 }
 
-// findUnbound finds pods that wait forever. The scheduler has assigned them a node, which it does only once their
-// claims are bound, but the claim was then deleted and recreated. The scheduler does not process such a pod again, so
+// findUnbound finds pods that wait forever for a volume. The scheduler assigns a node only once a pod's claims are
+// bound, but such a pod's claim was deleted and recreated afterwards. The scheduler does not process the pod again, so
 // a claim that waits for its first consumer never gets a volume. This happens if a claim is deleted while its pod is
 // being scheduled, because the protection of claims in use ignores pods without a node.
 func (c *cluster) findUnbound(ctx context.Context) error {
@@ -168,7 +168,7 @@ func (c *cluster) findUnbound(ctx context.Context) error {
 		if !scheduled || claim == nil || claim.Status.Phase != corev1.ClaimPending {
 			continue
 		}
-		// The claim may have been listed before it was bound, and the pod after it.
+		// The claim may have been listed before it was bound, and the pod afterwards.
 		now, err := c.kube().Look(ctx, "PersistentVolumeClaim", claim.Namespace, claim.Name)
 		if err != nil {
 			return err

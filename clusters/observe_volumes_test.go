@@ -83,11 +83,12 @@ func TestOutOfReach(t *testing.T) {
 	}
 }
 
-// storageServer is an API server with claims and at most one volume. It may deny all requests, and records them.
+// storageServer is an API server that contains claims and at most one volume. It can deny all requests, and it records
+// them.
 type storageServer struct {
 	volume *corev1.PersistentVolume
 	claim  *corev1.PersistentVolumeClaim
-	claims []*corev1.PersistentVolumeClaim // of the other replicas
+	claims []*corev1.PersistentVolumeClaim // the claims of the other replicas
 	nodes  *corev1.NodeList
 	refuse bool
 	asked  []string
@@ -215,8 +216,8 @@ func TestFindStranded(t *testing.T) {
 	}
 }
 
-// TestFindUnbound checks that a pod that has a node, but whose claim does not have a volume, counts as waiting
-// forever. Lists that were read at different times are not sufficient proof.
+// TestFindUnbound checks that a pod counts as waiting forever if it has a node but its claim has no volume. Lists that
+// were read at different times are not sufficient evidence.
 func TestFindUnbound(t *testing.T) {
 	claim := func(uid types.UID, phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
 		c := claimed(uid)

@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/internal/panics"
 )
 
-// lame returns a cluster whose Kubernetes client knows the time but panics on every request.
+// lame returns a cluster whose Kubernetes client knows the server's time but panics on every request.
 func lame(t *testing.T) *cluster {
 	live := New(clientThatPanics(t), Options{LeaseDuration: 300 * time.Millisecond})
 	c := &cluster{live: live, names: objects.NamesOf("a"), listed: &inventory.Listed{}, own: &inventory.Cluster{Lease: leaseOf(live.holder.String(), time.Now())}}
@@ -23,7 +23,8 @@ func lame(t *testing.T) *cluster {
 	return c
 }
 
-// clientThatPanics returns a client that knows the time from its first request, and panics on every later request.
+// clientThatPanics returns a client that has learned the server's time from its first request and panics on every later
+// request.
 func clientThatPanics(t *testing.T) *kube.Client {
 	var asked atomic.Bool
 	config := kubetest.Answering(t, func(http.ResponseWriter, *http.Request) {})
@@ -50,8 +51,8 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestPanicWhileObserving checks that every call after a panic, even a panic in one of the cluster's goroutines,
-// returns the error instead of a partial state.
+// TestPanicWhileObserving checks that every call after a panic, even one in a goroutine of the cluster, returns the
+// error instead of a partial state.
 func TestPanicWhileObserving(t *testing.T) {
 	c := lame(t)
 	for range 2 {

@@ -104,7 +104,7 @@ func BenchmarkQuietFigures(b *testing.B) {
 	}
 }
 
-// measured calls run as often as the benchmark requires, and also reports its processor time and memory.
+// measured calls run as often as the benchmark requires. It also reports the processor time and memory used.
 func measured(b *testing.B, run func()) {
 	b.ReportAllocs()
 	var all cost
@@ -158,8 +158,8 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// pass observes all clusters, or the clusters of a shard. It checks that nothing is left to do, and that every request
-// is a LIST, one for each kind and page.
+// pass observes all clusters, or those of a shard. It checks that nothing is left to do, and that every request is a
+// LIST, one for each kind and page.
 func (f *quietFleet) pass(part shard.Shard) {
 	f.Helper()
 	f.asked.Store(0)
@@ -171,7 +171,7 @@ func (f *quietFleet) pass(part shard.Shard) {
 		}
 	}
 	f.check(live.Close(context.Background()))
-	const kinds, each = 12, 18 // kinds, and objects of each cluster
+	const kinds, each = 12, 18 // the number of kinds, and of objects per cluster
 	asked, most := int(f.asked.Load()), kinds+each*len(f.desired.Clusters)/500
 	if len(rep.Clusters) == 0 || asked > most || f.otherwise.Load() > 0 {
 		f.Fatalf("%d clusters required %d requests, want at most %d; %d of them are not LISTs", len(rep.Clusters), asked, most, f.otherwise.Load())
@@ -240,7 +240,7 @@ func TestAnswers(t *testing.T) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// encode encodes all pages in advance, because encoding takes longer than sending. It keeps only the encoded pages.
+// encode encodes all pages in advance, because encoding takes longer than sending, and keeps only the encoded pages.
 func (f *quietFleet) encode() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

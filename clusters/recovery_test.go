@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestRecovery creates a new cluster from the remains of a lost cluster. It uses a real API server, but covers only
-// the Kubernetes objects.
+// TestRecovery creates a new cluster from the remains of a lost cluster on a real API server. It covers only the
+// Kubernetes objects.
 func TestRecovery(t *testing.T) {
 	s := newStage(t)
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
@@ -49,14 +49,14 @@ func TestRecovery(t *testing.T) {
 	c = s.decided("Recover", "creating a new cluster from the data of a-1")
 	s.refuse(c, decide.StartRecovery{Ordinal: 2, Digest: start.Digest}, "the spec now requests")
 	s.do(c, start, true)
-	s.do(c, start, false) // a late pass
+	s.do(c, start, false) // a delayed pass
 	c = s.decided("Recover", "creating a new cluster from the data of a-1")
 	job := c.state.Recovery.Job
 	if job.ClusterID != 0xc1 || job.Ordinal != 1 || job.VolumeUID != c.state.Replica(1).VolumeUID || !c.state.Record.Recovering() {
 		t.Errorf("%+v, %+v", job, c.state.Record)
 	}
 
-	// The record is lost, but the Job shows the recovery.
+	// The record is lost, but the Job still shows the recovery.
 	s.loseRecord()
 	s.do(s.decided("ApplyObjects", "the record is lost"), decide.ApplyObjects{}, true)
 	if set := s.set(); *set.Spec.Replicas != 0 {
@@ -100,9 +100,9 @@ func TestRecovery(t *testing.T) {
 	if set, files := s.set(), s.observe().own.Objects["ConfigMap/a-members"]; *set.Spec.Replicas != 2 || files == nil {
 		t.Errorf("%d replicas", *set.Spec.Replicas)
 	}
-	s.refuse(c, start, "StatefulSet a is not scaled to 0") // a late pass
+	s.refuse(c, start, "StatefulSet a is not scaled to 0") // a delayed pass
 
-	// The record is lost too, and etcd does not respond: members do not start with data of the lost cluster.
+	// The record is lost too, and etcd does not respond: members do not start with the lost cluster's data.
 	s.loseRecord()
 	r = decide.RequiredRecord(s.observe().state, "")
 	if m, _ := r.Member(1); len(r.Members) != 1 || m.Mode != decide.Sealed || len(r.Removed) != 2 || r.Removed[0].LostCluster != 0xc1 {
@@ -110,8 +110,8 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// TestRecoveryFromBackup creates a new cluster from a backup, in place of a member whose claim is gone. It uses a real
-// API server, but covers only the Kubernetes objects.
+// TestRecoveryFromBackup creates a new cluster from a backup on a real API server, replacing a member whose claim is
+// gone. It covers only the Kubernetes objects.
 func TestRecoveryFromBackup(t *testing.T) {
 	s := newStage(t)
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
@@ -127,9 +127,9 @@ func TestRecoveryFromBackup(t *testing.T) {
 	before := s.decided("Recover", "in the slot of a-1; writes made after the backup are lost")
 	start := decide.StartRecovery{Ordinal: 1, Digest: before.state.Declared.Recovery.Digest}
 	s.do(before, start, true)
-	s.do(before, start, false) // a late pass
+	s.do(before, start, false) // a delayed pass
 	c := s.decided("Recover", "creating a new cluster from 20261121t180000z of default/a")
-	s.requireMarks("c1", "", "c1") // until now, only the record could distinguish the claims
+	s.requireMarks("c1", "", "c1") // before, only the record could distinguish the claims
 	job := c.state.Recovery.Job
 	if claim := s.claim(1); job.From == "" || job.VolumeUID != string(claim.UID) || c.state.Record.Recovery.VolumeUID != string(claim.UID) ||
 		claim.Annotations[objects.AnnotationToken] != c.state.Record.Token || !c.state.Record.Recovery.FromBackup {
@@ -146,7 +146,7 @@ func TestRecoveryFromBackup(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 
-	// A late pass does not create a volume that the member has since lost.
+	// A delayed pass does not recreate a volume that the member has lost since.
 	s.deleteClaim(1)
 	s.do(before, start, false)
 	claims, err := s.server.Client.CoreV1().PersistentVolumeClaims("default").List(t.Context(), metav1.ListOptions{})

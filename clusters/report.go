@@ -29,12 +29,12 @@ func (c *cluster) Report(
 	}
 	now, err := c.kube().Now()
 	if err != nil {
-		return nil, err // without the time, the observation has failed as well
+		return nil, err // the observation needed the time too, so it has already failed
 	}
 	if entry.Decision.Verdict == "" {
 		return nil, c.reportUnobserved(ctx, entry.Error, now)
 	}
-	entry.State.Objects.Rewritten = c.rewritten // including fields of objects that this pass has applied
+	entry.State.Objects.Rewritten = c.rewritten // includes fields of objects that this pass has applied
 	next := status.New(custom, c.target, entry, source)
 	events := status.Events(custom, next, c.target, entry, c.live.holder.Host, now)
 	failures := []error{c.annotateClaims(ctx)}
@@ -56,7 +56,7 @@ func (c *cluster) Report(
 	return status.News(custom, next, events), c.live.advised(custom.Namespace, errors.Join(failures...))
 }
 
-// reportUnobserved sets the Ready condition to Unknown with the reason. The rest of the status is kept.
+// reportUnobserved sets the Ready condition to Unknown with the reason, and keeps the rest of the status.
 func (c *cluster) reportUnobserved(ctx context.Context, why string, now time.Time) error {
 	custom := c.own.Custom
 	next, isNews := status.Unobserved(custom, why, now)

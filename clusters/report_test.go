@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestUnwrittenStatusReportsOnlyActions checks that a pass reports only its actions if the status cannot be written,
-// because every later pass would report the same news again.
+// TestUnwrittenStatusReportsOnlyActions checks that a pass that cannot write the status reports only its actions.
+// Otherwise, every later pass would report the same news again.
 func TestUnwrittenStatusReportsOnlyActions(t *testing.T) {
 	for reason, code := range map[metav1.StatusReason]int{metav1.StatusReasonForbidden: 403, metav1.StatusReasonConflict: 409} {
 		for _, acted := range []bool{false, true} {

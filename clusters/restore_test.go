@@ -17,8 +17,8 @@ import (
 
 const declaredRestore = `, replicas: 1, restore: {from: {volume: {claimName: backups}}, cluster: b/a, backup: 20261121t180000z}`
 
-// TestRestore creates a cluster from a backup. It uses a real API server, but covers only the Kubernetes objects. It
-// checks that the member cannot start before its volume is filled, and that clients cannot reach it until then.
+// TestRestore creates a cluster from a backup on a real API server. It covers only the Kubernetes objects. It checks
+// that the member cannot start, and clients cannot reach it, before its volume is filled.
 func TestRestore(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore
@@ -33,7 +33,7 @@ func TestRestore(t *testing.T) {
 	start := decide.StartRestore{Digest: before.state.Declared.Restore.Digest}
 	s.refuse(before, decide.StartRestore{Digest: "of another declaration"}, "the spec now requests")
 	s.do(before, start, true)
-	s.do(before, start, false) // a late pass
+	s.do(before, start, false) // a delayed pass
 	c := s.decided("Restore", "restoring 20261121t180000z of b/a")
 	job := *c.state.Restore.Job
 	if claim := s.claim(0); string(claim.UID) != job.VolumeUID || job.VolumeUID != c.state.Replica(0).VolumeUID || job.Digest != start.Digest ||
@@ -74,7 +74,7 @@ func TestRestore(t *testing.T) {
 		t.Errorf("%d replicas, clients use the selector %v", *set.Spec.Replicas, service.Spec.Selector)
 	}
 	s.refuse(c, start, "not being restored from a backup")
-	s.do(changed, start, false) // a late pass
+	s.do(changed, start, false) // a delayed pass
 	if c = s.observe(); c.state.Restore.Job != nil || len(c.state.Objects.Drift) > 0 {
 		t.Errorf("%+v, %q", c.state.Restore, c.state.Objects.Drift)
 	}
@@ -82,7 +82,7 @@ func TestRestore(t *testing.T) {
 		t.Errorf("the member must show %+v", c.state.Record.Restored)
 	}
 
-	// Once the first member has proved to run with the restored data, the client Service is opened and stays open.
+	// Once the first member has been shown to run with the restored data, the client Service is opened and stays open.
 	s.form()
 	if service := s.clients(); len(service.Spec.Selector) == 0 {
 		t.Error("clients do not reach any member")
@@ -94,8 +94,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestUnmanagedObjectsBlockRestore checks that unmanaged objects with the names of the Job and the claim are left
-// alone, and that nothing is restored.
+// TestUnmanagedObjectsBlockRestore checks that nothing is restored if unmanaged objects have the names of the Job and
+// the claim, and that these objects are left alone.
 func TestUnmanagedObjectsBlockRestore(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore
@@ -135,8 +135,8 @@ func TestUnmanagedObjectsBlockRestore(t *testing.T) {
 }
 
 // TestFormedClusterIsNotRestored checks that nothing is restored into a cluster that has formed according to its
-// status, because policies do not check the restore source of such a cluster. This holds regardless of the record,
-// even if it names the same source.
+// status, because policies do not check the restore source of such a cluster. The content of the record does not
+// matter, even if it names the same source.
 func TestFormedClusterIsNotRestored(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore
@@ -251,7 +251,7 @@ func (s *stage) deletePod(name string) {
 }
 
 // TestLeftoverRecoveryDoesNotDelayRestore checks that a leftover spec.recovery does not delay stopping a restore that
-// git has changed: the pod of the restore Job is not a pod of the recovery.
+// git has changed, because the restore Job's pod is not a recovery pod.
 func TestLeftoverRecoveryDoesNotDelayRestore(t *testing.T) {
 	s := newStage(t)
 	s.spec += declaredRestore + ", recovery: {clusterID: c1, member: 1, lost: [0, 2]}"

@@ -11,10 +11,11 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// withoutRewound rejects the sources whose revision does not descend from the previously applied revision: git was
-// rewound, or its history was rewritten. Rejected sources are treated as unreadable, so their clusters are kept as
-// last applied. Unknown ancestry causes a warning, but the source is rejected if it must be signed or no longer has
-// the applied revision. While the ancestry is being determined, the source counts as still being read.
+// withoutRewound rejects each source whose revision does not descend from the previously applied revision, because git
+// was rewound or its history was rewritten. A rejected source is treated as unreadable, so its clusters are kept as
+// last applied. Unknown ancestry only causes a warning, unless the source must be signed or no longer contains the
+// applied revision; then the source is rejected. While its ancestry is being determined, a source counts as still being
+// read.
 func withoutRewound(ctx context.Context, desired reconcile.Desired, owned inventory.ByCluster) reconcile.Desired {
 	for _, source := range desired.Sources {
 		if source.Follows == nil || source.Unread != nil {

@@ -35,7 +35,7 @@ func TestRewoundSourceIsTreatedAsUnread(t *testing.T) {
 		signed  bool
 		// namespaces are the namespaces in which fleet may declare clusters.
 		namespaces []string
-		// with changes the existing cluster ns/a, which fleet declared at main@sha1:1.
+		// with modifies the existing cluster ns/a, which fleet declared at main@sha1:1.
 		with func(*v1alpha1.EtcdCluster)
 		// declares is the list of clusters that fleet declares, ns/a by default.
 		declares string

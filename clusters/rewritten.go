@@ -27,7 +27,7 @@ func (c *cluster) noteRewritten(applied objects.Object, live metav1.Object) erro
 	c.forgetRewritten(id)
 	for _, d := range different {
 		if d.Path == "metadata.uid" || d.Path == "metadata.resourceVersion" {
-			continue // they only identify the version over which the object was applied
+			continue // only identifies the version that was applied over
 		}
 		c.rewritten = append(c.rewritten, rewrittenField(id, d, live))
 	}
@@ -52,8 +52,8 @@ func (c *cluster) forgetRewritten(object string) {
 	c.rewritten = slices.DeleteFunc(c.rewritten, func(f decide.RewrittenField) bool { return f.Object == object })
 }
 
-// differences returns the fields of a live object that Quorate owns or will own and that differ from the wanted
-// fields, and the unwanted keys of a ConfigMap.
+// differences returns the fields of a live object that differ from the wanted fields and that Quorate owns or will own,
+// and the unwanted keys of a ConfigMap.
 func differences(wanted objects.Object, live metav1.Object) ([]objects.Difference, error) {
 	owned, err := kube.Owned(live)
 	if err != nil {

@@ -38,7 +38,8 @@ func (s *stage) pass() report.Cluster {
 	return entry
 }
 
-// rewrites creates an admission policy that applies a JSON patch to written StatefulSets, and waits for its effect.
+// rewrites creates an admission policy that applies a JSON patch to StatefulSets when they are written, and waits until
+// the policy takes effect.
 func (s *stage) rewrites(name, path, value string, isRewritten func(corev1.Container) bool) {
 	s.Helper()
 	always, reinvocation := admissionv1.FailurePolicyType("Fail"), admissionv1.NeverReinvocationPolicy
@@ -83,9 +84,9 @@ func (s *stage) deleteSet() {
 	}
 }
 
-// TestAdmissionRewritesAreNotReapplied checks, on a real API server, that a field that an admission policy changes is
+// TestAdmissionRewritesAreNotReapplied checks, on a real API server, that a field changed by an admission policy is
 // reported once and left alone. If security depends on the field, the cluster is blocked. In both cases, the field is
-// not applied repeatedly.
+// not applied again and again.
 func TestAdmissionRewritesAreNotReapplied(t *testing.T) {
 	s := newStage(t)
 	s.spec = "version: 3.6.16, pod: {resources: {limits: {cpu: 1, memory: 1Gi}}}"

@@ -25,7 +25,7 @@ func (e *rightMissingError) Error() string {
 
 func (e *rightMissingError) Unwrap() error { return e.err }
 
-// brief removes the advice from an error, because the run gives it once for all clusters of a namespace.
+// brief removes the advice from an error, because a run prints it once for all clusters of a namespace.
 func brief(err error) error {
 	var lack *rightMissingError
 	if errors.As(err, &lack) {

@@ -41,9 +41,9 @@ func told(t *testing.T, clusters []report.Cluster) (lines []string) {
 	return lines
 }
 
-// TestShardsDecideLikeOneRun checks that two shards together make the same decisions as one run, each for its own
-// clusters. Limits over all clusters are the same in each shard: one of the deletions may start, and clusters that the
-// source no longer declares are held.
+// TestShardsDecideLikeOneRun checks that two shards, each deciding for its own clusters, together make the same
+// decisions as one run. Limits over all clusters are the same in each shard: one of the deletions may start, and
+// clusters that the source no longer declares are held.
 func TestShardsDecideLikeOneRun(t *testing.T) {
 	f := newQuietFleet(t, 16)
 	for i := range 4 {

@@ -15,7 +15,7 @@ import (
 // ErrNoCluster is returned for a cluster without a custom resource.
 var ErrNoCluster = errors.New("EtcdCluster not found")
 
-// Source finds a cluster and returns an etcd.Source for its members. It does not write anything.
+// Source finds a cluster and returns an etcd.Source for its members. It is read-only.
 func (l *Live) Source(ctx context.Context, namespace, name string) (etcd.Source, error) {
 	observed, err := l.Observe(ctx, reconcile.Desired{Live: true, Unread: reconcile.ErrNotAsked}, nil)
 	if err != nil {

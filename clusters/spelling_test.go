@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// restartsNothing fails the test if a declaration requires different pods.
+// restartsNothing fails the test if the given spec requires different pods.
 func (s *stage) restartsNothing(spec string) {
 	s.Helper()
 	s.spec = spec
@@ -31,9 +31,9 @@ func (s *stage) restartsNothing(spec string) {
 	s.settled(s.observe())
 }
 
-// TestRespelledSpecDoesNotRestartPods checks that a declaration in a different notation does not restart pods,
-// regardless of whether they were created before or after declarations were normalized. A declaration with a different
-// meaning does.
+// TestRespelledSpecDoesNotRestartPods checks that a declaration in a different notation does not restart pods, whether
+// they were created before or after declarations were normalized. A declaration with a different meaning does restart
+// them.
 func TestRespelledSpecDoesNotRestartPods(t *testing.T) {
 	s := newStage(t)
 	spellings := []string{
@@ -46,7 +46,7 @@ func TestRespelledSpecDoesNotRestartPods(t *testing.T) {
 	}
 	s.spec = spellings[0]
 	before := s.observe()
-	// These are objects as created before normalization: in their original notation, with a hash of that notation.
+	// These objects look like those created before normalization, with the original notation and a hash of it.
 	before.buildable = before.target.Cluster.DeepCopy()
 	before.buildable.UID, before.state.Declared.SpecHash = "none", "before"
 	s.do(before, decide.Bootstrap{Replicas: 3}, true)

@@ -18,7 +18,7 @@ import (
 )
 
 // TestUnreadableResourceFailsOnlyItsCluster checks that a custom resource that the API server accepts but Go cannot
-// decode causes an error only for its cluster. The cluster is not treated as absent.
+// decode causes an error only for its own cluster, which is not treated as absent.
 func TestUnreadableResourceFailsOnlyItsCluster(t *testing.T) {
 	s := newStage(t)
 	for name, size := range map[string]string{"a": "8Gi", "bad": "1e1.5"} {
@@ -61,7 +61,7 @@ func TestUnreadableResourceFailsOnlyItsCluster(t *testing.T) {
 }
 
 // TestCRDRulesAreEvaluatedInTime checks that the API server evaluates the CRD's rules within seconds for any
-// declaration, because other requests wait for the evaluation.
+// declaration, because other requests have to wait for the evaluation.
 func TestCRDRulesAreEvaluatedInTime(t *testing.T) {
 	s := newStage(t)
 	declare := func(spec string) (time.Duration, error) {

@@ -134,7 +134,7 @@ func (d Desired) Clone() Desired {
 	return d
 }
 
-// toEnd is the time allowed after a timeout to stop processes and remove files.
+// toEnd is the time allowed for stopping processes and removing files after a timeout.
 const toEnd = time.Second
 
 // within calls do and returns when it ends or shortly after the timeout, whichever comes first. do may hang in code

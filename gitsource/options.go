@@ -19,7 +19,7 @@ import (
 // Options specify what to read and how.
 type Options struct {
 	// Location is the URL of a smart HTTP(S) or ssh server (for ssh, also user@host:path), the path of a local
-	// repository, bare or not, or the path of a local directory that is not a repository. From a local repository,
+	// repository, bare or not, or the path of a local directory that is not a repository. In a local repository, the
 	// committed files are read, not the worktree.
 	Location string
 	refs.Selector

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/sandbox/pki"
 )
 
-// writeClientFiles writes the files that clients need: a kubeconfig for the host, a kubeconfig for inside the sandbox,
-// and resolv.conf.
+// writeClientFiles writes the files that clients need: one kubeconfig for the host, one for inside the sandbox, and
+// resolv.conf.
 func (s *Sandbox) writeClientFiles(port int) error {
 	store := s.certificates()
 	authority, err := store.Authority()

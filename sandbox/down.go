@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/sandbox/machine"
 )
 
-// Down stops every process of the sandbox and removes all its files. It relies on the live state, not on the record,
+// Down stops all processes of the sandbox and removes all its files. It relies on the live state instead of the record,
 // so it also cleans up after a crash.
 func (s *Sandbox) Down(ctx context.Context) error {
 	unlock, err := s.lock(ctx)
@@ -44,7 +44,7 @@ func (s *Sandbox) endProcesses() error {
 	}
 	var network os.FileInfo
 	if control != nil {
-		// The file is kept open so that a different network cannot be mistaken for this one.
+		// Keep the file open, so that a different network cannot be mistaken for this one.
 		file, err := control.OpenNetwork()
 		if err != nil {
 			return err
@@ -74,7 +74,7 @@ func removeIfEmpty(dir string) error {
 	return err
 }
 
-// kill kills a machine, as a power failure would, and removes its cgroups.
+// kill ends a machine as a power failure would, and removes its cgroups.
 func (s *Sandbox) kill(m *machine.Machine, name string) error {
 	if err := m.Kill(patience); err != nil {
 		return err

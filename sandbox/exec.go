@@ -14,9 +14,9 @@ import (
 	"quorate.dev/quorate/sandbox/machine"
 )
 
-// Exec replaces the calling process with a command that runs as if in a pod: inside the sandbox's network, with
-// cluster DNS, a kubeconfig, and kubectl and etcdctl if the host does not have them. Otherwise, the command uses the
-// host's environment. Exec returns only if it fails.
+// Exec replaces the calling process with a command that runs as if in a pod: in the sandbox's network, with cluster DNS
+// and a kubeconfig, and with kubectl and etcdctl if the host lacks them. Apart from that, the command uses the host's
+// environment. Exec returns only if it fails.
 func (s *Sandbox) Exec(command []string) error {
 	control, err := s.controlPlane()
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Sandbox) Exec(command []string) error {
 	if err != nil {
 		return fmt.Errorf("find the command: %w", err)
 	}
-	runtime.LockOSThread() // the calls below affect only this thread, which then becomes the command
+	runtime.LockOSThread() // the following calls affect only this thread, which then becomes the command
 	if err := control.EnterNetwork(); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (s *Sandbox) Exec(command []string) error {
 	return nil
 }
 
-// useClusterDNS gives the thread its own mount namespace, in which resolv.conf is the sandbox's.
+// useClusterDNS moves the thread to its own mount namespace, in which resolv.conf is the sandbox's.
 func (s *Sandbox) useClusterDNS() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("create a mount namespace: %w", err)

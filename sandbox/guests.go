@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guests identifies the host processes that were started with Exec: they carry the sandbox's mark or are in its
-// network.
+// guests identifies the host processes that were started with Exec: they have the sandbox's mark in their environment
+// or are in its network.
 type guests struct {
 	mark    string      // NAME=value in the environment
 	network os.FileInfo // nil if the network no longer exists
@@ -56,7 +56,7 @@ func (g guests) include(pid int) bool {
 	})
 }
 
-// killOne kills the process if it is still a guest. It checks this while it holds a pidfd, so that the PID cannot be
+// killOne kills the process if it is still a guest. It holds a pidfd while it checks this, so that the PID cannot be
 // reused.
 func (g guests) killOne(pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)

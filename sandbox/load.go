@@ -16,8 +16,8 @@ import (
 	"quorate.dev/quorate/sandbox/layout"
 )
 
-// ProgramImage returns an image with one static program as its entrypoint. The image runs as user 65532, the usual
-// user of distroless images.
+// ProgramImage returns an image with one static program as its entrypoint. The image runs as user 65532, like most
+// distroless images.
 func ProgramImage(reference, program string) (image.Image, error) {
 	name, err := image.Repository(reference)
 	if err != nil {
@@ -72,8 +72,8 @@ func (s *Sandbox) Load(ctx context.Context, reference, program string) error {
 	return nil
 }
 
-// keepImage writes the image's archive and removes earlier archives of the same image. The file name differs each
-// time, so that nodes import the image again.
+// keepImage writes the archive of the image and removes earlier archives of the same image. The file name is different
+// each time, so that nodes import the image again.
 func (s *Sandbox) keepImage(made image.Image) (string, error) {
 	stem := strings.NewReplacer("/", "_", ":", "_").Replace(made.Reference)
 	former, err := filepath.Glob(filepath.Join(s.loadedImages(), stem+"@*.tar"))

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock creates the sandbox's directory and gives the caller the exclusive right to change the sandbox until the caller
+// lock creates the sandbox's directory and gives the caller the exclusive right to change the sandbox, until the caller
 // calls unlock or exits.
 func (s *Sandbox) lock(ctx context.Context) (unlock func(), err error) {
 	for said := false; ; said = true {
@@ -55,7 +55,7 @@ func (s *Sandbox) tryLock() (*os.File, error) {
 		return nil, fmt.Errorf("open the directory of sandbox %s: %w", s.Name, err)
 	}
 	locked, err := flock(dir)
-	// The lock is valid only if the directory was not removed before it was locked.
+	// The lock is valid only if the directory still existed when it was locked.
 	if err != nil || !locked || !s.isDir(dir) {
 		dir.Close()
 		return nil, err

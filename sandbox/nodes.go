@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/sandbox/layout"
 )
 
-// StopNode kills the node's machine, as a power failure would: its kubelet, containerd and all pods stop immediately.
-// Its disk is kept.
+// StopNode ends the node's machine as a power failure would: the kubelet, containerd and all pods stop immediately. The
+// node's disk is kept.
 func (s *Sandbox) StopNode(ctx context.Context, name string) error {
 	unlock, err := s.lockExisting(ctx)
 	if err != nil {

@@ -91,8 +91,8 @@ func (p Programs) etcd() string {
 	return p.dir(build.Etcd(build.EtcdVersions[len(build.EtcdVersions)-1]).Name)
 }
 
-// writeImages writes the archives of the images that every node imports. Each archive's name identifies the build of
-// the program in it.
+// writeImages writes the archives of the images that every node imports. The name of each archive identifies the build
+// of its program.
 func (p *Programs) writeImages(ctx context.Context, cache *build.Cache) error {
 	probe := filepath.Join(p.dir("probe"), "probe")
 	pod := func(reference string, entrypoint ...string) image.Image {

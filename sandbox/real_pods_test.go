@@ -116,7 +116,7 @@ func (s *subject) repair(t *testing.T) {
 	}
 }
 
-// killMachine kills a machine without going through the sandbox.
+// killMachine kills a machine without using the sandbox program.
 func (s *subject) killMachine(t *testing.T, name string) {
 	t.Helper()
 	for _, m := range s.status(t).Machines {

@@ -20,8 +20,8 @@ import (
 	"quorate.dev/quorate/sandbox"
 )
 
-// TestSandbox tests a real sandbox from creation to removal. It needs root. Its steps build on each other, so
-// it stops at the first step that fails.
+// TestSandbox tests a real sandbox from creation to removal. It requires root. Its steps build on each other, so it
+// stops at the first step that fails.
 func TestSandbox(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts real clusters")
@@ -54,7 +54,7 @@ func TestSandbox(t *testing.T) {
 type subject struct {
 	binary string
 	*sandbox.Sandbox
-	// The host's state before the test.
+	// These are the host's state before the test.
 	interfaces []net.Interface
 	hostHad    map[string]bool // for each path in elsewhere, whether it existed
 }
@@ -83,7 +83,7 @@ func start(t *testing.T) *subject {
 	return s
 }
 
-// command returns a call of the sandbox program that has not been started.
+// command returns a command, not yet started, that runs the sandbox program.
 func (s *subject) command(args ...string) *exec.Cmd {
 	return exec.Command(s.binary, append([]string{"--name", s.Name}, args...)...)
 }
@@ -121,7 +121,7 @@ func (s *subject) status(t *testing.T) sandbox.Status {
 	return status
 }
 
-// until waits for holds to return true, for up to a minute.
+// until waits up to a minute for holds to return true.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

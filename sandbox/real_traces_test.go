@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/sandbox/machine"
 )
 
-// traces holds signs that a sandbox exists or existed.
+// traces contains traces of a sandbox that exists or has existed.
 type traces struct {
 	processes  []int           // in the sandbox's cgroups, or with its mark
 	namespaces map[string]bool // of these processes, except the host's own
@@ -40,8 +40,8 @@ func (s *subject) traces(t *testing.T) traces {
 	return found
 }
 
-// processesIn returns the PIDs of a machine's processes. If machineName is empty, it returns the processes of all
-// machines and of exec.
+// processesIn returns the PIDs of a machine's processes. If machineName is empty, it returns those of all machines and
+// of Exec.
 func (s *subject) processesIn(t *testing.T, machineName string) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -102,7 +102,7 @@ func (s *subject) down(t *testing.T) {
 	s.must(t, "down")
 	_ = guest.Wait() // it was killed, so Wait returns an error
 	s.isGone(t, before)
-	s.must(t, "down") // again, with nothing left to remove
+	s.must(t, "down") // again, although nothing is left to remove
 }
 
 func netOf(pid int) string {
@@ -113,7 +113,7 @@ func netOf(pid int) string {
 	return name
 }
 
-// isGone fails the test if any trace of the sandbox, earlier or current, is left.
+// isGone fails the test if any earlier or current trace of the sandbox is left.
 func (s *subject) isGone(t *testing.T, before traces) {
 	t.Helper()
 	if now := s.traces(t); len(now.processes) > 0 {

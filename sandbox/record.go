@@ -52,8 +52,8 @@ func (s *Sandbox) remember(r record) error {
 	return replaceFile(s.recordPath(), append(data, '\n'))
 }
 
-// with returns the record with the requested number of nodes. If nodes is 0, it keeps the current number, or uses 1
-// for a new sandbox.
+// with returns the record with the requested number of nodes. If nodes is 0, it keeps the current number, or 1 for a
+// new sandbox.
 func (r record) with(nodes int) (record, error) {
 	if nodes < 0 || nodes > layout.MaxNodes {
 		return record{}, fmt.Errorf("the number of nodes must be between 1 and %d, not %d", layout.MaxNodes, nodes)

@@ -29,12 +29,12 @@ var ErrAbsent = errors.New("the sandbox does not exist")
 // Sandbox is a named sandbox, running or not.
 type Sandbox struct {
 	Name     string
-	Progress progress.Progress // progress shown to the user; silent by default
+	Progress progress.Progress // shown to the user; silent by default
 }
 
 var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?$`)
 
-// Named returns the sandbox with this name.
+// Named returns the sandbox with the given name.
 func Named(name string) (*Sandbox, error) {
 	if !validName.MatchString(name) {
 		return nil, fmt.Errorf("invalid sandbox name %q: use at most 24 lowercase letters, digits and hyphens; the "+
@@ -72,8 +72,8 @@ func (s *Sandbox) machine(name string) (*machine.Machine, error) {
 	return machine.Find(s.machineDir(name))
 }
 
-// controlPlane returns the running control plane machine, which holds the sandbox's network. It returns an error if
-// the machine is not running.
+// controlPlane returns the running control plane machine, which owns the sandbox's network. It returns an error if the
+// machine is not running.
 func (s *Sandbox) controlPlane() (*machine.Machine, error) {
 	m, err := s.machine(layout.ControlPlaneMachine)
 	if err == nil && m == nil {

@@ -70,7 +70,7 @@ func TestStatusOfAMachine(t *testing.T) {
 	for _, c := range []struct {
 		had    MachineStatus
 		known  map[string]cluster.NodeStatus
-		reason string // why the machine is not ready; "" if it is ready
+		reason string // why the machine is not ready, or "" if it is ready
 	}{
 		{MachineStatus{Name: "node-1", Running: true, Processes: runs}, node, ""},
 		{MachineStatus{Name: "control-plane", Running: true, Processes: runs}, node, ""},

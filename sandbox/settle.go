@@ -28,7 +28,7 @@ func (s *Sandbox) works(ctx context.Context, c *cluster.Cluster, nodes []layout.
 	return s.ill(nodes) == nil
 }
 
-// step is a condition to wait for, with the process whose log is the most relevant if the condition is not met.
+// step is a condition to wait for, and the process whose log is most relevant if the condition is not met.
 type step struct {
 	doing, done      string
 	machine, process string
@@ -67,7 +67,7 @@ func (s *Sandbox) settle(ctx context.Context, c *cluster.Cluster, nodes []layout
 	return nil
 }
 
-// await stops waiting after long, or as soon as a process has ended tooOften times.
+// await gives up after long, or as soon as a process has exited tooOften times.
 const (
 	long     = 2 * time.Minute
 	tooOften = 5
@@ -100,7 +100,7 @@ func (s *Sandbox) await(ctx context.Context, st step) error {
 	}
 }
 
-// ill returns an error that names a process that is not working, on the control plane or one of the nodes.
+// ill returns an error that names a process that does not work, on the control plane or one of the nodes.
 func (s *Sandbox) ill(nodes []layout.Node) error {
 	names := []string{layout.ControlPlaneMachine}
 	for _, n := range nodes {

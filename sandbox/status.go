@@ -34,8 +34,8 @@ type MachineStatus struct {
 	Name    string `json:"name"`
 	Running bool   `json:"running"`
 	PID     int    `json:"pid,omitempty"` // PID of the machine's init process
-	// Ready is, for a node, its state as reported by the API server; for the control plane, whether the API server is
-	// serving. It is false if a process of the machine is not working.
+	// Ready is whether the API server reports a node as ready or, for the control plane, whether the API server serves.
+	// It is false if a process of the machine does not work.
 	Ready     bool                    `json:"ready"`
 	Reason    string                  `json:"reason,omitempty"`
 	Processes []machine.ProcessStatus `json:"processes,omitempty"`
@@ -101,8 +101,7 @@ func (s *Sandbox) machineStatus(name string) (MachineStatus, error) {
 	return status, err
 }
 
-// judge sets Ready, or sets Reason to why the machine is not ready. known is nil if the API server could not be
-// reached.
+// judge sets Ready, or sets Reason if the machine is not ready. known is nil if the API server could not be reached.
 func (m *MachineStatus) judge(known map[string]cluster.NodeStatus) {
 	switch node, registered := known[m.Name]; {
 	case !m.Running:
@@ -123,7 +122,7 @@ func (m *MachineStatus) judge(known map[string]cluster.NodeStatus) {
 	}
 }
 
-// ill describes the first process that is not working. It returns "" if there is no such process.
+// ill describes the first process that does not work. It returns "" if there is no such process.
 func (m *MachineStatus) ill() string {
 	for _, p := range m.Processes {
 		switch {

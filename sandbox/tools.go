@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/sandbox/build"
 )
 
-// LinkTools creates a directory with links to the programs that users and tests call directly: kubectl,
-// kube-apiserver, the newest etcdctl and etcdutl, and a directory etcd-VERSION for each etcd version.
+// LinkTools creates a directory with links to the programs that users and tests call directly: kubectl, kube-apiserver,
+// the newest etcdctl and etcdutl, and a directory etcd-VERSION for each etcd version.
 func (p Programs) LinkTools(dir string) error {
 	links := map[string]string{}
 	for _, program := range []string{"kubectl", "kube-apiserver"} {
@@ -29,7 +29,7 @@ func (p Programs) LinkTools(dir string) error {
 	}
 	for name, target := range links {
 		link := filepath.Join(dir, name)
-		_ = os.Remove(link + ".new") // may be left by an interrupted run
+		_ = os.Remove(link + ".new") // an interrupted run may have left it
 		if err := os.Symlink(target, link+".new"); err != nil {
 			return fmt.Errorf("link %s: %w", name, err)
 		}
@@ -40,5 +40,5 @@ func (p Programs) LinkTools(dir string) error {
 	return nil
 }
 
-// tools returns the sandbox's own tools directory, where Exec finds the programs that the host lacks.
+// tools returns the sandbox's own tools directory, in which Exec finds programs that the host lacks.
 func (s *Sandbox) tools() string { return filepath.Join(s.Dir(), "tools") }

@@ -22,9 +22,9 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// Up brings up the sandbox with this number of nodes, or with the current number if nodes is 0. It returns when every
-// node is ready and a pod on each node can reach a Service by name. Components that already run as specified are not
-// restarted.
+// Up brings up the sandbox with the given number of nodes, or with the current number if nodes is 0. It returns when
+// every node is ready and a pod on each node can reach a Service by name. Components that already run as specified are
+// not restarted.
 func (s *Sandbox) Up(ctx context.Context, nodes int) error {
 	if _, err := (record{}).with(nodes); err != nil {
 		return err
@@ -113,8 +113,8 @@ func (s *Sandbox) startControlPlane(programs Programs, wanted *record) (m *machi
 	return m, true, err
 }
 
-// listen listens on the given port, so that existing kubeconfigs stay valid. It uses a free port if port is 0 or not
-// available.
+// listen listens on the given port, so that existing kubeconfigs remain valid. If port is 0 or not available, it uses a
+// free port.
 func listen(port int) (*net.TCPListener, error) {
 	loopback := net.IPv4(127, 0, 0, 1)
 	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: loopback, Port: port})
@@ -127,7 +127,7 @@ func listen(port int) (*net.TCPListener, error) {
 	return listener, nil
 }
 
-// startNode starts the node's machine unless it is already running as specified. A machine in the network of a
+// startNode starts the node's machine unless it is already running as specified. A machine that is in the network of a
 // previous control plane is restarted.
 func (s *Sandbox) startNode(
 	programs Programs, n layout.Node, control *machine.Machine, newNetwork bool,
@@ -163,7 +163,7 @@ func (s *Sandbox) startNode(
 }
 
 // keepOrKill returns the running machine if it matches the spec. It kills a machine that does not match, so that the
-// machine can be started again with its data. If the machine has already ended, its cgroups are removed.
+// machine can be started again with its data. If the machine has already ended, it removes the machine's cgroups.
 func (s *Sandbox) keepOrKill(spec machine.Spec) (*machine.Machine, error) {
 	m, err := machine.Find(spec.Dir)
 	if err != nil {

@@ -59,11 +59,11 @@ var well = map[string]string{
 	`up{namespace="shop",name="a",pod="a-0",container="etcd",endpoint="metrics"}`:                 `1x180`,
 }
 
-// cases lists problems that occur one hour after the start. want contains the expected alerts, if any, each with the
-// minute in which it starts firing.
+// cases lists problems that start after one hour. want contains the expected alerts, if any, each with the minute in
+// which it starts firing.
 var cases = []struct {
 	name   string
-	series map[string]string // replaces healthy series
+	series map[string]string // replaces series of the healthy fleet
 	want   []string
 }{
 	{"all is well", nil, nil},
@@ -239,7 +239,7 @@ func recorded(all []rulefmt.Rule, expr string) string {
 	return expr
 }
 
-// firing returns the first minute by which a series has existed without a gap for the duration after.
+// firing returns the first minute at which a series has existed without a gap for the given duration.
 func firing(s promql.Series, after time.Duration) (minute int64, is bool) {
 	var since, last int64 = -1, -1
 	for _, p := range s.Floats {
@@ -277,7 +277,7 @@ var (
 	heading    = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
 
-// known returns the existing metrics: Quorate's metrics, etcd's metrics, and Prometheus' own metric.
+// known returns all metrics that exist: Quorate's metrics, etcd's metrics, and Prometheus' own metric.
 func known(t *testing.T) map[string]bool {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/reference/metrics.md")
@@ -301,7 +301,7 @@ func known(t *testing.T) map[string]bool {
 	return of
 }
 
-// unknown returns the metrics in expr that do not exist.
+// unknown returns the metrics in expr that are not known.
 func unknown(t *testing.T, known map[string]bool, expr string) []string {
 	t.Helper()
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
@@ -318,8 +318,8 @@ func unknown(t *testing.T, known map[string]bool, expr string) []string {
 	return list
 }
 
-// TestRulesNameMetricsThatThereAre checks that alerting rules and recording rules use only existing metrics, and that
-// each alert has a description and a runbook link.
+// TestRulesNameMetricsThatThereAre checks that alerting and recording rules use only metrics that exist, and that each
+// alert has a description and a runbook link.
 func TestRulesNameMetricsThatThereAre(t *testing.T) {
 	runbook, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 )
 
-// dashboard contains the tested fields of a dashboard.
+// dashboard contains the fields of a dashboard that the tests use.
 type dashboard struct {
 	UID        string
 	Templating struct {
@@ -27,8 +27,8 @@ type dashboard struct {
 
 var labelValues = regexp.MustCompile(`^label_values\((.*), \w+\)$`)
 
-// TestDashboards checks that each query can be parsed, uses existing metrics, and returns data for a healthy fleet. It
-// tests a single Kubernetes cluster, which has no name, and one of several Kubernetes clusters.
+// TestDashboards checks that each query can be parsed, uses only metrics that exist, and returns data for a healthy
+// fleet. It tests a single Kubernetes cluster, which has no name, and one of several Kubernetes clusters.
 func TestDashboards(t *testing.T) {
 	files, err := filepath.Glob(monitoring + "dashboards/*.json")
 	if err != nil || len(files) != 2 {
@@ -40,7 +40,7 @@ func TestDashboards(t *testing.T) {
 	t.Run("several", func(t *testing.T) { queryAll(t, files, named, "eu") })
 }
 
-// more contains the series that dashboards show and alerts do not use.
+// more contains the series that are shown by dashboards but not used by alerts.
 const more = `
   quorate_cluster_members{namespace="shop",name="a",role="Leader",health="Healthy"} 1x180
   quorate_cluster_member_versions{namespace="shop",name="a",version="3.6.16"} 3x180

@@ -26,14 +26,14 @@ func (m *mutator) pick(function string, t types.Type, args ...ast.Expr) ast.Expr
 	return call("mutant_"+function+"["+strings.TrimPrefix(name, ".")+"]", args...)
 }
 
-// imported returns an import declaration. A mutant needs the import if its file uses types of the package without
-// naming them.
+// imported returns an import declaration. A mutant needs the import if it names a type of a package that its file uses
+// but does not import.
 func imported(path string) ast.Decl {
 	return &ast.GenDecl{Tok: token.IMPORT,
 		Specs: []ast.Spec{&ast.ImportSpec{Path: &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(path)}}}}
 }
 
-// beside is the template of the file with the functions that the rewritten code calls.
+// beside is the template for the file with the functions that the rewritten code calls.
 const beside = `package %s
 
 import (

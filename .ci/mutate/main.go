@@ -3,9 +3,9 @@
 //
 //	go run ./.ci/mutate [-only REGEXP] [-stages FIRST-LAST] [-list] DIRECTORY
 //
-// All mutants are compiled into one test binary. The environment variable MUTANT selects one of them by number, so
-// that each mutant costs a test run but not a build. Tests run in stages, the cheapest first, and a mutant that is
-// killed in one stage is not run again. See mutants.go for the kinds of mutants.
+// All mutants are compiled into one test binary. The environment variable MUTANT selects one of them by number, so each
+// mutant takes a test run but no build. Tests run in stages, the cheapest first, and a mutant that is killed in one
+// stage is not run in later stages. See mutants.go for the kinds of mutants.
 package main
 
 import (
@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return hunt(ctx, p, mutants, from, to, *parallel, out)
 }
 
-// hunt runs the tests on the mutants, and reports the survivors.
+// hunt runs the tests with each mutant and reports the mutants that survive.
 func hunt(ctx context.Context, p *mutated, mutants []mutant, from, to, parallel int, out io.Writer) error {
 	began := time.Now()
 	work, err := os.MkdirTemp("", "mutate")

@@ -22,7 +22,7 @@ import (
 //   - each assignment, call, break, continue and type switch case is removed; a constant in a
 //     case never matches.
 //
-// All mutants are expressions that check the number of the active mutant, so that they can coexist in the code.
+// All mutants are expressions that check the number of the active mutant, so that they can coexist in one program.
 
 // mutant is a single change.
 type mutant struct {
@@ -43,13 +43,13 @@ type mutator struct {
 	self    *types.Package
 	imports map[string]string // name by path
 	missing []string          // paths of packages that only mutants need
-	cases   map[ast.Expr]bool // expressions in the cases of a switch with a tag
-	// spans holds the start and end of each node in the original source, because mutants inside a node have no
-	// position in that source.
+	cases   map[ast.Expr]bool // the expressions in the cases of a switch with a tag
+	// spans contains the start and end of each node in the original source, because nodes that contain mutants no
+	// longer have a position in that source.
 	spans map[ast.Node][2]token.Position
 }
 
-// add creates a mutant of a node, and returns its number as an expression.
+// add creates a mutant of a node and returns its number as an expression.
 func (m *mutator) add(node ast.Node, what string) ast.Expr {
 	position := m.spans[node][0]
 	number := len(m.pkg.mutants) + 1
@@ -95,7 +95,8 @@ func (m *mutator) rewrite(file *ast.File) {
 	}
 }
 
-// variable turns numeric constants into variables, so that they can be mutated, and reports whether it did.
+// variable turns constants with numeric values into variables, so that they can be mutated, and reports whether it did
+// so.
 func (m *mutator) variable(d *ast.GenDecl) bool {
 	numbers := true
 	ast.Inspect(d, func(n ast.Node) bool {
@@ -122,7 +123,7 @@ func (m *mutator) variable(d *ast.GenDecl) bool {
 	return true
 }
 
-// settle gives the value of an untyped constant the type with which the constant is used.
+// settle gives the value of an untyped constant the type that its uses require.
 func (m *mutator) settle(name *ast.Ident, value ast.Expr) {
 	for use, object := range m.info.Uses {
 		if object != m.info.Defs[name] {
@@ -200,7 +201,7 @@ func (m *mutator) leaveOut(n ast.Stmt) ast.Stmt {
 	return &ast.IfStmt{Cond: isOff(m.add(n, "without "+m.text(n))), Body: &ast.BlockStmt{List: []ast.Stmt{n}}}
 }
 
-// expression mutates an expression that is a value and not a name.
+// expression mutates an expression that is a value but not a name.
 func (m *mutator) expression(c *astutil.Cursor, e ast.Expr) {
 	switch c.Name() {
 	case "Lhs", "Sel", "Tag", "Key", "Type", "Fun", "Names", "Len":
@@ -238,7 +239,7 @@ func (m *mutator) condition(c *astutil.Cursor, e ast.Expr, t types.TypeAndValue)
 		return // the expression in the parentheses is mutated
 	case *ast.UnaryExpr:
 		c.Replace(e)
-		return // the operand's "always" is this expression's "never"
+		return // negating the operand would give the same mutants
 	case *ast.BinaryExpr:
 		binary, chain := unparen(original).(*ast.BinaryExpr)
 		switch {

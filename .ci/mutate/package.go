@@ -76,7 +76,7 @@ func importsOf(file *ast.File) map[string]string {
 	return names
 }
 
-// write writes the package to a directory, and returns the path of the overlay that makes the go command use it.
+// write writes the package to a directory and returns the path of an overlay file that makes the go command use it.
 func (p *mutated) write(work string) (overlay string, err error) {
 	replace := map[string]string{}
 	add := func(path string, text []byte) error {
@@ -85,8 +85,8 @@ func (p *mutated) write(work string) (overlay string, err error) {
 	}
 	for path, file := range p.files {
 		var text bytes.Buffer
-		// Mixing the positions of old and new nodes would scatter comments and line breaks, so the output has neither
-		// positions nor comments.
+		// The output has neither positions nor comments, because mixed positions of old and new nodes would scatter
+		// comments and line breaks.
 		err = errors.Join(err, format.Node(&text, token.NewFileSet(), file), add(path, text.Bytes()))
 	}
 	err = errors.Join(err, add(filepath.Join(p.dir, "mutants_of_this_build.go"), fmt.Appendf(nil, beside, p.name)))

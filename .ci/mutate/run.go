@@ -19,12 +19,12 @@ type stage struct {
 	dir    string
 	args   []string
 	binary string
-	// limit is the maximum duration of the run; a longer run counts as an infinite loop. It is based on the duration
-	// without a mutant.
+	// limit is the maximum duration of the run, after which an infinite loop is assumed. It is derived from the
+	// duration without a mutant.
 	limit time.Duration
 }
 
-// slow matches the tests of small worlds, which take longer than all other tests together.
+// slow matches the tests of small worlds, which take longer than all other tests combined.
 const slow = "TestEverySmallWorld|TestEveryRoadOfSmallWorlds|TestEachLeaderIsAskedOnce"
 
 // stagesOf returns the stages for a package: its stories, its other fast tests, the paths in the neighboring package
@@ -59,7 +59,7 @@ func (s stage) run(ctx context.Context, number int) (failed bool, said []byte, e
 	return false, said, err
 }
 
-// kill runs the stages on the mutants, and returns the mutants that survive all stages.
+// kill runs the stages with each mutant and returns the mutants that survive all stages.
 func kill(ctx context.Context, stages []stage, mutants []mutant, parallel int, out io.Writer) ([]mutant, error) {
 	for _, s := range stages {
 		if len(mutants) == 0 {

@@ -71,8 +71,8 @@ func template(t *testing.T, c *chart.Chart, namespace string, values object) (ma
 	return objects(t, texts...), nil
 }
 
-// kustomized renders the same objects with package deploy. It omits the namespace, which must exist before a release
-// is installed.
+// kustomized renders the same objects with package deploy. It omits the namespace, which must already exist when a
+// release is installed.
 func kustomized(t *testing.T, o deploy.Options) map[string]object {
 	t.Helper()
 	texts, err := deploy.Render(o)
@@ -117,8 +117,8 @@ func combinations() []deploy.Options {
 	return all
 }
 
-// TestChartIsWhatIsInstalled checks that the chart has the same objects as the kustomizations, in every mode and with
-// all options.
+// TestChartIsWhatIsInstalled checks that the chart renders the same objects as the kustomizations, in every mode and
+// with all options.
 func TestChartIsWhatIsInstalled(t *testing.T) {
 	c := load(t)
 	for _, o := range combinations() {
@@ -132,7 +132,7 @@ func TestChartIsWhatIsInstalled(t *testing.T) {
 	}
 }
 
-// TestChartInAnotherNamespace checks that the objects in a different namespace are the same and do not mention the
+// TestChartInAnotherNamespace checks that the objects are the same in a different namespace and do not mention the
 // default namespace.
 func TestChartInAnotherNamespace(t *testing.T) {
 	o := deploy.Options{Mode: deploy.Loop, Image: "quorate", Source: "https://git.example.com/fleet.git", NetworkPolicy: true}
@@ -162,7 +162,7 @@ var hostile = []string{
 	"a\nb", "a\n---\nkind: Secret", "\ta", "a\rb", "\x00", "\x1b[1m", "\x7f", "\u0085", "\u2028", "\u2029", "\ufeff", "\ufffe",
 }
 
-// refused lists characters that values must not contain, because they end a line in YAML or are not allowed in YAML.
+// refused contains characters that values must not contain, because they end a line in YAML or are not allowed in YAML.
 const refused = "\n\t\r\x00\x1b\x7f\u0085\u2028\u2029\ufeff\ufffe"
 
 // TestHostileValues checks that each value either appears unchanged in the objects or is rejected by the schema.
@@ -250,8 +250,8 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// TestCredentials checks that a URL with a password is rejected, because anyone who may read a ConfigMap or Deployment
-// could see the password. The error must not repeat the password.
+// TestCredentials checks that a URL with a password is rejected without repeating the password, because anyone who may
+// read a ConfigMap or Deployment could see it.
 func TestCredentials(t *testing.T) {
 	c := load(t)
 	for _, url := range []string{"https://u:s3cret@git.example.com/a", "HTTPS://s3cret@git.example.com/a", "http://u:s3,cret@git.example.com/a", "ssh://u:s3cret@git.example.com/a"} {
@@ -294,8 +294,8 @@ func TestNamespaceIsLabelled(t *testing.T) {
 	}
 }
 
-// TestValuesAreAll checks that every value is in the schema and in values.yaml, and that the schema lists the existing
-// modes.
+// TestValuesAreAll checks that every value is in both the schema and values.yaml, and that the schema lists exactly the
+// modes that exist.
 func TestValuesAreAll(t *testing.T) {
 	c := load(t)
 	var schema struct {

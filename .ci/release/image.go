@@ -55,7 +55,7 @@ func (r *release) image() (string, error) {
 	return digest.String(), nil
 }
 
-// index returns an image with a program for each architecture. The target "make image" does the same for a single
+// index returns an image with one program per architecture. The target "make image" does the same for a single
 // architecture.
 func (r *release) index(programs map[string]string) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)

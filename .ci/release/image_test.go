@@ -57,7 +57,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestImageSBOM checks that the SBOM lists exactly the files in the image for each architecture, with their checksums.
+// TestImageSBOM checks that the SBOM lists exactly the files in each architecture's image, with their checksums.
 func TestImageSBOM(t *testing.T) {
 	r := newRelease(t)
 	programs := map[string]string{}
@@ -121,7 +121,7 @@ func filesOf(document *v2_3.Document, p *v2_3.Package) (files []*v2_3.File) {
 	return files
 }
 
-// requireFiles requires that files lists exactly the files in an image, including the program, with their checksums.
+// requireFiles requires that files contains exactly the files in an image, including the program, with their checksums.
 func requireFiles(t *testing.T, image v1.Image, files []*v2_3.File) {
 	t.Helper()
 	var names []string

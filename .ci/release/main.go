@@ -28,17 +28,17 @@ func main() {
 // release is a release of Quorate.
 type release struct {
 	version, repository, root, out string
-	// commit is the commit that the release is built from. time is the commit time, which is used for all files.
+	// commit is the commit from which the release is built. time is the commit time, which is used for all files.
 	commit string
 	time   time.Time
-	// notes is the section of the changelog for this version.
+	// notes is the changelog section for this version.
 	notes string
 }
 
 // name returns the name of a file in the release.
 func (r *release) name(of string) string { return "quorate-" + r.version + "-" + of }
 
-// make builds all files of the release, reports its progress, and verifies the checksums.
+// make builds all files of the release, reports progress, and verifies the checksums.
 func (r *release) make(ctx context.Context, said io.Writer) error {
 	if err := r.check(ctx); err != nil {
 		return err
@@ -74,8 +74,8 @@ func (r *release) make(ctx context.Context, said io.Writer) error {
 	return nil
 }
 
-// clear creates an empty output directory. It deletes an existing directory only if the directory contains a complete
-// release.
+// clear creates an empty output directory. If the directory already exists, it is deleted only if it contains a
+// complete release.
 func (r *release) clear() error {
 	there, err := os.ReadDir(r.out)
 	if err == nil && len(there) > 0 {

@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/deploy"
 )
 
-// install writes a manifest that kubectl can apply unchanged: a loop over the custom resources in the cluster. Other
-// modes and sources require "quorate install", the chart, or an overlay of deploy.
+// install writes a manifest that kubectl can apply without changes. It runs a loop over the custom resources in the
+// cluster. Other modes and sources require "quorate install", the chart, or an overlay of deploy.
 func (r *release) install(image string) error {
 	objects, err := deploy.Render(deploy.Options{Mode: deploy.Loop, Image: image, Source: deploy.Cluster})
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/deploy"
 )
 
-// TestChartOfARelease checks that the chart archive has the version and image of the release, can be rendered with
-// only a source, and is reproducible.
+// TestChartOfARelease checks that the chart archive has the version and image of the release, requires only a source to
+// be rendered, and is reproducible.
 func TestChartOfARelease(t *testing.T) {
 	const image = "registry.example.com/quorate:v1.2.3@sha256:1234"
 	var archives [][]byte

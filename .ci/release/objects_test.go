@@ -53,7 +53,7 @@ func objects(t *testing.T, texts ...string) map[string]object {
 	return all
 }
 
-// parsed caches documents as JSON, because the CustomResourceDefinition takes a long time to parse.
+// parsed caches documents as JSON, because parsing the CustomResourceDefinition takes a long time.
 var parsed = map[string][]byte{}
 
 func parse(document string) (object, error) {
@@ -69,7 +69,7 @@ func parse(document string) (object, error) {
 	return o, json.Unmarshal(text, &o)
 }
 
-// keeps removes the annotation that makes Helm keep the CustomResourceDefinition, and reports whether it was set.
+// keeps removes the annotation with which Helm keeps the CustomResourceDefinition, and reports whether it was set.
 func keeps(all map[string]object) bool {
 	for _, o := range all {
 		if o["kind"] == "CustomResourceDefinition" {

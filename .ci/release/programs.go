@@ -13,7 +13,7 @@ import (
 // platform is an operating system and an architecture.
 type platform struct{ os, arch string }
 
-// platforms returns the platforms that programs are built for.
+// platforms returns the platforms for which programs are built.
 func platforms() []platform {
 	var all []platform
 	for _, os := range []string{"linux", "darwin", "windows"} {
@@ -24,7 +24,7 @@ func platforms() []platform {
 	return all
 }
 
-// suffix returns the end of the program's file name.
+// suffix returns the suffix of the program's file name.
 func (p platform) suffix() string {
 	if p.os == "windows" {
 		return p.os + "-" + p.arch + ".exe"
@@ -32,7 +32,7 @@ func (p platform) suffix() string {
 	return p.os + "-" + p.arch
 }
 
-// program builds the program for a platform, and writes its SBOM.
+// program builds the program for a platform and writes its SBOM.
 func (r *release) program(ctx context.Context, p platform) error {
 	file := filepath.Join(r.out, r.name(p.suffix()))
 	if err := build(ctx, r.root, file, r.version, p); err != nil {
@@ -49,15 +49,14 @@ func (r *release) program(ctx context.Context, p platform) error {
 	return r.writeSBOM(r.name(p.suffix()), "APPLICATION", sum, info)
 }
 
-// fetching returns the names of the settings that control which Go version is used and where Go downloads modules
-// from.
+// fetching returns the names of the settings that determine which Go version is used and how Go downloads modules.
 func fetching() []string {
 	return []string{"GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOINSECURE", "GOAUTH", "GOPATH",
 		"GOMODCACHE", "GOCACHE", "GOTOOLCHAIN"}
 }
 
-// environment returns the environment of a build. Settings from "go env -w" override empty variables, so all of them
-// except the download settings are disabled.
+// environment returns the environment of a build. It disables all settings from "go env -w", which override empty
+// variables, except the settings that fetching lists.
 func environment(ctx context.Context, p platform) ([]string, error) {
 	said, err := exec.CommandContext(ctx, "go", append([]string{"env"}, fetching()...)...).Output()
 	if err != nil {
@@ -71,8 +70,8 @@ func environment(ctx context.Context, p platform) ([]string, error) {
 	return all, nil
 }
 
-// build builds the program as "make build" does, regardless of the environment's build settings: the same commit, tag
-// and Go version produce the same file, in any directory.
+// build builds the program in the same way as "make build", regardless of build settings in the environment: the same
+// commit, tag and Go version produce the same file in any directory.
 func build(ctx context.Context, root, file, version string, p platform) error {
 	file, err := filepath.Abs(file)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestProgramsAreTheSame checks that two clones of a commit in different directories produce the same program,
-// regardless of the environment's build settings. It also checks that the program reports its version, and that the
+// regardless of build settings in the environment. It also checks that the program reports its version, and that the
 // SBOM lists the modules that Go reports.
 func TestProgramsAreTheSame(t *testing.T) {
 	t.Setenv("GOFLAGS", "-race")
@@ -55,8 +55,8 @@ func TestProgramsAreTheSame(t *testing.T) {
 	}
 }
 
-// TestSettingsOfGo checks that settings from "go env -w" do not change the programs, but still control where modules
-// are downloaded from.
+// TestSettingsOfGo checks that settings from "go env -w" do not change the programs, but still determine from where
+// modules are downloaded.
 func TestSettingsOfGo(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "env")
 	if err := os.WriteFile(file, []byte("GOFLAGS=-tags=mine\nGOEXPERIMENT=arenas\nGOPROXY=https://proxy.example.com\n"), 0o600); err != nil {

@@ -33,7 +33,7 @@ func readFile(t *testing.T, name string) string {
 	return string(text)
 }
 
-// newRelease returns a release with an empty temporary directory. The test creates the files.
+// newRelease returns a release with an empty temporary directory in which the test creates the files.
 func newRelease(t *testing.T) *release {
 	return &release{
 		version: "v1.2.3", repository: "registry.example.com/quorate", root: root, out: t.TempDir(),

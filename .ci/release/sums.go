@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// sumsFile lists the checksums of all other files in sha256sum format, so that signing it signs all files.
+// sumsFile lists the checksums of all other files in the format of sha256sum, so that signing it signs all files.
 const sumsFile = "SHA256SUMS"
 
 // sumOf returns the checksum of a file.

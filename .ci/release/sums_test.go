@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestSums checks that the checksums are in sha256sum format, and that changed, missing and added files are reported.
+// TestSums checks that the checksums have the format of sha256sum, and that changed, missing and added files are
+// reported.
 func TestSums(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// check reports everything that prevents a release, and determines the commit.
+// check reports all problems that prevent a release, and determines the commit.
 func (r *release) check(ctx context.Context) error {
 	if semver.Canonical(r.version) != r.version || r.version == "" {
 		return fmt.Errorf("%q is no version such as v0.1.0: tag the commit, or check the tag out, "+
@@ -55,7 +55,7 @@ func (r *release) checkTree(ctx context.Context) error {
 }
 
 // checkIgnored rejects files that git ignores, for example because of the user's own settings. Go would still compile
-// and embed these files, and Helm would package them. Files whose names begin with a dot are not affected.
+// and embed such files, and Helm would package them. Files whose names start with a dot are not affected.
 func (r *release) checkIgnored(ctx context.Context) error {
 	ignored, err := r.git(ctx, "ls-files", "--others", "-z", "--", ".", ":(top,exclude)bin", ":(top,exclude)quorate")
 	if err != nil {
@@ -70,9 +70,8 @@ func (r *release) checkIgnored(ctx context.Context) error {
 	return problems
 }
 
-// checkTag requires a tag, because Go records it in the programs. It verifies the signature of the tag with the keys
-// that git knows. The signed name must be the version, because a signed tag object can be stored under a different
-// name.
+// checkTag requires a tag, which Go records in the programs. It verifies the signature of the tag with the keys that
+// git trusts. The signed name must be the version, because a signed tag object can be stored under a different name.
 func (r *release) checkTag(ctx context.Context) error {
 	tagged, err := r.git(ctx, "tag", "--points-at", "HEAD", "--list", r.version)
 	if err != nil {

@@ -62,7 +62,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// signer configures git in dir to sign with a new key, and to trust that key.
+// signer configures git in dir to sign with a new key and to trust that key.
 func signer(t *testing.T, dir string) {
 	t.Helper()
 	keys := t.TempDir()
@@ -78,7 +78,7 @@ func signer(t *testing.T, dir string) {
 	}
 }
 
-// TestTagIsVerified checks that a tag is rejected if it is unsigned, is signed with an unknown key, or has the
+// TestTagIsVerified checks that a tag is rejected if it is not signed, is signed with an unknown key, or has the
 // signature of a different tag.
 func TestTagIsVerified(t *testing.T) {
 	for name, make := range map[string]func(dir string){
@@ -107,7 +107,7 @@ func TestTagIsVerified(t *testing.T) {
 	}
 }
 
-// TestRefusesIgnored checks that files ignored by git are rejected, because they would be packaged and compiled. Build
+// TestRefusesIgnored checks that files that git ignores are rejected, because they would be compiled or packaged. Build
 // output is an exception.
 func TestRefusesIgnored(t *testing.T) {
 	dir := t.TempDir()

@@ -8,8 +8,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Each calls do in parallel, with the index of each named Kubernetes cluster, and returns the reports. If do fails or
-// panics, that cluster's report contains the error.
+// Each calls do with the index of each named Kubernetes cluster, in parallel, and returns the reports. If do fails or
+// panics for a cluster, the cluster's report contains the error.
 func Each(names []string, do func(i int) (report.Report, error)) []report.Part {
 	parts := make([]report.Part, len(names))
 	var all sync.WaitGroup

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/fleetfile"
 )
 
-// ReadFile reads a fleet file and resolves its paths, which are relative to the file. The error lists all problems
-// with their line numbers.
+// ReadFile reads a fleet file and resolves its paths, which are relative to the file. An error lists all problems with
+// their line numbers.
 func ReadFile(name string) ([]fleetfile.Cluster, error) {
 	file, err := os.Open(name)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/internal/panics"
 )
 
-// IdentifyWait is the maximum time that Identify waits for all Kubernetes clusters. A slower Kubernetes cluster does
-// not delay the others.
+// IdentifyWait is the maximum time for which Identify waits. Kubernetes clusters that take longer do not delay the
+// others.
 const IdentifyWait = 2 * time.Second
 
 // timeToAnswer is the maximum time for identifying one Kubernetes cluster.
@@ -32,20 +32,21 @@ type registered struct {
 	fleetfile.Cluster
 	// known is closed once the Kubernetes cluster has been identified, or the attempt has failed.
 	known chan struct{}
-	// err is the reason why nothing can be done in the Kubernetes cluster. address and id identify the cluster; they
-	// are empty while unknown. The register's mutex guards these fields.
+	// err is the reason why the Kubernetes cluster cannot be used. address and id identify the cluster, and are empty
+	// while unknown. The register's mutex guards these fields.
 	err         error
 	address, id string
 }
 
-// Register detects whether two Kubernetes clusters are the same before anything is done there. Different contexts or
-// kubeconfigs may point to the same API server; two parts of a run would then act on the same objects.
+// Register detects whether two of a command's Kubernetes clusters are the same before anything is done there. Different
+// contexts or kubeconfigs may refer to the same API server, and two parts of a run would then act on the same objects.
 type Register struct {
 	mu  sync.Mutex
 	all []*registered
 }
 
-// Known returns a register of Kubernetes clusters that do not need to be identified, such as a single cluster.
+// Known returns a register of Kubernetes clusters that do not have to be identified, for example because there is only
+// one.
 func Known(clusters []fleetfile.Cluster) *Register {
 	r := newRegister(clusters)
 	for _, one := range r.all {
@@ -63,8 +64,8 @@ func newRegister(clusters []fleetfile.Cluster) *Register {
 }
 
 // Identify identifies each Kubernetes cluster, in parallel, through the connection that connect returns for its index.
-// It waits for at most IdentifyWait; Ready checks clusters that take longer. It returns an error if two clusters are
-// the same.
+// It waits for at most IdentifyWait. Clusters that take longer are checked by Ready. Identify returns an error if two
+// clusters are the same.
 func Identify(
 	ctx context.Context, clusters []fleetfile.Cluster, connect func(ctx context.Context, i int) (Connection, error),
 ) (*Register, error) {
@@ -113,7 +114,7 @@ func (m *Register) find(
 	m.note(func() { one.address = client.Address() })
 	id, err := client.ClusterID(ctx)
 	m.note(func() {
-		if err == nil { // otherwise its address identifies it; other requests will soon report the error
+		if err == nil { // if it failed, the address identifies the cluster, and other requests will report the error
 			one.id = id
 		}
 		if other := one.sameAs(ours(m.all)); other != nil && !one.theirs() {
@@ -130,7 +131,7 @@ func (m *Register) note(what func()) {
 }
 
 // Ready waits until Kubernetes cluster i has been identified, or until ctx is done, because a credential plugin may
-// never exit. If nothing can be done in that cluster, it returns the reason as an error.
+// hang. It returns an error if the cluster cannot be used.
 func (m *Register) Ready(ctx context.Context, i int) error {
 	one := m.all[i]
 	select {
@@ -155,9 +156,10 @@ func (m *Register) Ready(ctx context.Context, i int) error {
 	return one.err
 }
 
-// preceding returns the Kubernetes clusters that take precedence if they are the same cluster as one. An untrusted
-// kubeconfig may claim to be any Kubernetes cluster, and must not block the real one. It yields only to trusted
-// kubeconfigs. The leases prevent simultaneous actions of two untrusted kubeconfigs in the same Kubernetes cluster.
+// preceding returns the Kubernetes clusters that exclude one if they are the same cluster. An untrusted kubeconfig may
+// claim to be any Kubernetes cluster, so it must not exclude the real cluster. It is excluded only by trusted
+// kubeconfigs. If two untrusted kubeconfigs refer to the same Kubernetes cluster, the leases prevent simultaneous
+// actions.
 func (m *Register) preceding(one *registered) []*registered {
 	if !one.theirs() {
 		return nil
@@ -165,7 +167,8 @@ func (m *Register) preceding(one *registered) []*registered {
 	return ours(m.all)
 }
 
-// theirs reports whether the kubeconfig is untrusted: it is read from a Secret that other users may be able to write.
+// theirs reports whether the kubeconfig is untrusted, because it is read from a Secret that other users may be able to
+// write.
 func (m *registered) theirs() bool { return m.Secret != "" }
 
 // ours returns the Kubernetes clusters whose connection settings are trusted.
@@ -178,7 +181,7 @@ func (m *registered) awaitRetry() error {
 	return fmt.Errorf("it is the same Kubernetes cluster as %s; remove one of them", m.Name)
 }
 
-// sameAs returns the first of others that is known to be the same Kubernetes cluster as m, or nil.
+// sameAs returns the first of the others that is known to be the same Kubernetes cluster as m, or nil.
 func (m *registered) sameAs(others []*registered) *registered {
 	for _, other := range others {
 		switch {

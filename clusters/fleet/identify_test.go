@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/clusters/fleetfile"
 )
 
-// fakeConnection has an address and an ID; the ID is empty if the API server rejects the credentials.
+// fakeConnection has an address and an ID. The ID is empty if the API server rejects the credentials.
 type fakeConnection struct{ address, id string }
 
 func (c fakeConnection) Address() string { return c.address }
@@ -20,8 +20,8 @@ func (c fakeConnection) ClusterID(context.Context) (string, error) {
 	return c.id, nil
 }
 
-// TestKubeconfigsFromSecretsExcludeNoOthers checks that an entry whose kubeconfig is in a Secret does not exclude a later
-// entry, whatever address it names and whatever ID its server claims.
+// TestKubeconfigsFromSecretsExcludeNoOthers checks that an entry whose kubeconfig is in a Secret does not exclude a
+// later entry, whatever address the kubeconfig contains and whatever ID its server claims.
 func TestKubeconfigsFromSecretsExcludeNoOthers(t *testing.T) {
 	genuine := fakeConnection{"https://genuine.example.com", "uid"}
 	list := []fleetfile.Cluster{{Name: "impostor", Secret: "a/kubeconfig"}, {Name: "genuine", Secret: "b/kubeconfig"}}

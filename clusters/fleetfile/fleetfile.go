@@ -1,5 +1,5 @@
-// Package fleetfile reads the file that lists the Kubernetes clusters of a run. Like the flags, the file is provided
-// by the administrator who starts the run, never by a repository.
+// Package fleetfile reads the file that lists the Kubernetes clusters of a run. Like flags, the file comes from the
+// administrator who starts the run, and never from a repository.
 package fleetfile
 
 import (
@@ -15,19 +15,19 @@ import (
 	"quorate.dev/quorate/clusters/shard"
 )
 
-// Cluster is a Kubernetes cluster, and selects the declarations that apply to it.
+// Cluster is a Kubernetes cluster and the selection of the declarations that apply to it.
 type Cluster struct {
-	// Name is the name in reports.
+	// Name is the name that reports show.
 	Name string
-	// Kubeconfig is the path of a kubeconfig, and Context is one of its contexts. Each may be empty, like the flag of
+	// Kubeconfig is the path of a kubeconfig, and Context is one of its contexts. Either may be empty, like the flag of
 	// the same name.
 	Kubeconfig, Context string
 	// Secret is the NAMESPACE/NAME of a Secret that contains a kubeconfig. It replaces Kubeconfig and Context.
 	Secret string
-	// Path is the path of the declarations in the repository. It is empty if all Kubernetes clusters use the same
-	// path.
+	// Path is the path of the declarations in the repository, or empty if all Kubernetes clusters use the same path.
 	Path string
-	// Shard is the shard of its clusters, as i/n. It is empty if all Kubernetes clusters use the same shard.
+	// Shard is the shard of the cluster's etcd clusters, as i/n, or empty if all Kubernetes clusters use the same
+	// shard.
 	Shard string
 }
 

@@ -82,7 +82,7 @@ more: 1
 	}
 }
 
-// TestInvalidFleetFileIsRejected checks that any content that is not a fleet file is rejected with a problem.
+// TestInvalidFleetFileIsRejected checks that content that is not a fleet file is rejected with a problem.
 func TestInvalidFleetFileIsRejected(t *testing.T) {
 	bomb := "a: &a [x, x]\nb: &b [*a, *a]\nclusters: *b\n"
 	for _, text := range []string{"", "# nothing", "---", "x", "[]", "clusters:", "clusters: []", "clusters: {}", "clusters: x", "x: [", "\tx: y", bomb,

@@ -12,17 +12,17 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Cluster holds the objects of a cluster that is being processed. The caller may add more.
+// Cluster holds the objects of a cluster that is being processed. The caller may add objects.
 type Cluster struct {
 	Custom  *v1alpha1.EtcdCluster
 	Lease   *coordinationv1.Lease
 	Objects map[string]metav1.Object // applied objects, by kind/name
 	Pods    []*corev1.Pod            // of members
 	Claims  []*corev1.PersistentVolumeClaim
-	// BackupJobs and BackupPods are the Jobs and pods that back up the cluster, including finished ones.
+	// BackupJobs and BackupPods are the Jobs and pods that back up the cluster, including those that have finished.
 	BackupJobs []*batchv1.Job
 	BackupPods []*corev1.Pod
-	// VolumePods are the pods that restore or recover a member's volume, including finished ones.
+	// VolumePods are the pods that restore or recover a member's volume, including those that have finished.
 	VolumePods []*corev1.Pod
 }
 

@@ -1,4 +1,4 @@
-// Package inventory sorts listed objects by cluster, and keeps them packed until their cluster is opened.
+// Package inventory sorts listed objects by cluster and keeps them packed until their cluster is opened.
 package inventory
 
 import (
@@ -25,17 +25,17 @@ func ParseKey(cluster string) Key {
 // KeyOf returns the key of a custom resource's cluster.
 func KeyOf(custom *v1alpha1.EtcdCluster) Key { return Key{custom.Namespace, custom.Name} }
 
-// Listed holds the listed objects of a cluster. The data that every pass needs for all clusters is available directly;
-// the objects are packed until the cluster is opened.
+// Listed holds the listed objects of a cluster. The data that every pass needs for all clusters is available directly.
+// The objects are packed until the cluster is opened.
 type Listed struct {
 	Custom *v1alpha1.EtcdCluster
-	// Unreadable is why the custom resource could not be read, or nil. If it is set, Custom holds little more than its
-	// metadata.
+	// Unreadable is the error if the custom resource could not be decoded, or nil. If it is set, Custom contains little
+	// more than the metadata.
 	Unreadable error
 	// Applied is the number of applied objects, Pods the number of member pods, and Claims the number of volume
 	// claims.
 	Applied, Pods, Claims int
-	// Record is the record as stored in the ConfigMap, and HasConfigMap reports whether the ConfigMap exists.
+	// Record is the record as stored in the ConfigMap. HasConfigMap is whether the ConfigMap exists.
 	Record       string
 	HasConfigMap bool
 
@@ -45,7 +45,7 @@ type Listed struct {
 // Readable reports whether the custom resource, if it exists, could be read.
 func (l *Listed) Readable() bool { return l.Unreadable == nil }
 
-// ClusterID returns the ID in the status or, failing that, in the record, or zero.
+// ClusterID returns the ID in the status or, if it is missing, in the record. It returns zero if both are missing.
 func (l *Listed) ClusterID() decide.ID {
 	if id := ReportedClusterID(l.Custom); id != 0 {
 		return id
@@ -55,12 +55,12 @@ func (l *Listed) ClusterID() decide.ID {
 	}
 	record, err := objects.DecodeRecord(l.Record)
 	if err != nil {
-		return 0 // reported with the cluster itself
+		return 0 // the error is reported with the cluster itself
 	}
 	return record.ClusterID
 }
 
-// Empty reports whether a cluster does not have a custom resource, a ConfigMap or a volume.
+// Empty reports whether a cluster has no custom resource, no ConfigMap and no volume.
 func (l *Listed) Empty() bool { return l.Custom == nil && l.Claims == 0 && !l.HasConfigMap }
 
 // ReportedClusterID returns the ID in the status of a custom resource, or zero.
@@ -75,7 +75,7 @@ func ReportedClusterID(custom *v1alpha1.EtcdCluster) decide.ID {
 // ByCluster maps clusters to their listed objects.
 type ByCluster map[Key]*Listed
 
-// Of returns the listed objects of a cluster. If there are none, the result is empty.
+// Of returns the listed objects of a cluster, or an empty result if the cluster has none.
 func (i ByCluster) Of(k Key) *Listed {
 	if l := i[k]; l != nil {
 		return l
@@ -83,7 +83,8 @@ func (i ByCluster) Of(k Key) *Listed {
 	return &Listed{}
 }
 
-// At returns the listed objects of a cluster, so that the caller can add to them. It creates the entry if necessary.
+// At returns the listed objects of a cluster, so that the caller can add to them. It creates the entry if it does not
+// exist.
 func (i ByCluster) At(namespace, cluster string) *Listed {
 	k := Key{namespace, cluster}
 	if i[k] == nil {

@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// packed is an object in protobuf encoding, which takes only a fraction of the object's memory.
+// packed is an object in protobuf encoding, which takes only a fraction of the memory of the decoded object.
 type packed struct {
 	of   reflect.Type
 	body []byte
@@ -40,15 +40,15 @@ func kindOf(object metav1.Object) string { return reflect.TypeOf(object).Elem().
 type contents struct {
 	mu      sync.Mutex
 	objects []packed
-	// gone is set once the objects have been returned, or if they were never kept.
+	// gone is set if the objects have been returned or were never kept.
 	gone bool
 }
 
 // errGone is returned if a cluster has already been opened, or may not be opened.
 var errGone = errors.New("the listed objects of the cluster are no longer kept; list the clusters again")
 
-// Open unpacks the listed objects. It works only once, because the packed objects are then discarded. A second call
-// returns an error, so that the missing objects are not mistaken for an empty cluster.
+// Open unpacks the listed objects. It succeeds only once, because it discards the packed objects. A second call returns
+// an error, so that the missing objects are not mistaken for an empty cluster.
 func (l *Listed) Open() (*Cluster, error) {
 	c := &Cluster{Custom: l.Custom, Objects: map[string]metav1.Object{}}
 	packed, err := l.contents.take()

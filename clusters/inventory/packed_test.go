@@ -37,8 +37,8 @@ func another(of kube.Object) kube.Object {
 	return reflect.New(reflect.TypeOf(of).Elem()).Interface().(kube.Object)
 }
 
-// golden returns the objects in a golden file, with the fields that the API server adds, a lease, and pods of each
-// type.
+// golden returns the objects in a golden file, with the fields that the API server adds, and additionally a lease and
+// pods of each type.
 func golden(t *testing.T, file string) (list []kube.Object) {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)
@@ -80,7 +80,7 @@ func golden(t *testing.T, file string) (list []kube.Object) {
 
 func keyOf(o kube.Object) Key { return Key{o.GetNamespace(), objects.ClusterOf(o.GetLabels())} }
 
-// decoded decodes an object from YAML. Golden files do not contain the content of Secrets.
+// decoded decodes an object from YAML. For Secrets, golden files contain only the keys of the data.
 func decoded(t *testing.T, text []byte) kube.Object {
 	t.Helper()
 	var fields map[string]any
@@ -143,7 +143,7 @@ func sorted(t *testing.T, opens func(Key) bool, list ...kube.Object) ByCluster {
 	return sorter.Listed()
 }
 
-// told returns the cluster ID that is known without the status.
+// told returns the cluster ID that is known if the status does not contain it.
 func told(l *Listed) decide.ID {
 	unreported := *l
 	unreported.Custom = &v1alpha1.EtcdCluster{}
@@ -160,7 +160,7 @@ func goldenFiles(t *testing.T) []string {
 }
 
 // TestOpenReturnsListedObjects checks that opening a cluster returns every listed object unchanged, and that the data
-// available before opening matches these objects.
+// available before opening agrees with these objects.
 func TestOpenReturnsListedObjects(t *testing.T) {
 	met := map[string]bool{}
 	for _, file := range goldenFiles(t) {
@@ -197,8 +197,8 @@ func TestOpenReturnsListedObjects(t *testing.T) {
 	}
 }
 
-// TestClusterOpensOnlyOnce checks that objects are not kept after opening, and that the cluster is then not mistaken
-// for an empty one.
+// TestClusterOpensOnlyOnce checks that objects are not kept after opening, and that the cluster is not mistaken for an
+// empty cluster afterwards.
 func TestClusterOpensOnlyOnce(t *testing.T) {
 	list := golden(t, goldenFiles(t)[0])
 	owned, k := sorted(t, AnyCluster, list...), keyOf(list[0])
@@ -217,8 +217,8 @@ func TestClusterOpensOnlyOnce(t *testing.T) {
 	}
 }
 
-// TestUnwantedClustersAreNotKept checks that only the data needed for all clusters is kept for clusters that may not
-// be opened.
+// TestUnwantedClustersAreNotKept checks that, for clusters that may not be opened, only the data that is needed for all
+// clusters is kept.
 func TestUnwantedClustersAreNotKept(t *testing.T) {
 	list := golden(t, goldenFiles(t)[0])
 	owned := sorted(t, func(k Key) bool { return k != keyOf(list[0]) }, list...)

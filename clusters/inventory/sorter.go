@@ -22,11 +22,11 @@ type Sorter struct {
 	listed ByCluster
 }
 
-// NewSorter returns a Sorter. For clusters that may not be opened according to opens, it keeps only the data needed
-// for all clusters.
+// NewSorter returns a Sorter. For clusters that opens excludes, the Sorter keeps only the data that is needed for all
+// clusters.
 func NewSorter(opens func(Key) bool) *Sorter { return &Sorter{opens: opens, listed: ByCluster{}} }
 
-// AnyCluster is an opens function that allows every cluster to be opened.
+// AnyCluster is an opens function that includes every cluster.
 func AnyCluster(Key) bool { return true }
 
 // Listed returns the listed objects by cluster. Call it only after listing is complete.
@@ -40,7 +40,7 @@ func (s *Sorter) TakeCustom(custom *v1alpha1.EtcdCluster, unreadable error) {
 	l.Custom, l.Unreadable = custom, unreadable
 }
 
-// Take implements kube.Taker: it adds an object to the cluster named by its label.
+// Take implements kube.Taker. It adds an object to the cluster that the object's label names.
 func (s *Sorter) Take(object kube.Object) error {
 	k := Key{object.GetNamespace(), objects.ClusterOf(object.GetLabels())}
 	p, opens := packed{}, s.opens(k)

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// AnnotateClaim sets annotations on the volume claim with the given UID, and removes annotations whose value is empty.
-// It returns the claim's resulting annotations. The error is ErrConflict if the claim no longer exists.
+// AnnotateClaim sets annotations on the volume claim with the given UID and removes annotations whose value is empty.
+// It returns the claim's resulting annotations, or ErrConflict if the claim no longer exists.
 func (c *Client) AnnotateClaim(
 	ctx context.Context, namespace, name, uid string, values map[string]string,
 ) (map[string]string, error) {

@@ -19,7 +19,7 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 )
 
-// TestEndlessResponsesAreCutOff checks that endless responses of an API server are cut off before they use up all
+// TestEndlessResponsesAreCutOff checks that endless responses of an API server are cut off before they exhaust the
 // memory.
 func TestEndlessResponsesAreCutOff(t *testing.T) {
 	var sent atomic.Int64
@@ -52,8 +52,8 @@ func TestEndlessResponsesAreCutOff(t *testing.T) {
 	}
 }
 
-// TestLargeObjectsAreReadInSmallPages checks that objects labeled as Quorate's, which may be much larger than Quorate's
-// own, are all read, in smaller pages.
+// TestLargeObjectsAreReadInSmallPages checks that all objects with Quorate's labels are read, in smaller pages if
+// necessary, even if they are much larger than Quorate's own objects.
 func TestLargeObjectsAreReadInSmallPages(t *testing.T) {
 	const there = 40
 	large := strings.Repeat("x", 1000<<10)

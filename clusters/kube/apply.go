@@ -13,9 +13,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// ApplyCluster applies an EtcdCluster (apiVersion, kind, metadata and spec as declared in git) over the version that
-// was read, like ApplyIfUnchanged, and returns the live object. It takes ownership of declared fields from other field
-// managers.
+// ApplyCluster applies an EtcdCluster (apiVersion, kind, metadata and spec as declared in git) and returns the live
+// object. Like ApplyIfUnchanged, it fails if the object has changed since it was read. It takes ownership of declared
+// fields from other field managers.
 func (c *Client) ApplyCluster(
 	ctx context.Context, object map[string]any, read *v1alpha1.EtcdCluster,
 ) (*v1alpha1.EtcdCluster, error) {
@@ -37,7 +37,7 @@ func (c *Client) ApplyCluster(
 	return cluster, nil
 }
 
-// explained adds an instruction to err if the API server does not know a field that this program knows.
+// explained adds an instruction to err if the API server rejected a field that this program knows.
 func explained(err error) error {
 	if strings.Contains(err.Error(), "field not declared in schema") {
 		return fmt.Errorf("%w; the CustomResourceDefinition is older than this version of Quorate: "+
@@ -46,8 +46,8 @@ func explained(err error) error {
 	return err
 }
 
-// ApplyStatus writes the status of an EtcdCluster as it was read. It writes nothing if the cluster has since been
-// deleted, replaced or changed.
+// ApplyStatus writes the status of an EtcdCluster, unless the cluster has been deleted, replaced or changed since it
+// was read.
 func (c *Client) ApplyStatus(
 	ctx context.Context, cluster *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus,
 ) error {

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// Manager is the field manager of everything that is applied except status.
+	// Manager is the field manager of everything that Quorate applies except status.
 	Manager = "quorate"
-	// statusManager is the field manager of status. It is separate, so that applying the status does not give up
-	// ownership of other fields, or the reverse.
+	// statusManager is the field manager of status. With a single manager, applying the status would give up the
+	// ownership of all other fields, and vice versa.
 	statusManager = "quorate-status"
 	// requestTimeout limits each request except watches and port-forwards, so that a pass ends if the API server
 	// hangs.
@@ -26,16 +26,16 @@ type Client struct {
 	config  *rest.Config
 	typed   groups
 	dynamic dynamic.Interface
-	// heads reads only the metadata of objects. watches does the same without the request limits.
+	// heads reads only the metadata of objects. watches does the same, but without the request limits.
 	heads, watches metadata.Interface
-	// told is the API server's clock according to its responses.
+	// told is the API server's clock as derived from its responses.
 	told *clock
 	// user is the name of the user that makes the requests, or empty if unknown.
 	user string
 }
 
-// New returns a client for config. It leaves rate limiting to API Priority and Fairness. Built-in kinds are
-// transferred as protobuf, which is decoded much faster than JSON.
+// New returns a client for config. It leaves rate limiting to API Priority and Fairness. Built-in kinds are transferred
+// as protobuf, which is much faster to decode than JSON.
 func New(config *rest.Config) (*Client, error) {
 	watching := rest.CopyConfig(config)
 	watching.QPS = -1

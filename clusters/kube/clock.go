@@ -11,21 +11,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// stepped is how far this machine's wall clock may deviate from its monotonic clock before times derived from
-// both are invalid: the clock was set, or the machine was suspended.
+// stepped is the maximum deviation between this machine's wall clock and its monotonic clock. If they deviate more, the
+// clock was set or the machine was suspended, and times derived from both are invalid.
 const stepped = 5 * time.Second
 
 var errNoClock = errors.New("its responses do not contain the time. Make sure that proxies forward the Date header")
 
-// clock is the API server's clock according to its newest response. It costs no request.
+// clock is the API server's clock according to its newest response. Reading it does not require a request.
 type clock struct {
 	mu sync.Mutex
-	// got is when the newest response arrived, by this machine's clock. earliest and latest limit the API server's
-	// time at that moment. They are zero before the first response.
+	// got is the time on this machine's clock when the newest response arrived. earliest and latest are the bounds of
+	// the API server's time at that moment. All are zero before the first response.
 	got, earliest, latest time.Time
 }
 
-// now returns the time by the API server's clock: this machine's time, limited to the possible range of the API
+// now returns the time on the API server's clock: this machine's time, limited to the possible range of the API
 // server's time. The range is not exact, because responses contain the time in seconds and take a while to arrive.
 func (c *clock) now() (time.Time, error) {
 	c.mu.Lock()
@@ -74,11 +74,11 @@ func (c *clocked) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// WrappedRoundTripper is for client-go, which looks for the underlying transport.
+// WrappedRoundTripper lets client-go find the underlying transport.
 func (c *clocked) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-// Now returns the time by the API server's clock. Use it to compare timestamps set by the API server or by nodes. It
-// does not make a request, but uses the newest response to any request.
+// Now returns the time on the API server's clock, derived from the newest response, without sending a request. Use it
+// to evaluate timestamps that were set by the API server or by nodes.
 func (c *Client) Now() (time.Time, error) {
 	now, err := c.told.now()
 	if err != nil {
@@ -87,8 +87,8 @@ func (c *Client) Now() (time.Time, error) {
 	return now, nil
 }
 
-// Clock asks the API server for its time, to the second. It needs no rights: every response contains the time,
-// even a rejection.
+// Clock requests the time from the API server, in seconds. It does not need any rights, because every response contains
+// the time, even a rejection.
 func (c *Client) Clock(ctx context.Context) (time.Time, error) {
 	now, err := c.clock(ctx)
 	if err != nil {

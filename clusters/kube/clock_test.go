@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/clusters/kube/kubetest"
 )
 
-// TestClock checks that the time is the API server's, even if requests are forbidden.
+// TestClock checks that Clock returns the API server's time, even if requests are forbidden.
 func TestClock(t *testing.T) {
 	tomorrow := time.Now().Add(24 * time.Hour).UTC().Truncate(time.Second)
 	said := tomorrow.Format(http.TimeFormat)
@@ -29,8 +29,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestNow checks that every response provides the time, within the precision of the header and the duration of the
-// request. The clock advances between responses. A response without a Date header changes nothing.
+// TestNow checks that every response updates the time, within the precision of the header and the duration of the
+// request. The clock advances between responses. A response without a Date header does not change it.
 func TestNow(t *testing.T) {
 	for _, ahead := range []time.Duration{0, -24 * time.Hour, 24 * time.Hour} {
 		said := ""

@@ -20,7 +20,7 @@ import (
 )
 
 // Kubeconfig specifies an API server and how to authenticate to it. The zero value means kubectl's defaults,
-// $KUBECONFIG and ~/.kube/config, or, if these specify nothing, the pod's service account.
+// $KUBECONFIG and ~/.kube/config, or the pod's service account if the defaults specify nothing.
 type Kubeconfig struct {
 	// File is the path of a kubeconfig. If it is set, there is no fallback.
 	File string
@@ -28,8 +28,8 @@ type Kubeconfig struct {
 	Context string
 	// AllowExec allows the kubeconfig to start a credential plugin.
 	AllowExec bool
-	// Content is an untrusted kubeconfig, for example from a Secret, that replaces all of the above. It must not name
-	// programs or files: the content of files would be sent to its server.
+	// Content is an untrusted kubeconfig, for example from a Secret, which replaces all of the above. It must not name
+	// programs or files, because the content of files would be sent to its server.
 	Content []byte
 }
 
@@ -72,8 +72,8 @@ func Config(k Kubeconfig) (*rest.Config, error) {
 	return config, nil
 }
 
-// checkAddress rejects an API server address that is invalid or contains credentials, because errors and reports show
-// the address.
+// checkAddress rejects an API server address that is invalid or contains credentials, because the address is shown in
+// errors and reports.
 func checkAddress(config *rest.Config) error {
 	address, _, err := rest.DefaultServerUrlFor(config)
 	switch {
@@ -86,7 +86,7 @@ func checkAddress(config *rest.Config) error {
 	return nil
 }
 
-// unknownContext lists the existing contexts if the selected one does not exist.
+// unknownContext returns an error that lists the existing contexts if the selected context does not exist.
 func (k Kubeconfig) unknownContext(rules *clientcmd.ClientConfigLoadingRules) error {
 	loaded, err := rules.Load()
 	if err != nil || k.Context == "" || loaded.Contexts[k.Context] != nil || len(loaded.Contexts) == 0 {
@@ -101,7 +101,7 @@ func (k Kubeconfig) unknownContext(rules *clientcmd.ClientConfigLoadingRules) er
 	return fmt.Errorf("the kubeconfig does not contain context %q; its contexts are %s", k.Context, listed)
 }
 
-// find loads the kubeconfig. The service account is the fallback only if no file was named.
+// find loads the kubeconfig. The service account is a fallback only if no file was named.
 func (k Kubeconfig) find(rules *clientcmd.ClientConfigLoadingRules) (clientcmd.ClientConfig, error) {
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: k.Context}
 	if k.File == "" {
@@ -133,7 +133,7 @@ func (k Kubeconfig) checkSignIn(found clientcmd.ClientConfig, config *rest.Confi
 	return nil
 }
 
-// configIn returns the configuration in an untrusted kubeconfig. No error quotes its content.
+// configIn returns the configuration in an untrusted kubeconfig. Its errors never quote the content.
 func configIn(kubeconfig []byte) (*rest.Config, error) {
 	if yamlguard.Refuse(string(kubeconfig)) != nil {
 		return nil, errors.New("it is not valid YAML, or it contains a YAML alias, which is not allowed in a " +
@@ -180,10 +180,10 @@ var errFiles = errors.New("it refers to files, which is not allowed for a kubeco
 var errLongKeys = fmt.Errorf("it contains a key longer than %d KiB or a CA longer than %d KiB, which is not allowed "+
 	"for a kubeconfig in a Secret", pki.MaxKey>>10, pki.MaxPEM>>10)
 
-// beforeHost matches the part of a URL before its host, which may contain a password in any form.
+// beforeHost matches the part of a URL before the host, which may contain a password in any form.
 var beforeHost = regexp.MustCompile(`://\S*@`)
 
-// explainConfig adds the name of the file to an error, or an instruction if there is no kubeconfig.
+// explainConfig adds the name of the file to an error, or an instruction if no kubeconfig exists.
 func explainConfig(rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	var path *fs.PathError
 	named := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
@@ -193,7 +193,7 @@ func explainConfig(rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	case rules.ExplicitPath != "" && errors.As(err, &path):
 		return fmt.Errorf("read the kubeconfig %s: %w", rules.ExplicitPath, path.Err)
 	case !clientcmd.IsEmptyConfig(err):
-		return errors.New(beforeHost.ReplaceAllString(err.Error(), "://")) // it names the file, and may quote a proxy
+		return errors.New(beforeHost.ReplaceAllString(err.Error(), "://")) // names the file, but may quote a proxy
 	case rules.ExplicitPath != "":
 		return fmt.Errorf("the kubeconfig %s does not name a cluster", rules.ExplicitPath)
 	case named != "" && !there:
@@ -210,7 +210,7 @@ var ErrNoKubeconfig = errors.New("no kubeconfig found, and not running in a pod.
 // Impersonation specifies a user to impersonate, if the process has the right to do so. All requests to the API
 // server are made as that user, including watches and port-forwards.
 type Impersonation struct {
-	// User is never empty: an empty name would send no header, and requests would have the rights of the
+	// User is never empty. With an empty name, no header would be sent, and requests would have the rights of the
 	// process itself.
 	User   string
 	Groups []string
@@ -230,8 +230,7 @@ func As(config *rest.Config, i Impersonation) (*rest.Config, error) {
 	return config, nil
 }
 
-// InCluster reports whether this process runs in a pod of a Kubernetes cluster, so that it can reach pods
-// directly.
+// InCluster reports whether this process runs in a pod of a Kubernetes cluster and can therefore reach pods directly.
 func InCluster() bool {
 	_, err := rest.InClusterConfig()
 	return err == nil

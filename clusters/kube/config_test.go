@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// kubeconfig returns a kubeconfig with current context prod, and with a user and a server given as JSON.
+// kubeconfig returns a kubeconfig with current context prod and the given user and server, in JSON.
 func kubeconfig(user, server string) string {
 	return fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: prod, contexts: [{name: prod, context: {cluster: c, user: u}}, `+
 		`{name: plain, context: {cluster: c, user: token}}], clusters: [{name: c, cluster: %s}], users: [{name: u, user: %s}, {name: token, user: {token: s3cret}}]}`, server, user)
@@ -80,8 +80,8 @@ func TestEmptyKubeconfigIsAnError(t *testing.T) {
 	}
 }
 
-// TestUntrustedKubeconfigIsRestricted checks that an untrusted kubeconfig cannot name programs or files, such as the
-// token of this process.
+// TestUntrustedKubeconfigIsRestricted checks that an untrusted kubeconfig cannot refer to programs or files, such as
+// the token of this process.
 func TestUntrustedKubeconfigIsRestricted(t *testing.T) {
 	for _, test := range []struct{ user, server, want string }{
 		{"{token: s3cret}", server, ""},
@@ -111,8 +111,8 @@ func TestUntrustedKubeconfigIsRestricted(t *testing.T) {
 	}
 }
 
-// TestErrorsHideAddressCredentials checks that the address of an API server is shown, unless it contains a password.
-// Errors about an invalid address do not quote it.
+// TestErrorsHideAddressCredentials checks that errors show the address of an API server only if it does not contain a
+// password, and that errors about an invalid address do not quote it.
 func TestErrorsHideAddressCredentials(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	for _, test := range []struct{ server, want string }{

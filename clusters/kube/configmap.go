@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// RemoveKeys removes keys from the ConfigMap that was read, and returns the result. The removal is rejected if the
-// ConfigMap has since changed. Server-side apply would keep the keys that other field managers own.
+// RemoveKeys removes keys from a ConfigMap, unless it has changed since it was read, and returns the result.
+// Server-side apply would keep keys that other field managers own.
 func (c *Client) RemoveKeys(ctx context.Context, read metav1.Object, keys []string) (metav1.Object, error) {
 	removed := map[string]any{}
 	for _, key := range keys {

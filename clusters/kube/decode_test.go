@@ -8,8 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestHugeQuantityIsNotDecoded checks that a custom resource with a quantity that would take minutes to decode results
-// in an error of its own. An older definition may have accepted the quantity. The other known data is still returned.
+// TestHugeQuantityIsNotDecoded checks that a custom resource with a quantity that would take minutes to decode causes
+// only an error for that resource. An older definition may have accepted the quantity. The other known data is still
+// returned.
 func TestHugeQuantityIsNotDecoded(t *testing.T) {
 	for _, text := range []string{"1e-200000000", "1e200000000", strings.Repeat("9", 1<<22)} {
 		item := &unstructured.Unstructured{Object: map[string]any{

@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Delete deletes an object as it was read, and returns whether it still existed. It does not delete an object with the
-// same name and a different UID, or an object that has since changed, which is a conflict. Dependents are deleted in
-// the background, and a pod has its grace period.
+// Delete deletes an object as it was read, and returns whether it still existed. If the object has changed, or has been
+// replaced by an object with a different UID, it is kept, which is a conflict. Dependents are deleted in the
+// background, and pods get their grace period.
 func (c *Client) Delete(ctx context.Context, kind string, read metav1.Object) (bool, error) {
 	namespace, name := read.GetNamespace(), read.GetName()
 	uid, version := over(read)

@@ -1,6 +1,6 @@
-// Package kube provides access to Kubernetes: list, server-side apply, guarded delete, lease, events,
-// port-forward.
+// Package kube provides access to Kubernetes: lists, server-side apply, conditional deletes, leases, events and
+// port-forwards.
 //
-// It is the only package that uses client-go's clients, and it makes no decisions. All of Quorate's writes use the
-// field manager [Manager], so that Quorate's fields of an object can be distinguished from other managers' fields.
+// It is the only package that uses client-go's clients, and it does not make decisions. All of Quorate's writes use the
+// field manager [Manager], which distinguishes Quorate's fields of an object from those of other managers.
 package kube

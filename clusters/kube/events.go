@@ -21,10 +21,10 @@ type Event struct {
 	Warning bool
 	// Reason is the rule that applied.
 	Reason string
-	// Action is the action in one word, or the Reason if there was none.
+	// Action is the action in one word, or the Reason if there was no action.
 	Action string
 	Note   string
-	// Instance is the reporting instance, such as the host it runs on.
+	// Instance is the reporting instance, such as the host on which it runs.
 	Instance string
 	// At is the time of the event. It also makes the event's name unique for its cluster.
 	At time.Time
@@ -71,7 +71,7 @@ func (c *Client) FailedCreates(ctx context.Context, set *appsv1.StatefulSet) ([]
 	return slices.DeleteFunc(events, func(e eventsv1.Event) bool { return e.Regarding.UID != set.UID }), err
 }
 
-// EventsOf lists the events about an object, in no particular order. They may be about a deleted object with
+// EventsOf lists the events about an object, in no particular order. It may include events about a deleted object with
 // the same name.
 func (c *Client) EventsOf(ctx context.Context, kind, namespace, name string) ([]eventsv1.Event, error) {
 	return c.events(ctx, namespace, fields.Set{"regarding.kind": kind, "regarding.name": name})
@@ -85,7 +85,7 @@ func (c *Client) events(ctx context.Context, namespace string, about fields.Set)
 	return events, nil
 }
 
-// cut truncates s to limit bytes, never in the middle of a character.
+// cut truncates s to at most limit bytes, but never within a character.
 func cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Address identifies how an API server is reached, before it has responded.
+// Address identifies how an API server is reached, without contacting it.
 func (c *Client) Address() string { return c.config.Host + " " + c.config.ServerName }
 
-// ClusterID identifies a Kubernetes cluster, however it is reached: it is the UID of the namespace kube-system.
+// ClusterID identifies a Kubernetes cluster, regardless of how it is reached, by the UID of its namespace kube-system.
 func (c *Client) ClusterID(ctx context.Context) (string, error) {
 	namespace, err := c.typed.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
@@ -19,7 +19,8 @@ func (c *Client) ClusterID(ctx context.Context) (string, error) {
 	return string(namespace.UID), nil
 }
 
-// KubeconfigIn returns the kubeconfig in a Secret, from the key kubeconfig, or value, which Cluster API uses.
+// KubeconfigIn returns the kubeconfig in a Secret, from the key "kubeconfig" or the key "value", which Cluster API
+// uses.
 func (c *Client) KubeconfigIn(ctx context.Context, namespace, name string) ([]byte, error) {
 	secret, err := c.typed.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

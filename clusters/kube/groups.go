@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// groups holds the clients for the built-in API groups that Quorate uses. They share connections. client-go's
-// clientset would link every existing group into the program.
+// groups holds the clients for the built-in API groups that Quorate uses. The clients share connections. client-go's
+// clientset would link all existing groups into the program.
 type groups struct {
 	core         *corev1.CoreV1Client
 	apps         *appsv1.AppsV1Client

@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// TestEmptyImpersonationIsRejected checks that an empty user name is rejected, because it would mean the process itself
-// (CVE-2026-23990).
+// TestEmptyImpersonationIsRejected checks that an empty user name is rejected, because requests would be made as the
+// process itself (CVE-2026-23990).
 func TestEmptyImpersonationIsRejected(t *testing.T) {
 	for want, as := range map[string]kube.Impersonation{
 		"empty name, so": {},
@@ -28,7 +28,8 @@ func TestEmptyImpersonationIsRejected(t *testing.T) {
 	}
 }
 
-// TestEveryRequestIsMadeAsSomebody checks that every request has the impersonation headers, even if it is rejected.
+// TestEveryRequestIsMadeAsSomebody checks that every request has the impersonation headers, even requests that are
+// rejected.
 func TestEveryRequestIsMadeAsSomebody(t *testing.T) {
 	var mu sync.Mutex
 	var asked, own []string

@@ -33,9 +33,9 @@ func (c *Client) InstallCRD(ctx context.Context, definition []byte) error {
 	return c.Install(ctx, object)
 }
 
-// Install applies an object of any kind. For a CustomResourceDefinition, it returns once the API server serves
-// the new resource, or ctx is done. In Quorate's own workloads, it removes fields that were set by "kubectl
-// apply" and are not in object.
+// Install applies an object of any kind. For a CustomResourceDefinition, it returns once the API server serves the new
+// resource, or once ctx is done. For Quorate's own workloads, it removes fields that "kubectl apply" has set and that
+// object does not contain.
 func (c *Client) Install(ctx context.Context, object *unstructured.Unstructured) error {
 	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
 	name := object.GetName()
@@ -58,8 +58,8 @@ func (c *Client) Install(ctx context.Context, object *unstructured.Unstructured)
 	return c.awaitEstablished(ctx, name)
 }
 
-// takeFromKubectl takes over the ownership of fields that "kubectl apply" has set, such as the volumes of an
-// overlay. A field with two owners would be kept when only one of them stops setting it.
+// takeFromKubectl takes ownership of fields that "kubectl apply" has set, such as the volumes of an overlay. If a field
+// had two owners, it would be kept when only one of them stops setting it.
 func (c *Client) takeFromKubectl(ctx context.Context, like *unstructured.Unstructured) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		object, err := c.Find(ctx, like)
@@ -75,8 +75,8 @@ func (c *Client) takeFromKubectl(ctx context.Context, like *unstructured.Unstruc
 	})
 }
 
-// leftToKubectl returns the object with the annotation from which "kubectl apply" determines the fields to remove if an
-// overlay lacks them, such as the shards of an Indexed Job.
+// leftToKubectl returns the object with the annotation from which "kubectl apply" determines which fields to remove if
+// an overlay lacks them, such as the shards of an Indexed Job.
 func leftToKubectl(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	text, err := json.Marshal(object)
 	if err != nil {
@@ -92,8 +92,7 @@ func leftToKubectl(object *unstructured.Unstructured) (*unstructured.Unstructure
 	return annotated, nil
 }
 
-// Uninstall deletes an object of any kind, with its dependents in the background, and returns whether it
-// existed.
+// Uninstall deletes an object of any kind, and its dependents in the background. It returns whether the object existed.
 func (c *Client) Uninstall(ctx context.Context, object *unstructured.Unstructured) (bool, error) {
 	background := metav1.DeletePropagationBackground
 	err := c.objects(object).Delete(ctx, object.GetName(), metav1.DeleteOptions{PropagationPolicy: &background})
@@ -106,7 +105,7 @@ func (c *Client) Uninstall(ctx context.Context, object *unstructured.Unstructure
 	return true, nil
 }
 
-// Find reads the object of that kind and name, or returns nil if it does not exist.
+// Find reads the object with the given kind and name, or returns nil if it does not exist.
 func (c *Client) Find(ctx context.Context, like *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	there, err := c.objects(like).Get(ctx, like.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -32,8 +32,8 @@ var kinds = map[string]access{
 	"StatefulSet": accessTo(groups.AppsV1, typedappsv1.AppsV1Interface.StatefulSets),
 }
 
-// access is how objects of one kind are read, applied and deleted. If an object is passed, mine reports whether
-// it is of this kind.
+// access contains functions that read, apply and delete objects of one kind. Functions that take an object return mine,
+// which reports whether the object is of this kind.
 type access struct {
 	get    func(ctx context.Context, c groups, namespace, name string) (metav1.Object, error)
 	remove func(ctx context.Context, c groups, namespace, name string, opts metav1.DeleteOptions) error
@@ -124,7 +124,8 @@ func extract[T live, A applied[A, C], C any](object T, config A) error {
 }
 
 // Apply applies an object given as an apply configuration. Quorate takes ownership of its fields from all other
-// managers. If it contains a resourceVersion, the API server rejects it if the object has changed since.
+// managers. If the configuration contains a resourceVersion, the API server rejects it unless that is the object's
+// current version.
 func (c *Client) Apply(ctx context.Context, object any) (metav1.Object, error) {
 	for _, kind := range kinds {
 		if live, mine, err := kind.apply(ctx, c.typed, object,
@@ -135,8 +136,8 @@ func (c *Client) Apply(ctx context.Context, object any) (metav1.Object, error) {
 	return nil, fmt.Errorf("apply %T: clusters do not have objects of this type", object)
 }
 
-// Owned returns the fields of a live object that Quorate owns, as an apply configuration. It uses managedFields
-// and makes no request.
+// Owned returns the fields of a live object that Quorate owns, as an apply configuration. It derives them from the
+// managed fields, without a request.
 func Owned(live any) (any, error) {
 	for _, kind := range kinds {
 		if config, mine, err := kind.owned(live); mine {

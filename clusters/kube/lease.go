@@ -14,10 +14,10 @@ import (
 // ErrLeaseTaken is returned if another pass has taken the lease since it was read.
 var ErrLeaseTaken = errors.New("another pass has taken the lease")
 
-// TakeLease takes or renews a lease for holder. seen is the lease as the pass read it before everything else,
-// or nil if it did not exist. If the lease has changed since, another pass may have acted, and TakeLease
-// returns ErrLeaseTaken. Leases are never deleted, because a deleted and recreated lease could not be
-// distinguished from a new one. want specifies the name, namespace, labels and owners.
+// TakeLease takes or renews a lease for holder. seen is the lease as the pass read it before it read anything else, or
+// nil if it did not exist. If the lease has changed since, another pass may have acted, and TakeLease returns
+// ErrLeaseTaken. Leases are never deleted, because a lease that is deleted and recreated could not be distinguished
+// from a new lease. want specifies the name, namespace, labels and owners.
 func (c *Client) TakeLease(
 	ctx context.Context, want metav1.ObjectMeta, seen *coordinationv1.Lease, holder string, duration time.Duration,
 	now time.Time,
@@ -58,7 +58,7 @@ func (c *Client) TakeLease(
 	return taken, nil
 }
 
-// Lease returns the lease with the given name, regardless of its creator, or nil.
+// Lease returns the lease with the given name, regardless of who created it, or nil if it does not exist.
 func (c *Client) Lease(ctx context.Context, namespace, name string) (*coordinationv1.Lease, error) {
 	list, err := c.typed.CoordinationV1().Leases(namespace).
 		List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
@@ -71,7 +71,7 @@ func (c *Client) Lease(ctx context.Context, namespace, name string) (*coordinati
 	return &list.Items[0], nil
 }
 
-// ReleaseLease releases a lease. It does nothing if the lease has been taken since.
+// ReleaseLease releases a lease, unless it has been taken by another holder.
 func (c *Client) ReleaseLease(ctx context.Context, held *coordinationv1.Lease) error {
 	next := held.DeepCopy()
 	nobody := ""

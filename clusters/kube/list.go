@@ -30,37 +30,37 @@ type Object interface {
 type Taker interface {
 	// Take receives an object with labels.
 	Take(object Object) error
-	// TakeCustom receives a custom resource, and why it could not be decoded, because the API server accepts
-	// some that Go cannot decode. Only the metadata and the declaring source of such a resource are known.
+	// TakeCustom receives a custom resource, and the error if it could not be decoded, because the API server accepts
+	// resources that Go cannot decode. Only the metadata and the declaring source of such a resource are known.
 	TakeCustom(custom *v1alpha1.EtcdCluster, unreadable error)
 }
 
-// Hidden contains why kinds may not be listed, or nil if they were listed. The caller must not assume that hidden
-// objects are deleted.
+// Hidden contains the errors for kinds that may not be listed, or nil for kinds that were listed. Hidden objects must
+// not be treated as deleted.
 type Hidden struct {
 	Secrets error
-	// Policies: not every account that can run Quorate has rights to NetworkPolicies, which are optional.
+	// Policies is for NetworkPolicies, which are optional, so an account that runs Quorate may lack the rights to them.
 	Policies error
-	// Backups are CronJobs and Jobs, which exist only if backups are declared.
+	// Backups is for CronJobs and Jobs, which exist only if backups are declared.
 	Backups error
 }
 
 // pageSize is the page size of a LIST.
 const pageSize = 500
 
-// kindsAtOnce limits how many kinds are listed in parallel: a page takes many times the memory of the data that
-// is kept.
+// kindsAtOnce is the maximum number of kinds listed in parallel. It is low because a page takes many times the memory
+// of the data that is kept.
 const kindsAtOnce = 3
 
-// List reads every object that selector selects, and all EtcdClusters, in one namespace or, if namespace is empty, in
-// all namespaces: one paged LIST per kind. Leases come first: if another pass acts after that, it has changed a lease,
-// and taking the lease at the listed version fails. List fails if any read fails, except for kinds that may be
+// List reads all objects that selector selects, and all EtcdClusters, in one namespace or, if namespace is empty, in
+// all namespaces, with one paged LIST per kind. It lists leases first: if another pass acts after that, it has changed
+// a lease, and taking the lease at the listed version fails. List fails if any read fails, except for kinds that may be
 // forbidden.
 func (c *Client) List(ctx context.Context, namespace, selector string, taker Taker) (Hidden, error) {
 	return c.list(ctx, namespace, selector, "", taker)
 }
 
-// ListCluster is like List, for one cluster: it reads the objects that selector selects, and the cluster's
+// ListCluster is like List, but for one cluster: it reads the objects that selector selects, and the cluster's
 // EtcdCluster.
 func (c *Client) ListCluster(ctx context.Context, namespace, name, selector string, taker Taker) (Hidden, error) {
 	return c.list(ctx, namespace, selector, fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(), taker)
@@ -89,7 +89,7 @@ func (c *Client) list(ctx context.Context, namespace, selector, custom string, t
 	return h, nil
 }
 
-// listings returns the LISTs of the kinds with labels.
+// listings returns a lister for each kind whose objects have labels.
 func (c *Client) listings(namespace string, take func(runtime.Object) error, h *Hidden) []lister {
 	core, batch := c.typed.CoreV1(), c.typed.BatchV1()
 	return []lister{
@@ -107,7 +107,7 @@ func (c *Client) listings(namespace string, take func(runtime.Object) error, h *
 	}
 }
 
-// takes removes the unused parts of a listed object as soon as its page arrives, and passes it to taker.
+// takes passes a listed object to taker as soon as its page arrives, after removing the unused parts.
 func takes(taker Taker) func(runtime.Object) error {
 	return func(item runtime.Object) error {
 		object, is := item.(Object)
@@ -119,7 +119,7 @@ func takes(taker Taker) func(runtime.Object) error {
 	}
 }
 
-// gathers adds each listed object to a list, without the managed fields of other managers.
+// gathers appends each listed object to a list, without the managed fields of other managers.
 func gathers[P interface {
 	*T
 	metav1.Object
@@ -145,7 +145,7 @@ type list interface {
 }
 
 // listing returns a lister that reads pages with page and passes each object to take. If a page is too long, it
-// and all following pages are smaller.
+// requests smaller pages from then on.
 func listing[L list](
 	name string, page func(context.Context, metav1.ListOptions) (L, error), take func(runtime.Object) error,
 ) lister {
@@ -170,8 +170,8 @@ func listing[L list](
 	}
 }
 
-// withoutQuery returns an error without the requested URL: the message already names the API server, and an
-// encoded selector only hides the cause.
+// withoutQuery returns an error without the requested URL, because the message already names the API server, and an
+// encoded selector obscures the cause.
 func withoutQuery(err error) error {
 	if of, is := errors.AsType[*url.Error](err); is {
 		return of.Err
@@ -239,8 +239,8 @@ func readCluster(item *unstructured.Unstructured) (custom *v1alpha1.EtcdCluster,
 	return custom, nil
 }
 
-// decodeCluster decodes a custom resource. An older CRD may have accepted quantities that take minutes to decode.
-// decodeCluster returns an error for such quantities, so that other clusters do not have to wait.
+// decodeCluster decodes a custom resource. For quantities that would take minutes to decode, which an older CRD may
+// have accepted, it returns an error, so that other clusters do not have to wait.
 func decodeCluster(item *unstructured.Unstructured) (*v1alpha1.EtcdCluster, error) {
 	if err := schema.CheckQuantities(item.Object); err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ func (m *model) tellsApart(ref schema.TypeRef) bool {
 		slices.ContainsFunc(m.within(ref), m.tellsApart)
 }
 
-// findLists determines for all named types within a type whether they may contain an associative list.
+// findLists determines, for each named type within a type, whether it may contain an associative list.
 func (m *model) findLists(ref schema.TypeRef) {
 	if ref.NamedType != nil {
 		if _, found := m.lists[*ref.NamedType]; found {

@@ -17,8 +17,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write types.yaml")
 
-// TestTypes checks that types.yaml has the same types of a cluster's objects as client-go, and all types
-// within. "go generate" writes it.
+// TestTypes checks that types.yaml contains the same types for a cluster's objects as client-go, including all nested
+// types. "go generate" writes types.yaml.
 func TestTypes(t *testing.T) {
 	types := typesOfClientGo(t)
 	want, err := yaml.Marshal(&schema.Schema{Types: types})
@@ -41,7 +41,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// typesOfClientGo returns the types of all kinds, and the types within them.
+// typesOfClientGo returns the types of all kinds, including all nested types.
 func typesOfClientGo(t *testing.T) (types []schema.TypeDef) {
 	t.Helper()
 	all := applyconfigurations.NewTypeConverter(scheme.Scheme)

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// ClusterNames returns the names of the EtcdClusters in a namespace, or in all namespaces if it is empty. It returns
-// only the first page and is meant for suggestions.
+// ClusterNames returns the names of the EtcdClusters in a namespace, or in all namespaces if namespace is empty. It
+// returns only the first page, because it is meant for suggestions.
 func (c *Client) ClusterNames(ctx context.Context, namespace string) ([]types.NamespacedName, error) {
 	list, err := c.dynamic.Resource(v1alpha1.Resource).Namespace(namespace).List(ctx,
 		metav1.ListOptions{Limit: pageSize})

@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// Look reads one object of a cluster by kind and name, regardless of its creator, or returns nil if it does not
+// Look reads one object of a cluster by kind and name, regardless of who created it, or returns nil if it does not
 // exist.
 func (c *Client) Look(ctx context.Context, kind, namespace, name string) (metav1.Object, error) {
 	one, known := kinds[kind]
@@ -31,8 +31,7 @@ func (c *Client) Look(ctx context.Context, kind, namespace, name string) (metav1
 	return object, nil
 }
 
-// LookCluster reads the current EtcdCluster, or returns nil if it does not exist. It needs only the right to
-// list.
+// LookCluster reads the current EtcdCluster, or returns nil if it does not exist. It requires only the right to list.
 func (c *Client) LookCluster(ctx context.Context, namespace, name string) (metav1.Object, error) {
 	list, err := c.dynamic.Resource(v1alpha1.Resource).Namespace(namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
@@ -52,7 +51,8 @@ func Applied(object metav1.Object) bool {
 	})
 }
 
-// StatusWrittenAt returns when Quorate last wrote the status of an object, or the zero time if never.
+// StatusWrittenAt returns the time at which Quorate last wrote the status of an object, or the zero time if it never
+// did.
 func StatusWrittenAt(object metav1.Object) (last time.Time) {
 	for _, m := range object.GetManagedFields() {
 		if m.Manager == Manager && m.Subresource == "status" && m.Time != nil {

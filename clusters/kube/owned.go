@@ -7,11 +7,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fields are fields of an object by name: each with its subfields, or without subfields if the whole field is meant.
+// Fields are fields of an object by name. Each has its subfields as value, or none if it is included as a whole.
 type Fields map[string]Fields
 
-// OwnedFields returns the fields of an object that Quorate has applied and still owns, according to its managed
-// fields. A list counts as a whole.
+// OwnedFields returns the fields of an object that Quorate has applied and still owns, according to its managed fields.
+// Lists are included as a whole.
 func OwnedFields(object metav1.Object) Fields {
 	owned := Fields{}
 	for _, m := range object.GetManagedFields() {
@@ -60,7 +60,7 @@ func (f Fields) With(other Fields) Fields {
 	return all
 }
 
-// FieldsOf returns the fields of an object in JSON form.
+// FieldsOf returns the fields of an object that has been decoded from JSON.
 func FieldsOf(object map[string]any) Fields {
 	stated := Fields{}
 	for name, value := range object {
@@ -70,7 +70,7 @@ func FieldsOf(object map[string]any) Fields {
 	return stated
 }
 
-// Of reduces an object in JSON form to these fields.
+// Of reduces an object that has been decoded from JSON to these fields.
 func (f Fields) Of(object any) any {
 	fields, is := object.(map[string]any)
 	if !is || len(f) == 0 {
@@ -85,9 +85,9 @@ func (f Fields) Of(object any) any {
 	return kept
 }
 
-// OwnerOf returns the manager, other than Quorate, that owns the field at a path such as
-// spec.template.spec.containers[etcd].image, or "". If the API identifies the elements of a list by fields
-// other than the name, any element matches.
+// OwnerOf returns the manager other than Quorate that owns the field at a path such as
+// spec.template.spec.containers[etcd].image, or "". In a list whose elements are not identified by name, any element
+// matches.
 func OwnerOf(object metav1.Object, path string) string {
 	for _, m := range object.GetManagedFields() {
 		if m.Manager == Manager || m.Subresource != "" || m.FieldsV1 == nil {
@@ -101,7 +101,7 @@ func OwnerOf(object metav1.Object, path string) string {
 	return ""
 }
 
-// owns reports whether a set of managed fields contains the field at a path, or a parent as a whole.
+// owns reports whether a set of managed fields contains the field at a path, or contains one of its parents as a whole.
 func owns(set map[string]any, path string) bool {
 	if path == "" || len(set) == 0 {
 		return true
@@ -124,7 +124,7 @@ func owns(set map[string]any, path string) bool {
 	return false
 }
 
-// isElement reports whether a key of managed fields identifies the element with a name.
+// isElement reports whether a key in managed fields identifies the list element with the given name.
 func isElement(key, name string) bool {
 	text, is := strings.CutPrefix(key, "k:")
 	var fields map[string]any

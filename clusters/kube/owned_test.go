@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestOwnerOf checks that the manager of a field is found by the field's path among other managed fields.
+// TestOwnerOf checks that the manager that owns a field is found by the field's path.
 func TestOwnerOf(t *testing.T) {
 	fields := func(manager, subresource, text string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(text)}

@@ -24,7 +24,7 @@ import (
 	"quorate.dev/quorate/internal/panics"
 )
 
-// parting is how long to wait for the API server to report why a connection ended.
+// parting is how long to wait for the API server to report the reason why a connection ended.
 const parting = time.Second
 
 // Direct connects to a port of the pod with the given IP.
@@ -32,9 +32,9 @@ func Direct(ctx context.Context, ip string, port int) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(ip, strconv.Itoa(port)))
 }
 
-// PortForward connects to a port of a pod through the API server, as kubectl does. The connection outlives ctx,
-// which limits only the dialing. If no process listens on the port, PortForward or the first Read returns
-// syscall.ECONNREFUSED. It needs the verbs get and create on pods/portforward.
+// PortForward connects to a port of a pod through the API server, as kubectl does. ctx limits only the dialing, and the
+// connection outlives it. If no process listens on the port, PortForward or the first Read returns
+// syscall.ECONNREFUSED. PortForward requires the verbs get and create on pods/portforward.
 func (c *Client) PortForward(ctx context.Context, namespace, pod string, port int) (net.Conn, error) {
 	type dialed struct {
 		conn *forwarded
@@ -59,7 +59,7 @@ func (c *Client) PortForward(ctx context.Context, namespace, pod string, port in
 		}
 		return d.conn, nil
 	case <-ctx.Done():
-		go func() { // client-go's dialing does not stop with the context
+		go func() { // client-go does not stop dialing when the context is done
 			if d := <-done; d.err == nil {
 				d.conn.Close()
 			}
@@ -71,8 +71,8 @@ func (c *Client) PortForward(ctx context.Context, namespace, pod string, port in
 // ErrForbidden is returned if a right is missing. Retrying does not help.
 var ErrForbidden = errors.New("forbidden")
 
-// refused reports whether the API server rejected a port-forward because of a missing right. client-go keeps
-// only the text of the response.
+// refused reports whether the API server rejected a port-forward because of a missing right. It compares texts, because
+// client-go keeps only the text of the response.
 func refused(err error) bool {
 	return err != nil && strings.Contains(err.Error(), " is forbidden: ") &&
 		strings.Contains(err.Error(), "pods/portforward")
@@ -134,13 +134,13 @@ func (c *Client) overSPDY(ctx context.Context, url string) (httpstream.Connectio
 	return conn, err
 }
 
-// forwarded is a connection to a port of a pod. It is one end of a pipe, which supports deadlines, unlike
-// streams. The other end is copied to and from the stream. Each has its own upstream, because the API server
-// closes an upstream when one of its streams has an error.
+// forwarded is a connection to a port of a pod. It is one end of a pipe, because pipes support deadlines and streams do
+// not. Data is copied between the other end and the stream. Each connection has its own upstream, because the API
+// server closes an upstream when one of its streams fails.
 type forwarded struct {
 	net.Conn
 	upstream httpstream.Connection
-	// gone is closed when the stream has ended, and err is the reason.
+	// gone is closed when the stream has ended. err is the reason why it ended.
 	gone chan struct{}
 	err  error
 }
@@ -159,13 +159,13 @@ func newForwarded(upstream httpstream.Connection, port int) (*forwarded, error) 
 	headers = headers.Clone()
 	headers.Set(corev1.StreamType, corev1.StreamTypeData)
 	data, err := upstream.CreateStream(headers)
-	if err != nil { // the kubelet may close it before it confirms
+	if err != nil { // the kubelet may close the stream before it confirms
 		return nil, cmp.Or(await(complaint), fmt.Errorf("open a stream: %w", err))
 	}
 	near, far := net.Pipe()
 	conn := &forwarded{Conn: near, upstream: upstream, gone: make(chan struct{})}
 	go func() {
-		_ = panics.Catch(func() error { // a broken stream shows in the other direction
+		_ = panics.Catch(func() error { // a broken stream is noticed in the other direction
 			_, err := io.Copy(data, far)
 			return err
 		})
@@ -186,7 +186,7 @@ func (f *forwarded) receive(far net.Conn, data httpstream.Stream, complaint <-ch
 	f.upstream.Close()
 }
 
-// listen returns a channel for the kubelet's error, or nil.
+// listen returns a channel that receives the kubelet's error, or nil if the stream ends without one.
 func listen(stream httpstream.Stream) <-chan error {
 	complaint := make(chan error, 1)
 	go func() {
@@ -226,13 +226,14 @@ func (f *forwarded) Read(p []byte) (int, error) {
 	return n, f.cause(err, io.EOF)
 }
 
-// Write writes to the pod. Once the stream has ended, it returns the error with which it ended.
+// Write writes to the pod. Once the stream has ended, it returns the error that ended the stream.
 func (f *forwarded) Write(p []byte) (int, error) {
 	n, err := f.Conn.Write(p)
 	return n, f.cause(err, syscall.EPIPE)
 }
 
-// cause returns why the stream ended, or otherwise, if err means that the pipe was closed with it.
+// cause returns the reason why the stream ended if err means that the pipe was closed with the stream. If the reason is
+// unknown, it returns otherwise. Any other err is returned unchanged.
 func (f *forwarded) cause(err, otherwise error) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) {
 		return err

@@ -20,10 +20,10 @@ import (
 	"quorate.dev/quorate/clusters/pki"
 )
 
-// sandboxKubeconfig is the environment variable with the path of a test cluster's kubeconfig.
+// sandboxKubeconfig is the environment variable that contains the path of a test cluster's kubeconfig.
 const sandboxKubeconfig = "QUORATE_SANDBOX_KUBECONFIG"
 
-// TestPortForwardToEtcd queries a real etcd in a real pod, with TLS from end to end.
+// TestPortForwardToEtcd queries a real etcd in a real pod, with end-to-end TLS.
 func TestPortForwardToEtcd(t *testing.T) {
 	p := newEtcdPod(t)
 	p.create()
@@ -53,7 +53,7 @@ func TestPortForwardToEtcd(t *testing.T) {
 	}
 
 	p.delete()
-	p.eventually("unknown", func(a etcd.Answer) bool { return !a.Membership.Known }) // its process ends later
+	p.eventually("unknown", func(a etcd.Answer) bool { return !a.Membership.Known }) // etcd ends after the pod
 	p.create()
 	p.eventually("known again", func(a etcd.Answer) bool { return a.Membership.Known })
 	p.clients.Close()

@@ -31,13 +31,13 @@ import (
 const patience = 30 * time.Second
 
 // apiServer forwards ports with the code of the API server and of the kubelet's streaming server. Its only pod,
-// test/a-0, is the loopback interface.
+// test/a-0, represents the loopback interface.
 type apiServer struct {
 	*httptest.Server
 	kubelet *httptest.Server
-	// upgraded holds the connections that carry streams, because httptest does not close them.
+	// upgraded holds the connections that carry streams, which httptest does not close.
 	upgraded sync.Map
-	// webSockets reports whether it tunnels SPDY through WebSockets, as API servers have done since 1.31.
+	// webSockets is whether the server tunnels SPDY through WebSockets, as API servers have done since 1.31.
 	webSockets bool
 }
 
@@ -98,7 +98,7 @@ func (s *apiServer) client(t *testing.T) *kube.Client {
 	return client
 }
 
-// loopback forwards as the container runtime does, with the same messages.
+// loopback forwards ports like the container runtime, with the same messages.
 type loopback struct{}
 
 func (loopback) PortForward(_ context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
@@ -169,11 +169,11 @@ func TestPortForward(t *testing.T) {
 	})
 }
 
-// checkEcho sends a megabyte and compares the data that comes back.
+// checkEcho sends a megabyte and compares it with the data that comes back.
 func checkEcho(t *testing.T, conn net.Conn) {
 	sent := make([]byte, 1<<20)
 	_, _ = rand.Read(sent)
-	go func() { _, _ = conn.Write(sent) }() // a failure shows as missing bytes
+	go func() { _, _ = conn.Write(sent) }() // a failure causes missing bytes
 	_ = conn.SetReadDeadline(time.Now().Add(patience))
 	received := make([]byte, len(sent))
 	if n, err := io.ReadFull(conn, received); err != nil || !bytes.Equal(sent, received) {
@@ -212,7 +212,7 @@ func TestPortForwardToMissingPod(t *testing.T) {
 	})
 }
 
-// TestPortForwardForbidden checks that a missing right is reported as such, because retrying does not help.
+// TestPortForwardForbidden checks that a missing right is reported as ErrForbidden, because retrying does not help.
 func TestPortForwardForbidden(t *testing.T) {
 	words := `pods "a-0" is forbidden: User "ci" cannot create resource "pods/portforward" in API group "" in the namespace "test"`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -242,7 +242,7 @@ func TestBrokenPortForwardEndsReads(t *testing.T) {
 			t.Errorf("nothing to read: %v", err)
 		}
 		_ = conn.SetReadDeadline(time.Time{})
-		checkEcho(t, conn) // a deadline breaks nothing
+		checkEcho(t, conn) // an expired deadline does not break the connection
 		_ = conn.SetReadDeadline(time.Now().Add(patience))
 		s.breakConnections()
 		if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
@@ -253,7 +253,7 @@ func TestBrokenPortForwardEndsReads(t *testing.T) {
 }
 
 func TestPortForwardTimesOut(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts, but nothing responds
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts connections, but nothing responds
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestDirect(t *testing.T) {
 	checkEcho(t, conn)
 }
 
-// checkNoneRuns waits until no client goroutine of a port-forward is left.
+// checkNoneRuns waits until no client goroutine of a port-forward is running.
 func checkNoneRuns(t *testing.T) {
 	t.Helper()
 	stacks := make([]byte, 1<<20)

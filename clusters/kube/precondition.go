@@ -12,17 +12,17 @@ import (
 // ErrConflict is returned if an object has changed since it was read.
 var ErrConflict = errors.New("it has changed since it was read")
 
-// IsConflict reports whether a write was rejected because its object was changed, created or deleted since it
-// was read.
+// IsConflict reports whether a write was rejected because the object has been changed, created or deleted since it was
+// read.
 func IsConflict(err error) bool {
 	return errors.Is(err, ErrConflict) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// neverExists is a resourceVersion that no object has, because etcd starts counting there. With it, apply creates an
-// object, and is rejected if the object exists.
+// neverExists is a resourceVersion that no object has, because it is etcd's first revision. With it, apply creates an
+// object, and is rejected if the object already exists.
 const neverExists = "1"
 
-// over returns the UID and the version of the object that a write is for, or neverExists if read is nil.
+// over returns the UID and version of the object that a write requires, or neverExists as the version if read is nil.
 func over(read metav1.Object) (uid types.UID, version string) {
 	if read == nil {
 		return "", neverExists
@@ -30,9 +30,9 @@ func over(read metav1.Object) (uid types.UID, version string) {
 	return read.GetUID(), read.GetResourceVersion()
 }
 
-// ApplyIfUnchanged applies an object over the version that was read, or creates it if read is nil. It is rejected if
-// the object was changed, created or deleted since, so a late write never reverts anything. It returns the
-// object as stored by the API server, after admission.
+// ApplyIfUnchanged applies an object, or creates it if read is nil. The API server rejects the write if the object has
+// been changed, created or deleted since it was read, so a late write never reverts a change. ApplyIfUnchanged returns
+// the stored object after admission.
 func (c *Client) ApplyIfUnchanged(ctx context.Context, object any, read metav1.Object) (metav1.Object, error) {
 	uid, version := over(read)
 	for _, kind := range kinds {

@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// TestRedirectsAreNotFollowed checks that an API server cannot redirect requests with its token, for example to an
-// address that only this machine can reach, and make an error reveal the response.
+// TestRedirectsAreNotFollowed checks that an API server cannot redirect requests, including their token, to an address
+// that only this machine can reach, and make an error reveal the response.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	for _, code := range []int{301, 302, 303, 307, 308} {
 		var asked atomic.Int32

@@ -15,14 +15,14 @@ func reduce(object metav1.Object) {
 	forgetOthers(object)
 }
 
-// forgetOthers removes the managed fields of other managers, which make up a third of an object.
+// forgetOthers removes the managed fields of other managers, which make up a third of the size of an object.
 func forgetOthers(object metav1.Object) {
 	object.SetManagedFields(slices.DeleteFunc(object.GetManagedFields(),
 		func(m metav1.ManagedFieldsEntry) bool { return m.Manager != Manager }))
 }
 
-// withoutContainers reduces a pod spec to its node and claimed volumes. The rest is compared in the template
-// that the pod is created from.
+// withoutContainers reduces a pod spec to its node and claimed volumes. The rest is compared in the template from which
+// the pod was created.
 func withoutContainers(spec corev1.PodSpec) corev1.PodSpec {
 	return corev1.PodSpec{NodeName: spec.NodeName, Volumes: slices.DeleteFunc(spec.Volumes,
 		func(v corev1.Volume) bool { return v.PersistentVolumeClaim == nil })}

@@ -9,14 +9,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Verbs returns the verbs by which requests are counted.
+// Verbs returns the verbs that Counted passes to count.
 func Verbs() []string {
 	return []string{"get", "list", "watch", "create", "update", "patch", "apply", "delete", "connect", "other"}
 }
 
-// Counted returns a copy of config that calls count for every response, including retries and port-forward
-// handshakes, with the verb (one of Verbs) and the HTTP status, or 0 if there was no response, as for a refused
-// port-forward.
+// Counted returns a copy of config that calls count for every response, including retries and port-forward handshakes.
+// It passes the verb (one of Verbs) and the HTTP status, or 0 if there was no response, as for a refused port-forward.
 func Counted(config *rest.Config, count func(verb string, status int)) *rest.Config {
 	config = rest.CopyConfig(config)
 	base := ""
@@ -47,7 +46,7 @@ func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// WrappedRoundTripper is for client-go, which looks for the underlying transport.
+// WrappedRoundTripper lets client-go find the underlying transport.
 func (c *counter) WrappedRoundTripper() http.RoundTripper { return c.next }
 
 // connecting lists the subresources that establish connections.
@@ -83,8 +82,8 @@ func verbOf(r *http.Request, base string) string {
 	return "other"
 }
 
-// resourceOf returns the parts of a path starting with the resource, such as pods/NAME/SUBRESOURCE, or nil if the path
-// is not for a resource.
+// resourceOf returns the parts of a path from the resource on, such as pods/NAME/SUBRESOURCE, or nil if the path does
+// not refer to a resource.
 func resourceOf(path string) []string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	version := map[string]int{"api": 2, "apis": 3}[parts[0]] // /api/v1, /apis/GROUP/VERSION

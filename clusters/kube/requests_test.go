@@ -78,8 +78,8 @@ func (c *counting) count(verb string, status int) {
 	c.seen = append(c.seen, fmt.Sprintf("%s %d", verb, status))
 }
 
-// TestRequestsAreCounted checks that all requests are counted: those of each client, impersonated requests, and
-// port-forwards, which are tried in two ways.
+// TestRequestsAreCounted checks that all requests are counted: requests of each client, impersonated requests, and
+// port-forwards, for which two protocols are tried.
 func TestRequestsAreCounted(t *testing.T) {
 	config := kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/etcdclusters") {

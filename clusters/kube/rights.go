@@ -7,7 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Lack describes a missing right.
+// Lack is a kind of missing right.
 type Lack int
 
 // Kinds of missing rights.
@@ -19,8 +19,8 @@ const (
 	AnyOtherRight
 )
 
-// RightMissing returns which right is missing according to an error, if any. Rejections by admission, such as an
-// exceeded quota, do not count, because additional rights would not prevent them.
+// RightMissing returns the kind of right that is missing according to an error, if any. Rejections by admission, for
+// example because a quota is exceeded, do not count, because additional rights would not prevent them.
 func RightMissing(err error) Lack {
 	if !apierrors.IsForbidden(err) && !errors.Is(err, ErrForbidden) {
 		return NoRightMissing
@@ -29,7 +29,7 @@ func RightMissing(err error) Lack {
 	switch {
 	case !refused:
 		return NoRightMissing
-	case strings.Contains(words, `" cannot impersonate`): // Kubernetes 1.36 has impersonate-on:serviceaccount:list
+	case strings.Contains(words, `" cannot impersonate`): // Kubernetes 1.36 reports impersonate-on:serviceaccount:list
 		return RightToImpersonate
 	}
 	return AnyOtherRight

@@ -9,12 +9,12 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Unchanged reports whether Quorate's owned fields of a live object certainly equal an apply configuration: Owned
-// would succeed and return the same JSON. It reads little more of the object than the fields of the configuration,
-// which takes much less time. A result of false is inconclusive, and Owned must decide.
+// Unchanged reports whether Quorate's owned fields of a live object certainly equal an apply configuration, so that
+// Owned would return the same JSON. It is much faster than Owned, because it reads little more of the object than the
+// fields in the configuration. If it returns false, the fields may still be equal, and Owned must be used.
 //
-// filledIn maps the names of lists to fields of their elements that configurations never set. These fields are
-// ignored.
+// filledIn maps the names of lists to fields of their elements that configurations never set. These fields are not
+// compared.
 func Unchanged(want any, live metav1.Object, filledIn map[string][]string) bool {
 	m := modelOf(live)
 	if m == nil {
@@ -39,8 +39,8 @@ func Unchanged(want any, live metav1.Object, filledIn map[string][]string) bool 
 	}) && p.distinct(m.root, found)
 }
 
-// soleApplied returns the fields that Quorate has applied and still owns, if there is exactly one entry, in the
-// API version that Quorate uses.
+// soleApplied returns the fields that Quorate has applied and still owns, if the managed fields contain exactly one
+// entry for them, in the API version that Quorate uses.
 func soleApplied(managed []metav1.ManagedFieldsEntry, apiVersion string) (set *fieldpath.Set, sole bool) {
 	for i := range managed {
 		m := &managed[i]
@@ -58,19 +58,19 @@ func soleApplied(managed []metav1.ManagedFieldsEntry, apiVersion string) (set *f
 	return set, set != nil
 }
 
-// stated are the fields that Owned returns for every object, regardless of their owner: strings or nested
+// stated contains the fields that Owned returns for every object, regardless of who owns them: strings or nested
 // fields, by name.
 type stated map[string]any
 
-// matcher compares the configuration, the owned fields and the live object in parallel. It follows the schema as
-// client-go does when it extracts the owned fields, and fails on anything unusual.
+// matcher compares the configuration, the owned fields and the live object in parallel. Like client-go when it extracts
+// the owned fields, it follows the schema. It fails on anything unusual.
 type matcher struct {
 	*model
 	filledIn  map[string][]string
 	allocator value.Allocator
 }
 
-// same proves that want equals the owned part of live. set contains the owned fields within it.
+// same proves that want equals the owned part of live. set contains the owned fields of live.
 func (p *matcher) same(ref schema.TypeRef, set *fieldpath.Set, want, live value.Value, always stated) bool {
 	switch atom, _ := p.schema.Resolve(ref); {
 	case atom.Map != nil && atom.Map.ElementRelationship != schema.Atomic:
@@ -124,7 +124,7 @@ func (p *matcher) sameOwned(ref schema.TypeRef, at fieldpath.PathElement, set *f
 	return set.Members.Has(at) && p.sameWhole(ref, at, want, live)
 }
 
-// sameWhole proves that want equals live, which is owned as a whole.
+// sameWhole proves that want equals live, where live is owned as a whole.
 func (p *matcher) sameWhole(ref schema.TypeRef, at fieldpath.PathElement, want, live value.Value) bool {
 	var whole bool
 	switch atom, _ := p.schema.Resolve(ref); {
@@ -153,7 +153,7 @@ func (p *matcher) empty(v value.Value) bool {
 	return fields.Empty()
 }
 
-// equal proves that two values are equal in JSON, regardless of their Go types. It does not accept null.
+// equal proves that two values are equal as JSON, regardless of their Go types. It does not accept null.
 func (p *matcher) equal(want, live value.Value) bool {
 	switch {
 	case want.IsMap() || live.IsMap():
@@ -164,7 +164,7 @@ func (p *matcher) equal(want, live value.Value) bool {
 	return !want.IsNull() && value.EqualsUsing(p.allocator, want, live)
 }
 
-// equalFields compares all fields except some.
+// equalFields compares all fields except the given ones.
 func (p *matcher) equalFields(want, live value.Value, except []string) bool {
 	wanted, found := want.AsMapUsing(p.allocator), live.AsMapUsing(p.allocator)
 	defer p.allocator.Free(wanted)
@@ -174,7 +174,7 @@ func (p *matcher) equalFields(want, live value.Value, except []string) bool {
 	})
 }
 
-// equalElements compares all elements, ignoring some fields of elements that are maps.
+// equalElements compares all elements, except for the given fields of elements that are maps.
 func (p *matcher) equalElements(want, live value.Value, except []string) bool {
 	wanted, found := want.AsListUsing(p.allocator), live.AsListUsing(p.allocator)
 	defer p.allocator.Free(wanted)
@@ -195,7 +195,7 @@ func (p *matcher) equalElements(want, live value.Value, except []string) bool {
 	return true
 }
 
-// sameElements proves that the elements of want are the owned elements of live, in the same order.
+// sameElements proves that the elements of want equal the owned elements of live, in the same order.
 func (p *matcher) sameElements(l *schema.List, set *fieldpath.Set, want, live value.Value) bool {
 	if !want.IsList() || !live.IsList() {
 		return false
@@ -221,11 +221,11 @@ func (p *matcher) sameElements(l *schema.List, set *fieldpath.Set, want, live va
 	return next == len(wantedKeys)
 }
 
-// keys returns the keys of a list's elements, if they are complete and unique.
+// keys returns the keys of a list's elements. It fails unless they are complete and unique.
 func (p *matcher) keys(l *schema.List, list value.List) (keys []fieldpath.PathElement, told bool) {
 	const many = 64
 	if list.Length() > many {
-		return nil, false // each is compared with each
+		return nil, false // every key is compared with every other key
 	}
 	for i := range list.Length() {
 		key, told := p.key(l, list.At(i))
@@ -237,7 +237,7 @@ func (p *matcher) keys(l *schema.List, list value.List) (keys []fieldpath.PathEl
 	return keys, true
 }
 
-// key returns the key of an element of a list. It fails if the element does not set all key fields.
+// key returns the key of a list element. It fails if the element does not set all key fields.
 func (p *matcher) key(l *schema.List, of value.Value) (key fieldpath.PathElement, told bool) {
 	atom, _ := p.schema.Resolve(l.ElementType)
 	if len(l.Keys) == 0 {
@@ -263,8 +263,8 @@ func (p *matcher) key(l *schema.List, of value.Value) (key fieldpath.PathElement
 	return fieldpath.PathElement{Key: &list}, true
 }
 
-// distinct proves that no list within has two elements with the same key, regardless of their owner: client-go
-// refuses to read such an object.
+// distinct proves that no list within a value has two elements with the same key, regardless of who owns them, because
+// client-go refuses to read such an object.
 func (p *matcher) distinct(ref schema.TypeRef, live value.Value) bool {
 	if !p.tellsApart(ref) || live.IsNull() {
 		return true

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// User returns the name of the user that makes the requests, or "" if it is unknown. It is known for an
-// impersonated user and for a service account.
+// User returns the name of the user that makes the requests if it is impersonated or a service account, or "" if the
+// name is unknown.
 func (c *Client) User() string { return c.user }
 
 func userOf(config *rest.Config) string {
@@ -26,7 +26,7 @@ func userOf(config *rest.Config) string {
 	return subjectOf(token)
 }
 
-// subjectOf returns the subject of a token. It does not verify the token, which is this process's own.
+// subjectOf returns the subject of a token. It does not verify the token, which belongs to this process.
 func subjectOf(token string) string {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

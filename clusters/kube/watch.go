@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// watched returns the kinds that wake a waiting pass when they change, and whether they carry labels.
+// watched returns the kinds whose changes wake a waiting pass, and whether their objects have Quorate's labels.
 func watched() map[schema.GroupVersionResource]bool {
 	return map[schema.GroupVersionResource]bool{
 		corev1.SchemeGroupVersion.WithResource("pods"):                   true,
@@ -26,13 +26,13 @@ func watched() map[schema.GroupVersionResource]bool {
 	}
 }
 
-// Watch calls changed with each of Quorate's objects that changes in a namespace, or in any if namespace is empty. An
-// EtcdCluster, which is its own cluster, is passed without its labels. Watch passes nil if it may have missed changes,
-// as between two watches. The call is only a hint: changed objects must be read again. Changes to only the status of
-// an EtcdCluster may be omitted, because Quorate itself makes most of them. Watch ends with ctx.
+// Watch calls changed with each of Quorate's objects that changes in a namespace, or in all namespaces if namespace is
+// empty. An EtcdCluster is passed without its labels. Watch passes nil if it may have missed changes, for example
+// between two watches. The call is only a hint, so changed objects must be read again. Changes that affect only the
+// status of an EtcdCluster may be omitted, because Quorate itself makes most of them. Watch ends with ctx.
 //
-// It returns once it knows where each watch starts, or that this cannot be known. From then on, it does not miss any
-// change, however long the API server or a proxy takes to respond to a watch.
+// It returns once it has determined where each watch starts, or that this cannot be determined. From then on, it does
+// not miss any changes, however long the API server or a proxy takes to respond to a watch.
 func (c *Client) Watch(ctx context.Context, namespace, selector string, changed func(object metav1.Object)) {
 	var placed []chan struct{}
 	for resource, selected := range watched() {
@@ -58,12 +58,12 @@ func (c *Client) Watch(ctx context.Context, namespace, selector string, changed 
 	}
 }
 
-// watchPause is the pause before a watch is restarted. It doubles, up to longestWatchPause, as long as watches
-// end sooner than that, for example because the right to watch is missing.
+// watchPause is the pause before a watch is restarted. It doubles, up to longestWatchPause, as long as each watch ends
+// sooner than its pause, for example because the right to watch is missing.
 const watchPause, longestWatchPause = time.Second, time.Minute
 
-// watch reports changes to one resource until ctx is done, and restarts a watch that ended. It closes placed once it
-// knows where to start, or that this cannot be known.
+// watch reports changes to one resource until ctx is done, and restarts a watch that has ended. It closes placed once
+// it has determined where to start, or that this cannot be determined.
 func (c *Client) watch(
 	ctx context.Context, resource schema.GroupVersionResource, namespace string, opts metav1.ListOptions,
 	changed func(metav1.Object), placed chan struct{},
@@ -92,7 +92,7 @@ func (c *Client) watch(
 	}
 }
 
-// pausesAfter returns the pause after a watch, given its duration and the planned pause, and the next planned
+// pausesAfter returns the pause after a watch, given the watch's duration and the planned pause, and the next planned
 // pause.
 func pausesAfter(lasted, pause time.Duration) (now, next time.Duration) {
 	if lasted >= pause {
@@ -101,7 +101,7 @@ func pausesAfter(lasted, pause time.Duration) (now, next time.Duration) {
 	return pause, min(2*pause, longestWatchPause)
 }
 
-// now returns the resource version from which a watch sees all changes, and no existing objects.
+// now returns the resource version from which a watch reports all later changes, but no existing objects.
 func (c *Client) now(
 	ctx context.Context, resource schema.GroupVersionResource, namespace string, opts metav1.ListOptions,
 ) (string, error) {
@@ -113,8 +113,8 @@ func (c *Client) now(
 	return list.ResourceVersion, nil
 }
 
-// seen maps each object reported by a watch to a digest of its metadata, without the fields that a new status
-// changes.
+// seen maps the UID of each reported object to a digest of its metadata, excluding the fields that change with the
+// status.
 type seen map[types.UID][sha256.Size]byte
 
 // isNews reports whether an event may contain more than a new status.
@@ -138,12 +138,12 @@ func (s seen) isNews(event watch.EventType, object metav1.Object) bool {
 }
 
 // follow reports all changes after the given version until ctx is done or changes are lost. The API server ends each
-// watch after a while, and a proxy may end it sooner. The next watch starts where the last one ended.
+// watch after a while, and a proxy may end it sooner. The next watch then starts where the previous one ended.
 func (c *Client) follow(
 	ctx context.Context, resource schema.GroupVersionResource, namespace, from string, opts metav1.ListOptions,
 	changed func(metav1.Object),
 ) error {
-	opts.AllowWatchBookmarks = true // otherwise that version may be too old if there are few changes
+	opts.AllowWatchBookmarks = true // without bookmarks, the version may become too old if there are few changes
 	for opts.ResourceVersion = from; ; {
 		began := time.Now()
 		reached, err := c.forward(ctx, resource, namespace, opts, changed)
@@ -154,8 +154,8 @@ func (c *Client) follow(
 	}
 }
 
-// forward watches and reports changes until ctx is done or the watch ends. It returns the version at which
-// another watch can continue, or "" if it is unknown.
+// forward watches and reports changes until ctx is done or the watch ends. It returns the version from which another
+// watch can continue, or "" if it is unknown.
 func (c *Client) forward(
 	ctx context.Context, resource schema.GroupVersionResource, namespace string, opts metav1.ListOptions,
 	changed func(metav1.Object),

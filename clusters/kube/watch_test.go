@@ -19,8 +19,8 @@ import (
 	"quorate.dev/quorate/clusters/kube/kubetest"
 )
 
-// TestUnansweredWatchDoesNotBlock checks that a server or proxy that does not respond to a watch before there is a
-// change does not delay anything. Changes are reported from the start of the watch.
+// TestUnansweredWatchDoesNotBlock checks that a server or proxy that does not respond to a watch until something
+// changes does not delay anything, and that all changes since the start of the watch are reported.
 func TestUnansweredWatchDoesNotBlock(t *testing.T) {
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -50,8 +50,8 @@ func TestUnansweredWatchDoesNotBlock(t *testing.T) {
 	}
 }
 
-// TestWatchIgnoresStatusChanges checks that a watch reports changes to an EtcdCluster except changes to the status,
-// which Quorate writes itself. For other kinds, it reports everything.
+// TestWatchIgnoresStatusChanges checks that a watch reports changes to an EtcdCluster except for status changes, which
+// Quorate makes itself. For other kinds, it reports all changes.
 func TestWatchIgnoresStatusChanges(t *testing.T) {
 	const one = `{"type": %q, "object": {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
 		"metadata": {"namespace": "ns", "name": %q, "uid": "u", "resourceVersion": "%d", "generation": %d, "annotations": {"a": %q},
@@ -108,7 +108,7 @@ func TestWatchIgnoresStatusChanges(t *testing.T) {
 	}
 }
 
-// TestCanceledWatchReturns checks that a run that is stopped just before it starts to watch does not wait for a watch.
+// TestCanceledWatchReturns checks that a run that is stopped just before it starts a watch does not wait for the watch.
 func TestCanceledWatchReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, err := kube.New(&rest.Config{Host: "https://192.0.2.1", Transport: refusing{}})
@@ -133,8 +133,8 @@ func (refusing) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
-// TestRefusedWatchIsRetriedSlowly checks that clusters are not observed every second if a run may list but not watch a
-// namespace.
+// TestRefusedWatchIsRetriedSlowly checks that a run that may list but not watch a namespace does not observe its
+// clusters every second.
 func TestRefusedWatchIsRetriedSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, err := kube.New(&rest.Config{Host: "https://192.0.2.1", Transport: refusing{}})
@@ -153,11 +153,11 @@ func TestRefusedWatchIsRetriedSlowly(t *testing.T) {
 	})
 }
 
-// ending is an API server that ends each watch after a minute, in which it reports one object and a bookmark,
-// and rejects watches from versions older than oldest.
+// ending is an API server that ends each watch after a minute, during which it reports one object and a bookmark. It
+// rejects watches from versions older than oldest.
 type ending struct {
 	oldest string
-	from   chan string // versions from which pods are watched
+	from   chan string // the versions from which pods are watched
 }
 
 func (e ending) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -190,8 +190,8 @@ func (e ending) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// TestWatchContinuesFromLastVersion checks that the next watch continues from the last version when the API server
-// ends a watch, and that no change counts as missed. If the last version is too old, changes may have been missed.
+// TestWatchContinuesFromLastVersion checks that, when the API server ends a watch, the next watch continues from the
+// last version, and no changes count as missed. If the last version is too old, changes may have been missed.
 func TestWatchContinuesFromLastVersion(t *testing.T) {
 	for oldest, missing := range map[string]bool{"10": false, "50": true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"quorate.dev/quorate/clusters/kube/kubetest"
 )
 
-// apiServer is a real API server, accessed through its HTTP API.
+// apiServer is a real API server that is accessed through its HTTP API.
 type apiServer struct {
 	*testing.T
 	url, accept string

@@ -30,9 +30,9 @@ import (
 
 const manager = kube.Manager
 
-// TestNoDriftAfterApply applies the objects of every golden file to a real API server. The returned objects must not
-// count as drift, and applying them again must not change anything. QUORATE_KUBE_APISERVER is the path of the API
-// server, and QUORATE_ETCD_DIR contains an etcd for it.
+// TestNoDriftAfterApply applies the objects of every golden file to a real API server. It checks that the returned
+// objects do not count as drift, and that applying them again changes nothing. QUORATE_KUBE_APISERVER is the path of
+// the API server, and QUORATE_ETCD_DIR contains an etcd for it.
 func TestNoDriftAfterApply(t *testing.T) {
 	server := startAPIServer(t)
 	files, err := filepath.Glob("../../testdata/objects/*.txtar")
@@ -49,7 +49,7 @@ func TestNoDriftAfterApply(t *testing.T) {
 			}
 			s := *server
 			s.T = t
-			// The returned objects differ between the encodings.
+			// Test both encodings, because the decoded objects differ.
 			s.accept = []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf}[i/len(files)]
 			s.apply("/api/v1/namespaces/"+in.Cluster.Namespace, applycorev1.Namespace(in.Cluster.Namespace).
 				WithLabels(map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}))
@@ -112,7 +112,7 @@ func (s *apiServer) changeAndApply(in Input) {
 }
 
 // keepTemplate changes the number of pods of the live StatefulSet while the spec requests a different template, and
-// reverts it.
+// then reverts the change.
 func (s *apiServer) keepTemplate(in Input) {
 	s.Helper()
 	path := pathOf(in, Identity{"StatefulSet", in.Cluster.Name})
@@ -130,7 +130,7 @@ func (s *apiServer) keepTemplate(in Input) {
 	s.applyTwice(in)
 }
 
-// noticeStrangers changes the number of replicas as a different manager, which must count as drift.
+// noticeStrangers checks that a change to the number of replicas by a different manager counts as drift.
 func (s *apiServer) noticeStrangers(in Input) {
 	s.Helper()
 	path := pathOf(in, Identity{"StatefulSet", in.Cluster.Name})
@@ -160,7 +160,7 @@ func (s *apiServer) createPod(in Input) {
 }
 
 // createBackup creates a pod as the CronJob's Jobs would, and a Job as a pass does, to check that the API server
-// accepts them.
+// accepts both.
 func (s *apiServer) createBackup(in Input) {
 	s.Helper()
 	if in.Cluster.Spec.Backup == nil {

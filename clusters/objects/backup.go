@@ -26,21 +26,21 @@ const (
 const (
 	// componentBackup is the component label of backup pods. Member selectors never match it.
 	componentBackup = "backup"
-	// ExitDoubtful is the exit code of a step that finds a backup suspect or damaged.
+	// ExitDoubtful is the exit code of a step that finds that a backup is suspect or damaged.
 	ExitDoubtful = 4
-	// AnnotationGeneration is, on a Job started by a pass, the generation of the custom resource for which the Job was
+	// AnnotationGeneration, on Jobs started by a pass, is the generation of the custom resource for which the Job was
 	// started.
 	AnnotationGeneration = "etcd.quorate.dev/generation"
 
-	// AnnotationBackupTo is the destination, on backup Jobs.
+	// AnnotationBackupTo, on backup Jobs, is the destination.
 	AnnotationBackupTo = "etcd.quorate.dev/backup-to"
 
-	// backupAttempts is how often Kubernetes retries a pod within the deadline. The delay is 10 s at first, and
-	// doubles each time.
+	// backupAttempts is the maximum number of times that Kubernetes retries a pod within the deadline. The delay is 10
+	// s at first and doubles each time.
 	backupAttempts = 5
-	// backupsKept is the number of successful Jobs, and of failed Jobs, to keep for inspection.
+	// backupsKept is how many successful Jobs, and how many failed Jobs, are kept for inspection.
 	backupsKept = 3
-	// startedKept is the time that a Job started by a pass is kept, in seconds.
+	// startedKept is how long a Job started by a pass is kept after it has finished, in seconds.
 	startedKept = 24 * 60 * 60
 )
 
@@ -84,9 +84,9 @@ func VerifiesBackups(b *v1alpha1.BackupSpec) bool {
 	return b.Verify != v1alpha1.VerifyNever && (len(b.Recipients) == 0 || b.IdentitySecretName != "")
 }
 
-// backupCronJob returns the CronJob that runs backups on schedule, without a pass. It runs one backup at a time, and
-// catches up on the newest backup that could not start on time. backupCronJob returns nil if the declaration is
-// unusable or the image is unknown.
+// backupCronJob returns the CronJob that runs backups on schedule, independently of passes. It runs one backup at a
+// time. If backups could not start on time, only the newest of them is taken later. backupCronJob returns nil if the
+// declaration is unusable or the image is unknown.
 func backupCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 	c := in.Cluster
 	if c.Spec.Backup == nil || in.BackupImage == "" {
@@ -139,8 +139,8 @@ func backupJobSpec(in Input) *applybatchv1.JobSpecApplyConfiguration {
 			WithSpec(backupPod(in)))
 }
 
-// storeFailures defines which pod failures are not retried: retrying does not help if a backup is damaged or may
-// contain the wrong data. A node drain does not count as a failure.
+// storeFailures defines which pod failures are not retried: a damaged backup, or one that may contain the wrong data,
+// cannot be fixed by retrying. A node drain does not count as a failure.
 func storeFailures() *applybatchv1.PodFailurePolicyApplyConfiguration {
 	return applybatchv1.PodFailurePolicy().WithRules(
 		applybatchv1.PodFailurePolicyRule().WithAction(batchv1.PodFailurePolicyActionIgnore).
@@ -151,7 +151,7 @@ func storeFailures() *applybatchv1.PodFailurePolicyApplyConfiguration {
 				WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).WithValues(ExitDoubtful)))
 }
 
-// withStore adds the pod labels that the store requires, such as for Azure workload identity.
+// withStore adds the pod labels that the store requires, for example for Azure workload identity.
 func withStore(labels map[string]string, to v1alpha1.BackupDestination) map[string]string {
 	if to.Azure != nil && to.ServiceAccountName != "" {
 		labels["azure.workload.identity/use"] = "true"
@@ -159,8 +159,8 @@ func withStore(labels map[string]string, to v1alpha1.BackupDestination) map[stri
 	return labels
 }
 
-// withoutIdentity keeps the EKS and Azure webhooks from giving a container the identity that the pod's ServiceAccount
-// uses to reach the store.
+// withoutIdentity prevents the EKS and Azure webhooks from giving a container the identity with which the pod's
+// ServiceAccount accesses the store.
 func withoutIdentity(to v1alpha1.BackupDestination, container string) map[string]string {
 	if to.ServiceAccountName == "" {
 		return nil
@@ -171,8 +171,8 @@ func withoutIdentity(to v1alpha1.BackupDestination, container string) map[string
 	}
 }
 
-// backupPod returns a pod spec that runs the backup steps in sequence, each after the previous step has succeeded. It
-// satisfies the restricted Pod Security Standard. The pods may run on the same nodes as members, and have a
+// backupPod returns a pod spec that runs the backup steps in sequence, each after the previous one has succeeded. It
+// satisfies the restricted Pod Security Standard. The pod may run on the same nodes as members, and has a
 // ServiceAccount only if the store requires one.
 func backupPod(in Input) *applycorev1.PodSpecApplyConfiguration {
 	spec := storePod(in.Cluster, in.Cluster.Spec.Backup.To).WithVolumes(backupVolumes(in)...)

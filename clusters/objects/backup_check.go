@@ -13,14 +13,14 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// CheckBackup returns the problems with spec.backup and spec.restore that the EtcdCluster definition cannot detect.
-// The schedule may depend on the cluster's name.
+// CheckBackup returns the problems with spec.backup and spec.restore that the EtcdCluster definition cannot detect. It
+// needs the cluster's name because the schedule may depend on it.
 func CheckBackup(spec v1alpha1.EtcdClusterSpec, namespace, name string) []string {
 	problems := checkRestore(spec.Restore)
 	if spec.Backup == nil {
 		return problems
 	}
-	// The schedule and the time zone are checked separately, so that problems with both are reported.
+	// Check the schedule and the time zone separately, so that problems with both are reported.
 	if _, err := schedule.Parse(spec.Backup.Schedule, "Etc/UTC", namespace+"/"+name); err != nil {
 		problems = append(problems, fmt.Sprintf("spec.backup.schedule: %v", err))
 	}
@@ -68,7 +68,7 @@ func checkRecipients(declared []v1alpha1.BackupRecipient) []string {
 	return problems
 }
 
-// parseRecipient parses a recipient like the --recipient flag.
+// parseRecipient parses a recipient in the same way as the --recipient flag.
 func parseRecipient(text string) (age.Recipient, error) {
 	if strings.ContainsAny(text, "\r\n") {
 		return nil, errors.New("it has more than one line; use one age public key, such as age1…")

@@ -7,10 +7,10 @@ import (
 )
 
 // storeEnv returns the environment variables of a step: the credentials and, for the backup step, the name of the Job.
-// Each credentials key is named, so that a Secret cannot set other variables.
+// Each credentials key is listed explicitly, so that a Secret cannot set other variables.
 func storeEnv(to v1alpha1.BackupDestination, step string) []*applycorev1.EnvVarApplyConfiguration {
 	var list []*applycorev1.EnvVarApplyConfiguration
-	switch step { // the root file system is read-only
+	switch step { // needed because the root file system is read-only
 	case BackupContainer, VerifyContainer:
 		list = append(list, applycorev1.EnvVar().WithName("TMPDIR").WithValue(spoolMount))
 	case RestoreContainer:
@@ -45,10 +45,9 @@ func storeEnv(to v1alpha1.BackupDestination, step string) []*applycorev1.EnvVarA
 	return list
 }
 
-// withoutNode prevents the cloud libraries from using the node's credentials if credentials are declared. If the store
-// does not know the account, or the Secret does not contain the keys, the libraries would otherwise act as the node.
-// Google Cloud Storage has no such setting, because the metadata server also provides the credentials of
-// ServiceAccounts.
+// withoutNode prevents the cloud libraries from using the node's credentials if credentials are declared. The libraries
+// would otherwise do so if the store does not know the account or the Secret lacks the keys. Google Cloud Storage has
+// no such setting, because the metadata server also provides the credentials of ServiceAccounts.
 func withoutNode(to v1alpha1.BackupDestination) []*applycorev1.EnvVarApplyConfiguration {
 	if to.SecretName == "" && to.ServiceAccountName == "" {
 		return nil

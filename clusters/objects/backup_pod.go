@@ -87,7 +87,7 @@ func verifyArgs(in Input) []string {
 
 func pruneArgs(in Input) []string {
 	c := in.Cluster
-	// --by-verified is set because another Job may have stored a newer backup that is not verified yet.
+	// --by-verified is set because another Job may have stored a newer backup that has not been verified yet.
 	args := []string{"backups", "prune", clusterKey(c), "--from=" + storeURL(c.Spec.Backup.To), "--by-verified"}
 	r := c.Spec.Backup.Retention
 	for _, part := range []struct {
@@ -103,7 +103,7 @@ func pruneArgs(in Input) []string {
 
 func clusterKey(c *v1alpha1.EtcdCluster) string { return c.Namespace + "/" + c.Name }
 
-// storeArgs returns the arguments for reaching a store, including how long to try.
+// storeArgs returns the arguments for accessing a store, including the time limit.
 func storeArgs(to v1alpha1.BackupDestination, deadline v1alpha1.Duration) []string {
 	var args []string
 	add := func(flag, value string) {
@@ -130,7 +130,7 @@ func storeArgs(to v1alpha1.BackupDestination, deadline v1alpha1.Duration) []stri
 	return append(args, "--timeout="+string(deadline))
 }
 
-// escaped prevents Kubernetes from expanding variables in an argument.
+// escaped prevents Kubernetes from expanding variable references in an argument.
 func escaped(argument string) string {
 	var text []byte
 	for i := range len(argument) {
@@ -142,7 +142,7 @@ func escaped(argument string) string {
 	return string(text)
 }
 
-// storeURL returns the URL of the store as commands accept it.
+// storeURL returns the URL of the store in the form that Quorate's commands accept.
 func storeURL(to v1alpha1.BackupDestination) string {
 	if to.Volume != nil {
 		return "file://" + storeMount
@@ -162,7 +162,7 @@ func storeStep(
 		WithArgs(args...).
 		WithEnv(storeEnv(to, name)...).
 		WithVolumeMounts(append(mounts, storeMounts(to, name)...)...).
-		// This copies the error to the pod's status.
+		// Copy the error to the pod's status.
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithResources(applycorev1.ResourceRequirements().
 			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"),
@@ -214,8 +214,8 @@ func secretFiles(volume, secret string, keys ...string) *applycorev1.VolumeApply
 	return applycorev1.Volume().WithName(volume).WithSecret(source)
 }
 
-// tokenFiles returns a volume with the pod's ServiceAccount token, which only some containers mount. Its content is
-// the same as in the volume that Kubernetes would mount into all containers.
+// tokenFiles returns a volume with the pod's ServiceAccount token, which only some containers mount. It has the same
+// content as the volume that Kubernetes would otherwise mount into all containers.
 func tokenFiles() *applycorev1.VolumeApplyConfiguration {
 	const expirationSeconds, mode = 3607, 0o644
 	return applycorev1.Volume().WithName(volumeToken).WithProjected(applycorev1.ProjectedVolumeSource().
@@ -245,8 +245,8 @@ func clientTLSMounts(c *v1alpha1.EtcdCluster) []*applycorev1.VolumeMountApplyCon
 	return []*applycorev1.VolumeMountApplyConfiguration{mountAt(volumeTLS, tlsMount).WithReadOnly(true)}
 }
 
-// storeMounts returns the volume mounts of a step that accesses the store. The restore step reads untrusted data, so
-// it cannot write to a store on a volume.
+// storeMounts returns the volume mounts of a step that accesses the store. The restore step reads untrusted data, so it
+// mounts a store on a volume read-only.
 func storeMounts(to v1alpha1.BackupDestination, step string) (list []*applycorev1.VolumeMountApplyConfiguration) {
 	switch {
 	case to.Volume != nil && step == RestoreContainer:

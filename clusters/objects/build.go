@@ -15,7 +15,7 @@ type Input struct {
 	Cluster *v1alpha1.EtcdCluster
 	// Declared is the declared pod template, or zero to derive it from Cluster.
 	Declared Template
-	// Record lists the members, and in which mode each may start.
+	// Record lists the members and the mode in which each of them may start.
 	Record decide.Record
 	// Voters is the number of voters that etcd lists, or zero if unknown.
 	Voters int
@@ -24,25 +24,26 @@ type Input struct {
 	// MinAvailable is the minAvailable of the live PodDisruptionBudget. It is kept while etcd's member list is
 	// unknown, because that list may include a learner.
 	MinAvailable int
-	// Peers is etcd's member list, peer URL by name, including the joining member, or nil if unknown.
+	// Peers is etcd's member list as peer URLs by name, including the joining member, or nil if unknown.
 	Peers map[string]string
-	// Leads is set if the live client Service routes to members.
+	// Leads is whether the live client Service routes to members.
 	Leads bool
 	// Kept contains Quorate's fields of the live StatefulSet, as an apply configuration, while new pods still use the
-	// previous template. If nil, new pods follow the spec.
+	// previous template. If it is nil, new pods follow the spec.
 	Kept any
 	// Runs is the template of the live StatefulSet, or zero.
 	Runs Template
 	// Pods are the templates of the existing pods.
 	Pods []Template
-	// Live is the data of the live ConfigMap. Only this data shows how pods with an outdated template were configured.
+	// Live is the data of the live ConfigMap, which is the only source for the configuration of pods with an outdated
+	// template.
 	Live map[string]string
-	// WithoutSecrets is set if the Secrets are not applied; their content may be missing.
+	// WithoutSecrets excludes the Secrets, whose content may be missing.
 	WithoutSecrets bool
 	// Certificates are set unless TLS is disabled.
 	Certificates Certificates
-	// BackupImage is the image of the backup pods, or empty if it is unknown. In that case the backup objects are not
-	// changed.
+	// BackupImage is the image of the backup pods, or empty if it is unknown. If it is empty, the backup objects are
+	// left unchanged.
 	BackupImage string
 	// WithoutDrill leaves the drill objects unchanged.
 	WithoutDrill bool
@@ -58,7 +59,7 @@ type Object struct {
 	Apply any
 }
 
-// Build returns the objects of the cluster in the order in which to apply them: pods come after the objects that they
+// Build returns the objects of the cluster in the order in which to apply them: pods follow the objects that they
 // require.
 func Build(in Input) ([]Object, error) {
 	c := in.Cluster
@@ -95,7 +96,7 @@ func Build(in Input) ([]Object, error) {
 		Object{Identity{"PodDisruptionBudget", names.PodDisruptionBudget}, disruptionBudget(in)},
 	)
 	list = append(list, Object{Identity{"StatefulSet", names.StatefulSet}, statefulSet})
-	if backups := backupCronJob(in); backups != nil { // last: if it is rejected, the other objects are already applied
+	if backups := backupCronJob(in); backups != nil { // last, so that a rejection does not stop the others
 		list = append(list, Object{names.Backups(), backups})
 	}
 	if drill := drillCronJob(in); drill != nil {
@@ -104,7 +105,7 @@ func Build(in Input) ([]Object, error) {
 	return list, nil
 }
 
-// owner returns the owner reference that makes Kubernetes delete an object with the custom resource.
+// owner returns the owner reference that makes Kubernetes delete an object together with the custom resource.
 func owner(c *v1alpha1.EtcdCluster) *applymetav1.OwnerReferenceApplyConfiguration {
 	return applymetav1.OwnerReference().
 		WithAPIVersion(v1alpha1.GroupVersion.String()).

@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// These are the keys in the data of the Secrets. The CA has its own keys, so that pods cannot mount it as a leaf by
-// mistake.
+// These are the keys in the data of the Secrets. The CA has its own keys, so that a pod cannot mount the CA in place of
+// a leaf by mistake.
 const (
 	keyCA                = "ca.crt"
 	keyCAPrivate         = "ca.key"
@@ -24,24 +24,24 @@ const (
 	keyClientPrivate     = "client.key"
 )
 
-// rootName is the common name in Quorate's own client certificate. It is etcd's superuser once authentication is
-// enabled; membership changes require that user.
+// rootName is the common name in Quorate's own client certificate. Once authentication is enabled, root is etcd's
+// superuser, and only root may change the membership.
 const rootName = "root"
 
 // Certificates holds all keys and certificates of one cluster. It is zero if TLS is disabled.
 type Certificates struct {
 	CA pki.Pair
-	// Peer is the certificate that a member presents to members that connect to it. PeerClient is the certificate that
-	// a member presents to members to which it connects.
+	// Peer is the certificate that a member presents as a server to other members. PeerClient is the certificate that
+	// it presents as a client to other members.
 	Peer, PeerClient pki.Pair
 	// Server is the certificate that a member presents to clients. Client is the applications' certificate, and Own is
-	// Quorate's. Own is stored rather than issued by each pass, so that read-only use does not need the CA key, and
-	// etcd can be reached when the CA is lost.
+	// Quorate's. Own is stored instead of being issued by each pass, so that read-only commands do not need the CA key,
+	// and etcd can be reached even if the CA is lost.
 	Server, Client, Own pki.Pair
-	// ClientIsRoot is set if applications keep the name of etcd's superuser, because their rights may depend on it.
+	// ClientIsRoot is whether applications keep the name of etcd's superuser, because their rights may depend on it.
 	ClientIsRoot bool
 
-	// trusted are the CAs to trust according to each leaf's Secret.
+	// These are the CAs to trust, according to the Secret of each leaf.
 	trustedPeer, trustedServer, trustedClient, trustedOwn []byte
 }
 
@@ -85,7 +85,7 @@ func (k Certificates) NamesRoot() bool {
 	return err == nil && list[0].Subject.CommonName == rootName
 }
 
-// Mounted returns the fingerprints of the CAs that the Secrets of pods and applications contain, without duplicates.
+// Mounted returns the fingerprints of the CAs in the Secrets of pods and applications, without duplicates.
 func (k Certificates) Mounted() []string {
 	var list []string
 	all := [][]byte{k.trustedPeer, k.trustedServer, k.trustedClient, k.trustedOwn}
@@ -114,16 +114,16 @@ func (k Certificates) Validities(c *v1alpha1.EtcdCluster) []decide.Certificate {
 	return list
 }
 
-// Trusted returns the CAs to trust, in PEM, which clients and members receive as ca.crt.
+// Trusted returns, in PEM, the CAs that clients and members trust and receive as ca.crt.
 func (k Certificates) Trusted() []byte { return k.CA.Certificate }
 
-// CheckCA returns an error if the CA cannot be used. Do not create a new CA while members trust the old CA.
+// CheckCA returns an error if the CA cannot be used. A caller must not create a new CA while members trust the old one.
 func (k Certificates) CheckCA(now time.Time) error {
 	_, err := pki.ReadCA(k.CA, now)
 	return err
 }
 
-// Renew reissues every leaf that cannot be used as is, and returns a reason for each. It never creates a CA.
+// Renew reissues every leaf that cannot be used as it is, and returns a reason for each. It never creates a CA.
 func (k Certificates) Renew(
 	c *v1alpha1.EtcdCluster, now time.Time,
 ) (renewed Certificates, problems []string, err error) {
@@ -154,7 +154,7 @@ func (k Certificates) check(ca *pki.CA, l storedLeaf, now time.Time) error {
 	return ca.Check(*l.pair, l.leaf, now)
 }
 
-// storedLeaf is a leaf and the place where it is stored.
+// storedLeaf is a leaf and the location where it is stored.
 type storedLeaf struct {
 	secret, certificateKey string
 	leaf                   pki.Leaf
@@ -182,9 +182,9 @@ func (k *Certificates) clientName(c *v1alpha1.EtcdCluster) string {
 	return c.Name + "-client"
 }
 
-// clientLeaf returns a leaf with an address that clients never use. A member compares the addresses in a certificate
-// presented on its peer port with the caller's address (checkCertSAN in client/pkg/transport of every etcd version).
-// The peer port therefore rejects clients; the client port does not check addresses.
+// clientLeaf returns a leaf with an address that clients never have. On the peer port, a member compares the addresses
+// in the certificate of a caller with the caller's address (checkCertSAN in client/pkg/transport of every etcd
+// version), so it rejects clients. The client port does not check addresses.
 func clientLeaf(name string) pki.Leaf {
 	return pki.Leaf{CommonName: name, IPAddresses: []net.IP{net.IPv4zero}, Usages: clientOnly}
 }
@@ -199,7 +199,7 @@ var (
 
 func peerName(c *v1alpha1.EtcdCluster) string { return c.Name + "-peer" }
 
-// peerLeaf returns a leaf that names all possible members by wildcard (hard case H58), and does not name addresses
+// peerLeaf returns a leaf that names all possible members with a wildcard (hard case H58) and contains no addresses
 // (hard case H59).
 func peerLeaf(c *v1alpha1.EtcdCluster) pki.Leaf {
 	return pki.Leaf{CommonName: peerName(c), DNSNames: memberNames(c), Usages: serverOnly}

@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestMembersAreTrustedByCA checks that every current or future member is trusted under its name by clients that trust
-// the CA, and only by these clients.
+// TestMembersAreTrustedByCA checks that every current or future member is trusted under its own name by clients that
+// trust the CA, and by no other clients.
 func TestMembersAreTrustedByCA(t *testing.T) {
 	c := threeMembers(t, "3.6.16")
 	k, other := certificates(t, c), certificates(t, c)
@@ -50,7 +50,8 @@ func TestMembersAreTrustedByCA(t *testing.T) {
 	}
 }
 
-// handshake makes a client connect to a server by name. Both trust only k's CA, and the server requires a certificate.
+// handshake connects a client to a server by name. Both trust only k's CA, and the server requires a client
+// certificate.
 func handshake(server, client pki.Pair, k Certificates, name string) error {
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(k.Trusted())
@@ -87,8 +88,8 @@ func handshake(server, client pki.Pair, k Certificates, name string) error {
 	return <-done
 }
 
-// TestPeerClientCertificateHasNoNames checks that the certificate that a member presents to other members does not
-// contain names, so that etcd does not look up peers in DNS.
+// TestPeerClientCertificateHasNoNames checks that the certificate that a member presents to other members contains no
+// names, so that etcd does not look up peers in DNS.
 func TestPeerClientCertificateHasNoNames(t *testing.T) {
 	k := certificates(t, threeMembers(t, "3.6.16"))
 	list, err := pki.ParseCertificates(k.PeerClient.Certificate)
@@ -97,7 +98,7 @@ func TestPeerClientCertificateHasNoNames(t *testing.T) {
 	}
 }
 
-// data returns the content of the Secrets once they have been applied.
+// data returns the content of the Secrets after they have been applied.
 func data(t *testing.T, c *v1alpha1.EtcdCluster, k Certificates) map[string]map[string][]byte {
 	t.Helper()
 	list, err := secrets(Input{Cluster: c, Certificates: k})
@@ -168,7 +169,7 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// TestClientKeepsRootNameOnlyIfRoot checks that, with certificates issued before Quorate had its own, applications
+// TestClientKeepsRootNameOnlyIfRoot checks that, if certificates were issued before Quorate had its own, applications
 // keep the name root only if they may have rights under that name.
 func TestClientKeepsRootNameOnlyIfRoot(t *testing.T) {
 	c := threeMembers(t, "3.6.16")
@@ -203,7 +204,7 @@ func TestClientKeepsRootNameOnlyIfRoot(t *testing.T) {
 			t.Errorf("still to be issued: %q, %v", left, err)
 		}
 	}
-	// A deleted certificate is issued under its own name, regardless of the previous name.
+	// A deleted certificate is reissued under its own name, whatever its previous name was.
 	delete(stored, NamesOf("a").ClientSecret)
 	if ReadCertificates(c, stored).NamesRoot() {
 		t.Error("a certificate that is gone names root")

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	dataDir       = "/var/lib/etcd/data" // below the mount point, because some file systems contain lost+found
+	dataDir       = "/var/lib/etcd/data" // a subdirectory of the mount, because some file systems contain lost+found
 	dataMount     = "/var/lib/etcd"
 	membersMount  = "/etc/etcd/members"
 	peerTLSMount  = "/etc/etcd/tls/peer"
 	serveTLSMount = "/etc/etcd/tls/server"
 
-	// sealedCluster is the initial-cluster of a sealed member. It must be set and must not name the member: if
-	// initial-cluster is missing, etcd treats the member itself as the initial cluster. The host is in a domain that
-	// never resolves (RFC 6761).
+	// sealedCluster is the initial-cluster of a sealed member. It must be set, because without it, etcd treats the
+	// member itself as the initial cluster, and it must not name the member. The host is in a domain that never
+	// resolves (RFC 6761).
 	sealedCluster = "sealed=http://sealed.invalid:2380"
 )
 
@@ -29,8 +29,8 @@ var ownKeys = []string{
 	"initial-cluster", "initial-cluster-state", "initial-cluster-token",
 }
 
-// memberFiles returns etcd's configuration files by their key in the ConfigMap. Every recorded member has one file for
-// each template in use.
+// memberFiles returns etcd's configuration files by their key in the ConfigMap. Every recorded member has one file per
+// template in use.
 func memberFiles(in Input) (map[string]string, error) {
 	files := map[string]string{}
 	for _, t := range templates(in) {
@@ -59,7 +59,7 @@ func memberFiles(in Input) (map[string]string, error) {
 }
 
 // maxLearners returns the number of learners that members with the given template allow, or zero if their files do not
-// set a number. All files of a cluster must always agree, or members would have different member lists.
+// set it. All files of a cluster must agree at all times. Otherwise, members would have different member lists.
 func maxLearners(in Input, t Template) int {
 	v, err := declaredVersion(t.Version)
 	if err != nil {
@@ -96,7 +96,7 @@ func commonKeys(in Input, options map[string]any) map[string]any {
 	c := in.Cluster
 	keys := map[string]any{
 		"data-dir": dataDir,
-		// With 0.0.0.0, Go also listens on IPv6 and, unlike with [::], works if IPv6 is disabled.
+		// With 0.0.0.0, Go also listens on IPv6. Unlike [::], it works if IPv6 is disabled.
 		"listen-peer-urls":      fmt.Sprintf("%s://0.0.0.0:%d", scheme(c), PeerPort),
 		"listen-client-urls":    fmt.Sprintf("%s://0.0.0.0:%d", scheme(c), ClientPort),
 		"listen-metrics-urls":   fmt.Sprintf("http://0.0.0.0:%d", MetricsPort),
@@ -141,10 +141,10 @@ func clusterToken(in Input) string {
 
 const sealedComment = "# Sealed: starts only with its data.\n"
 
-// joiningPeers returns the members that a joining member starts with. They must be the members that etcd currently
-// lists, because otherwise etcd refuses to start (hard case H18). While etcd's list is unknown, the members in the
-// file do not change. joiningPeers returns "" if the list does not include the member itself, because an unlisted
-// member must not start.
+// joiningPeers returns the members with which a joining member starts. They must be the members that etcd currently
+// lists, because otherwise etcd refuses to start (hard case H18). While etcd's list is unknown, the file keeps its
+// members. joiningPeers returns "" if the list does not include the joining member, because an unlisted member must not
+// start.
 func joiningPeers(in Input, m decide.RecordedMember, live string) string {
 	peers := joinPeers(in.Peers)
 	if in.Peers == nil {
@@ -156,8 +156,8 @@ func joiningPeers(in Input, m decide.RecordedMember, live string) string {
 	return peers
 }
 
-// foundingPeers returns the initial members. Members that have since been sealed stay in the list: all initial members
-// must start with the same list, or they would bootstrap different clusters.
+// foundingPeers returns the initial members. It includes members that have since been sealed: all initial members must
+// start with the same list, or they would bootstrap different clusters.
 func foundingPeers(in Input) map[string]string {
 	peers := map[string]string{}
 	for _, m := range in.Record.Members {
@@ -176,13 +176,13 @@ func joinPeers(peers map[string]string) string {
 	return strings.Join(list, ",")
 }
 
-// withAllowedNames is the first etcdversion.Version whose configuration file accepts a list as allowed-cn.
+// withAllowedNames is the first etcdversion.Version whose configuration file accepts a list for allowed-cn.
 var withAllowedNames = etcdversion.Must("3.5.15")
 
-// transportSecurity returns the keys that set which certificates a member presents and trusts. Members present a
-// certificate without names to each other. etcd looks up the names in an incoming peer certificate in DNS, in reverse
-// for wildcards, and rejects the peer unless they resolve to its address (checkCertSAN in client/pkg/transport). It
-// accepts a certificate without names.
+// transportSecurity returns the keys that determine which certificates a member presents and trusts. Members present
+// certificates without names to each other. If an incoming peer certificate contains names, etcd looks them up in DNS,
+// or looks up the peer's address for wildcards, and rejects the peer unless they match (checkCertSAN in
+// client/pkg/transport). It accepts a certificate without names.
 func transportSecurity(in Input) map[string]any {
 	if !secure(in.Cluster) {
 		return nil

@@ -27,9 +27,9 @@ func configMap(in Input) (*applycorev1.ConfigMapApplyConfiguration, error) {
 		WithData(data), nil
 }
 
-// UnwantedKeys returns, in order, the keys of a live ConfigMap that should not exist. Another field manager owns these
-// keys, such as the tool that restored the ConfigMap, so apply keeps them. They must be removed, because a member
-// starts with any existing file. It returns nil for other kinds.
+// UnwantedKeys returns, in order, the keys of a live ConfigMap that should not exist. Apply keeps these keys because
+// another field manager owns them, such as the tool that restored the ConfigMap. They must be removed, because a member
+// starts with any file that exists. For other kinds, UnwantedKeys returns nil.
 func UnwantedKeys(wanted Object, live metav1.Object) []string {
 	want, ok := wanted.Apply.(*applycorev1.ConfigMapApplyConfiguration)
 	found, isConfigMap := live.(*corev1.ConfigMap)

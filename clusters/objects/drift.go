@@ -11,9 +11,9 @@ import (
 )
 
 // Differences compares two apply configurations of an object: the desired configuration, and the configuration that
-// client-go extracts from the live object for Quorate's field manager. It returns the paths at which they differ, such
-// as spec.template.spec.containers[etcd].image, or nil without drift. It never returns values, because they may be
-// secret.
+// client-go extracts from the live object for Quorate's field manager. It returns the paths of the fields that differ,
+// such as spec.template.spec.containers[etcd].image, or nil if there is no drift. It never returns values, because they
+// may be secret.
 func Differences(want, live any) ([]string, error) {
 	differences, err := differences(want, live, nil)
 	var paths []string
@@ -30,9 +30,8 @@ type Difference struct {
 	From, To any
 }
 
-// Values is like Differences, but also returns the values, for display. In addition to Quorate's fields of the live
-// object, it takes the whole live object, because another manager may now own a field. It omits fields that already
-// have the desired value.
+// Values is like Differences, but also returns the values, for display. It takes the whole live object in addition to
+// Quorate's fields, because another manager may now own a field. It omits fields that already have the desired value.
 func Values(want, ours, live any) ([]Difference, error) {
 	return differences(want, ours, live)
 }
@@ -68,7 +67,7 @@ func differences(want, ours, live any) ([]Difference, error) {
 
 // comparison collects differences.
 type comparison struct {
-	// all means that fields that Quorate does not own are compared with their live values.
+	// all specifies that fields that Quorate does not own are compared with their live values.
 	all   bool
 	found []Difference
 }
@@ -77,7 +76,7 @@ func (c *comparison) compare(path string, want, ours, live any) {
 	wanted, isMap := want.(map[string]any)
 	all, isMapAsWell := live.(map[string]any)
 	if isMap && isMapAsWell && ours == nil {
-		ours = map[string]any{} // another manager owns the map: compare its fields
+		ours = map[string]any{} // another manager owns the map, so compare its fields
 	}
 	found, isMapToo := ours.(map[string]any)
 	if !isMap || !isMapToo {
@@ -97,8 +96,8 @@ func (c *comparison) compare(path string, want, ours, live any) {
 	}
 }
 
-// listKeys maps object fields that are lists in form but maps in meaning to the fields that identify their elements.
-// The API server may reorder such a list (x-kubernetes-list-map-keys in its OpenAPI document).
+// listKeys maps object fields that are lists in JSON but are treated as maps to the fields that identify their
+// elements. The API server may reorder such a list (x-kubernetes-list-map-keys in its OpenAPI document).
 var listKeys = map[string][]string{
 	"containers":                {"name"},
 	"env":                       {"name"},
@@ -135,8 +134,8 @@ func (c *comparison) compareField(path, name string, want, ours, live any) {
 	}
 }
 
-// FilledIn maps lists to the fields of their elements that are never declared or compared. The API server fills in the
-// kind and status of a volume claim template, and client-go decodes the kind from JSON but not from protobuf.
+// FilledIn maps lists to those fields of their elements that are never declared or compared. The API server fills in
+// the kind and status of a volume claim template, and client-go decodes the kind from JSON but not from protobuf.
 var FilledIn = map[string][]string{"volumeClaimTemplates": {"apiVersion", "kind", "status"}}
 
 // without returns a list with the named fields removed from its elements.

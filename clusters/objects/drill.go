@@ -14,7 +14,7 @@ import (
 )
 
 // DrillContainer is the last container of a drill pod. The first container, PrepareContainer, restores the backup, and
-// a second runs etcd on the restored data.
+// the second runs etcd on the restored data.
 const DrillContainer = "drill"
 
 const (
@@ -76,8 +76,8 @@ func drillCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 }
 
 // drillPod returns the spec of a pod that restores the newest backup, runs an isolated etcd of the declared version on
-// it, and queries that etcd. Git selects the etcd image, so its container receives the restored data, but no access to
-// the store.
+// it, and queries that etcd. Because git selects the etcd image, the etcd container receives the restored data but
+// cannot access the store.
 func drillPod(in Input) *applycorev1.PodSpecApplyConfiguration {
 	c := in.Cluster
 	b := c.Spec.Backup
@@ -97,7 +97,7 @@ func drillPod(in Input) *applycorev1.PodSpecApplyConfiguration {
 		}
 	}
 	return storePod(c, b.To).
-		WithAutomountServiceAccountToken(false). // all containers would receive it
+		WithAutomountServiceAccountToken(false). // otherwise, all containers would receive the token
 		WithVolumes(drillVolumes(c)...).
 		WithInitContainers(prepare, etcdOnCopy(c, c.Spec.Version, work)).
 		WithContainers(drill)

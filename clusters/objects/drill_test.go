@@ -44,8 +44,8 @@ spec:
 	return pod
 }
 
-// TestDrillHidesCredentialsFromEtcd checks that the etcd image, which git selects, does not receive the store's
-// credentials: neither the ServiceAccount token nor any part of a Secret.
+// TestDrillHidesCredentialsFromEtcd checks that the etcd container, whose image git selects, does not receive the
+// store's credentials: neither the ServiceAccount token nor any part of a Secret.
 func TestDrillHidesCredentialsFromEtcd(t *testing.T) {
 	for _, to := range []string{
 		"{s3: {bucket: backups}, serviceAccountName: store}", "{azure: {account: acme, container: backups}, serviceAccountName: store}",

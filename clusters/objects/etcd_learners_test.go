@@ -12,8 +12,8 @@ import (
 )
 
 // TestRealEtcdAddsTwoLearners scales a cluster from three to five members through two concurrent learners, with the
-// files that this package writes for such a cluster. The second learner is added once the first has published its
-// name; the first is then restarted. If etcd allows only one learner, it must reject the second.
+// files that this package writes for such a cluster. The second learner is added once the first has published its name.
+// The first is then restarted. If etcd allows only one learner, it must reject the second.
 func TestRealEtcdAddsTwoLearners(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		t.Run(text, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestRealEtcdAddsTwoLearners(t *testing.T) {
 			w.addLearner(4)
 			w.in.Record = w.in.Record.With(decide.RecordedMember{Ordinal: 3, Mode: decide.Sealed})
 			w.stop(3)
-			w.start(3) // works regardless of the list that it joined with
+			w.start(3) // it can start with a list other than the one it joined with
 			w.joins(4)
 			w.start(4)
 			for _, n := range []int{3, 4} {
@@ -56,8 +56,8 @@ func TestRealEtcdAddsTwoLearners(t *testing.T) {
 	}
 }
 
-// TestRealEtcdLearnerLimitsMustMatch shows why all members must always have the same limit: a member that allows one
-// learner rejects a second learner that the other members have accepted.
+// TestRealEtcdLearnerLimitsMustMatch shows why all members must have the same limit at all times: a member that allows
+// one learner rejects a second learner that the other members have accepted.
 func TestRealEtcdLearnerLimitsMustMatch(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		t.Run(text, func(t *testing.T) {

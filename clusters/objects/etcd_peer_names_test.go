@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// refuseStrangers checks that a client is rejected if it has no certificate, has a certificate from another CA, or
-// poses as a member. A member's peer server certificate is not accepted on any port.
+// refuseStrangers checks that a client is rejected if it has no certificate, has a certificate from a different CA, or
+// poses as a member. No port accepts a member's peer server certificate.
 func (w *world) refuseStrangers() {
 	c := w.in.Cluster
 	if !secure(c) {
@@ -34,8 +34,8 @@ func (w *world) refuseStrangers() {
 	}
 }
 
-// TestRealEtcdRejectsClientAsMember checks that a client is not accepted as a member, even if etcd does not restrict
-// the names of members.
+// TestRealEtcdRejectsClientAsMember checks that a client is not accepted as a member even if etcd does not restrict the
+// names in peer certificates.
 func TestRealEtcdRejectsClientAsMember(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		t.Run(text, func(t *testing.T) {
@@ -67,8 +67,8 @@ func caOf(t *testing.T, k Certificates) *pki.CA {
 	return ca
 }
 
-// authenticate enables authentication temporarily, and checks that Quorate continues as root, that applications have
-// only the rights granted to their own user, and that members do not have any rights.
+// authenticate enables authentication temporarily. It checks that Quorate can still act as root, that applications have
+// only the rights granted to their own user, and that members have no rights.
 func (w *world) authenticate() {
 	if !secure(w.in.Cluster) {
 		return

@@ -36,7 +36,7 @@ func TestRealEtcd(t *testing.T) {
 	}
 }
 
-// TestRealEtcdOptions starts a member with every option of its version, and checks the options that the member logs.
+// TestRealEtcdOptions starts a member with every option of its version and checks the options that the member logs.
 func TestRealEtcdOptions(t *testing.T) {
 	for text, binary := range etcdBinaries(t) {
 		t.Run(text, func(t *testing.T) {
@@ -113,8 +113,8 @@ func (w *world) list() map[string]any {
 	return ids
 }
 
-// restartSealed restarts one member after another. (Restarting all members together also works, but takes as long:
-// each member waits for the data hashes of the others, up to the 7 s request timeout per member.)
+// restartSealed restarts the members one after another. Restarting all members together also works, but takes as long,
+// because each member waits for the data hashes of the others, up to the request timeout of 7 s per member.
 func (w *world) restartSealed() {
 	w.in.Record = record(3, decide.Sealed)
 	for n := range 3 {
@@ -180,7 +180,7 @@ func (w *world) joinAnew() {
 	}
 }
 
-// eventually repeats a request that etcd may reject for a while, such as right after a membership change.
+// eventually repeats a request that etcd may reject for a while, for example right after a membership change.
 func (w *world) eventually(what string, do func() bool) {
 	w.Helper()
 	for deadline := time.Now().Add(60 * time.Second); !do(); time.Sleep(100 * time.Millisecond) {

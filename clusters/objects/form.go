@@ -9,11 +9,11 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// form is an etcd configuration file without a member's own values. It is encoded only once for all members, which is
-// three times faster.
+// form is an etcd configuration file without the values that differ between members. It is encoded once for all
+// members, which is three times faster.
 type form struct {
 	options map[string]any
-	// text is the file with empty values for the own keys.
+	// text is the encoded file with empty values for the own keys.
 	text string
 }
 
@@ -42,7 +42,7 @@ func encodeFile(options map[string]any, own map[string]string) (string, error) {
 // plainScalar matches names and URLs that YAML encoders do not quote. They are too long to be booleans.
 var plainScalar = regexp.MustCompile(`^[a-z][-a-z0-9.:/=,]{5,}[a-z0-9]$`)
 
-// filledIn returns the file with the given values of the own keys, exactly as encodeFile would return it.
+// filledIn returns the file with the given values for the own keys, exactly as encodeFile would return it.
 func (f form) filledIn(own map[string]string) (string, error) {
 	for _, value := range own {
 		if !plainScalar.MatchString(value) {
@@ -51,7 +51,7 @@ func (f form) filledIn(own map[string]string) (string, error) {
 	}
 	var text strings.Builder
 	for line := range strings.Lines(f.text) {
-		key, _, _ := strings.Cut(line, ":") // keys that are not top-level are indented or in a list
+		key, _, _ := strings.Cut(line, ":") // other keys are indented or in a list
 		if value, is := own[key]; is {
 			line = key + ": " + value + "\n"
 		}

@@ -33,7 +33,7 @@ func FoundingID(c *v1alpha1.EtcdCluster, r decide.Record) decide.ID {
 	return decide.ID(idOf(all))
 }
 
-// idOf returns the first eight bytes of a hash as a number.
+// idOf returns the first eight bytes of the SHA-1 hash of text as a number.
 func idOf(text []byte) uint64 {
 	sum := sha1.Sum(text) //nolint:gosec // see above
 	return binary.BigEndian.Uint64(sum[:8])

@@ -22,9 +22,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files again")
 
-// TestGolden builds objects from the cluster and the record in each golden file, and compares them with the objects in
-// the file. If the file contains before.yaml, existing pods were created from it, and new pods use cluster.yaml. If it
-// contains kept.yaml, new pods still use kept.yaml.
+// TestGolden builds objects from the cluster and the record in each golden file and compares them with the objects in
+// the file. If the file contains before.yaml, the existing pods were created from before.yaml, and new pods use
+// cluster.yaml. If it contains kept.yaml, new pods still use kept.yaml.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/objects/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -128,7 +128,7 @@ func goldenInput(t *testing.T, sections map[string][]byte) Input {
 	return in
 }
 
-// earlier returns the input as it was before the spec changed and before the joining member was added.
+// earlier returns the input from before the spec changed and the joining member was added.
 func earlier(t *testing.T, in Input, declared string) Input {
 	in.Cluster, in.Peers = cluster(t, declared), nil
 	in.Record.Members = slices.DeleteFunc(slices.Clone(in.Record.Members), func(m decide.RecordedMember) bool { return m.Mode == decide.Joining })

@@ -9,10 +9,10 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// SpecHash returns a digest of every declared field that affects how a pod runs, regardless of how values are written.
-// It excludes the version, so that a version change can be recognized (hard case H110), but includes the digest of its
-// image. It also excludes the pull secrets, which only matter when a pod is created, and everything that does not
-// concern pods, such as replicas and storage. A missing quota counts as its default.
+// SpecHash returns a digest of all declared fields that affect how a pod runs, regardless of their notation. It
+// excludes the version, so that a version change can be recognized (hard case H110), but includes the digest of the
+// version's image. It also excludes the pull secrets, which matter only when a pod is created, and everything that does
+// not concern pods, such as replicas and storage. A missing quota counts as its default.
 func SpecHash(c *v1alpha1.EtcdCluster) string {
 	c = c.DeepCopy()
 	Normalize(c)
@@ -22,7 +22,7 @@ func SpecHash(c *v1alpha1.EtcdCluster) string {
 }
 
 // spelledHash returns the hash of the declaration as written, without normalization. Existing pods may have this hash,
-// because SpecHash used to be computed this way.
+// because SpecHash once computed it this way.
 func spelledHash(c *v1alpha1.EtcdCluster) string {
 	spec := c.Spec
 	spec.Etcd.Quota = quotaOf(spec)

@@ -16,8 +16,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// etcdKeys is the path of a table of the keys that etcd's configuration file may have. The keys are the JSON tags of
-// embed.Config and of its nested structs, with their types and first and last versions. etcd silently ignores all
+// etcdKeys is the path of a table of the keys that etcd's configuration file accepts. The keys are the JSON tags of
+// embed.Config and its nested structs, with their types and their first and last versions. etcd silently ignores all
 // other keys.
 const etcdKeys = "../../testdata/objects/etcd-keys.txt"
 
@@ -30,8 +30,8 @@ func (k etcdKey) String() string {
 	return fmt.Sprintf("%s %s %s %s %s", k.structName, k.key, k.goType, k.first, k.last)
 }
 
-// TestEtcdKeys compares the table with the etcd sources that are in the module cache. With -rewrite, it generates the
-// table from these sources if all relevant releases exist.
+// TestEtcdKeys compares the table with the etcd sources in the module cache. With -rewrite, it regenerates the table
+// from these sources if all relevant releases exist.
 func TestEtcdKeys(t *testing.T) {
 	sources := etcdSources(t)
 	if *rewrite {
@@ -58,8 +58,8 @@ func TestEtcdKeys(t *testing.T) {
 	}
 }
 
-// TestWrittenKeysAreReadByEtcd writes every option for every version around which the set of keys changes. It checks
-// that the version knows every key in the file, and that each value has the key's type.
+// TestWrittenKeysAreReadByEtcd writes every option for every version at which the set of keys changes. It checks that
+// the version knows every key in the file, and that each value has the type of its key.
 func TestWrittenKeysAreReadByEtcd(t *testing.T) {
 	table := readKeys(t)
 	for _, v := range releasesAround(table) {
@@ -142,7 +142,7 @@ func fits(goType string, value any) bool {
 }
 
 // TestUnsupportedOptionsAreRefused checks that an option is rejected for a version if and only if the configuration
-// file of that version does not have a key for it.
+// file of that version has no key for it.
 func TestUnsupportedOptionsAreRefused(t *testing.T) {
 	table := readKeys(t)
 	for _, v := range releasesAround(table) {

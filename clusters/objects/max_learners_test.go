@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestMaxLearners checks that all files of a cluster that was bootstrapped to allow two learners set this limit, for
+// TestMaxLearners checks that, in a cluster that was bootstrapped to allow two learners, all files set this limit, for
 // every template in use and regardless of live files. The files of other clusters do not set it.
 func TestMaxLearners(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -16,7 +16,7 @@ func TestMaxLearners(t *testing.T) {
 	}{
 		"founded so":           {decide.FoundingToken("f00d", "3.6.16"), "3.6.16", true},
 		"founded so, upgraded": {decide.FoundingToken("f00d", "3.6.16"), "3.7.3", true},
-		"gone back to 3.5":     {decide.FoundingToken("f00d", "3.6.16"), "3.5.35", false}, // not a setting of 3.5
+		"gone back to 3.5":     {decide.FoundingToken("f00d", "3.6.16"), "3.5.35", false}, // 3.5 lacks this setting
 		"founded with 3.5":     {decide.FoundingToken("f00d", "3.5.35"), "3.6.16", false},
 		"founded before":       {"f00d", "3.6.16", false},
 	} {

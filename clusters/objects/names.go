@@ -9,21 +9,21 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// These are the ports of a member.
+// These are the ports on which a member listens.
 const (
 	ClientPort  = 2379
 	PeerPort    = 2380
 	MetricsPort = 2381
 )
 
-// Container is the name of the etcd container in pods.
+// Container is the name of the etcd container in member pods.
 const Container = "etcd"
 
 // These are Quorate's labels and annotations.
 const (
 	// LabelCluster, on every object, is the name of the cluster.
 	LabelCluster = "etcd.quorate.dev/cluster"
-	// LabelManagedBy is on everything that Quorate creates.
+	// LabelManagedBy is set on everything that Quorate creates.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	// ManagedBy is the value of LabelManagedBy.
 	ManagedBy = "quorate"
@@ -31,14 +31,14 @@ const (
 	Managed = LabelManagedBy + "=" + ManagedBy
 	// AnnotationToken, on volume claims, is the cluster token for which the volume was created.
 	AnnotationToken = "etcd.quorate.dev/token"
-	// AnnotationSpecHash, on pods and their template, is the SpecHash from which the pod is created.
+	// AnnotationSpecHash, on pods and their template, is the SpecHash of the declaration that they were built from.
 	AnnotationSpecHash = "etcd.quorate.dev/spec-hash"
-	// AnnotationVersion, on pods and their template, is the etcd version of the pod; on volume claims, the version that
-	// last ran on the volume.
+	// AnnotationVersion, on pods and their template, is the etcd version of the pod. On volume claims, it is the
+	// version that last ran on the volume.
 	AnnotationVersion = "etcd.quorate.dev/version"
 	// AnnotationClusterID, on volume claims, is the ID of the cluster whose member last ran on the volume.
 	AnnotationClusterID = "etcd.quorate.dev/cluster-id"
-	// AnnotationStorageVersion, on volume claims, is the minor version for which the data was written; etcd 3.5 does
+	// AnnotationStorageVersion, on volume claims, is the minor version for which the data was written. etcd 3.5 does
 	// not report it.
 	AnnotationStorageVersion = "etcd.quorate.dev/storage-version"
 )
@@ -49,7 +49,7 @@ const (
 	volumeData      = "data"
 )
 
-// VolumeClaimPrefix precedes the pod name in the name of its volume claim.
+// VolumeClaimPrefix precedes the name of a pod in the name of its volume claim.
 const VolumeClaimPrefix = volumeData + "-"
 
 // Names are the names of the objects of one cluster, in its namespace.
@@ -69,13 +69,13 @@ type Names struct {
 	DrillCronJob string
 	// RestoreJob exists only while the cluster is created from a backup.
 	RestoreJob string
-	// RecoveryJob exists only while a new cluster is created from a lost cluster.
+	// RecoveryJob exists only while a new cluster is created from the remains of a lost cluster.
 	RecoveryJob string
 	// The Secrets exist only if TLS is managed.
 	CASecret     string
 	PeerSecret   string
 	ServerSecret string
-	// OwnSecret is only for Quorate, ClientSecret for applications.
+	// OwnSecret is for Quorate only, and ClientSecret is for applications.
 	OwnSecret    string
 	ClientSecret string
 }
@@ -143,7 +143,7 @@ func (n Names) Drills() Identity { return Identity{"CronJob", n.DrillCronJob} }
 // Restore identifies the Job that restores the data of the first member.
 func (n Names) Restore() Identity { return Identity{"Job", n.RestoreJob} }
 
-// Recovery identifies the Job that creates a new cluster from a lost cluster.
+// Recovery identifies the Job that creates a new cluster from the remains of a lost cluster.
 func (n Names) Recovery() Identity { return Identity{"Job", n.RecoveryJob} }
 
 // Policy identifies the NetworkPolicy.
@@ -167,7 +167,7 @@ func Labels(cluster string) map[string]string {
 	}
 }
 
-// Selector returns the labels that only member pods have. It can never change, because a StatefulSet's selector is
+// Selector returns the labels that only member pods have. They can never change, because a StatefulSet's selector is
 // immutable.
 func Selector(cluster string) map[string]string {
 	return map[string]string{LabelCluster: cluster, labelComponent: componentMember}

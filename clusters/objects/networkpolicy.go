@@ -19,10 +19,10 @@ import (
 // these labels on its namespace and pods; without them, a policy would block Quorate.
 func OwnLabels() map[string]string { return map[string]string{"app.kubernetes.io/name": "quorate"} }
 
-// networkPolicy returns the NetworkPolicy that admits members to the peer port, the declared peers to the other two
-// ports, and Quorate and the cluster's backup pods to the client port. It does not restrict egress, because members
-// use DNS, which may run anywhere. Kubernetes always admits the kubelet of the pod's node, so probes and port-forwards
-// do not require a rule.
+// networkPolicy returns the NetworkPolicy that admits members to the peer port, the declared peers to the client and
+// metrics ports, and Quorate and the cluster's backup pods to the client port. It does not restrict egress, because
+// members use DNS, which may run anywhere. Kubernetes always admits the kubelet of the pod's node, so probes and
+// port-forwards do not require a rule.
 func networkPolicy(c *v1alpha1.EtcdCluster) *applynetworkingv1.NetworkPolicyApplyConfiguration {
 	declared := c.Spec.NetworkPolicy
 	members := applynetworkingv1.NetworkPolicyPeer().

@@ -7,9 +7,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestNetworkPolicyIsChecked checks that a NetworkPolicy that Kubernetes would reject is reported as a problem with
-// the declaration. Otherwise, Kubernetes would reject it in every pass, which would prevent everything else from being
-// applied.
+// TestNetworkPolicyIsChecked checks that a NetworkPolicy that Kubernetes would reject is reported as a problem with the
+// declaration. Otherwise, Kubernetes would reject it in every pass, and nothing else could be applied.
 func TestNetworkPolicyIsChecked(t *testing.T) {
 	labels := func(key string) map[string]v1alpha1.PodLabelValue { return map[string]v1alpha1.PodLabelValue{key: "x"} }
 	for _, test := range []struct {

@@ -14,8 +14,8 @@ import (
 )
 
 // Normalize normalizes, in place, the declared values that appear in the objects of a cluster: durations, quantities,
-// and pod settings without effect. It does not change fields that the digest of a restore or recovery covers, because
-// a different digest is a new request.
+// and pod settings that have no effect. It does not change fields that are included in the digest of a restore or
+// recovery, because a different digest means a new request.
 func Normalize(c *v1alpha1.EtcdCluster) {
 	c.Spec.Storage.Size = NormalSize(c.Spec.Storage.Size)
 	normalizePod(&c.Spec.Pod, c.Name)
@@ -40,7 +40,7 @@ func Normalize(c *v1alpha1.EtcdCluster) {
 
 // normalizeEtcd normalizes the options whose effective value is written to the configuration files.
 func normalizeEtcd(o *v1alpha1.EtcdOptions) {
-	const byDefault v1alpha1.Duration = "1000ms" // as written in the definition
+	const byDefault v1alpha1.Duration = "1000ms" // as in the EtcdCluster definition
 	o.Quota, o.MaxRequestBytes = normalQuantity(o.Quota, 0), normalQuantity(o.MaxRequestBytes, 0)
 	o.HeartbeatInterval, o.ElectionTimeout = normalDuration(o.HeartbeatInterval), normalDuration(o.ElectionTimeout)
 	if o.ElectionTimeout == normalDuration(byDefault) {
@@ -52,12 +52,12 @@ func normalizeEtcd(o *v1alpha1.EtcdOptions) {
 			o.Options[name] = normalDuration(value)
 		case number:
 			o.Options[name] = v1alpha1.OptionValue(normalNumber(string(value)))
-		case word, boolean: // already unique
+		case word, boolean: // has only one notation
 		}
 	}
 }
 
-// normalDuration writes a duration in the largest unit that divides it. It returns invalid durations unchanged.
+// normalDuration formats a duration in the largest unit that divides it. It returns invalid durations unchanged.
 func normalDuration[T ~string](text T) T {
 	d, err := time.ParseDuration(string(text))
 	if err != nil {
@@ -89,11 +89,12 @@ func normalRetention(mode v1alpha1.CompactionMode, text string) string {
 	return normalNumber(text)
 }
 
-// mostDigits is the maximum decimal exponent, positive or negative, of a quantity to normalize. Rounding quantities
-// with much larger exponents takes seconds, and the schema rejects them.
+// mostDigits is the largest decimal exponent, positive or negative, of a quantity to normalize. Rounding a quantity
+// with a much larger exponent takes seconds, and the schema rejects it.
 const mostDigits = 18
 
-// normalQuantity rounds a quantity up to scale, and uses decimal or binary units, whichever are shorter.
+// normalQuantity rounds a quantity up to the given scale and formats it with decimal or binary units, whichever is
+// shorter.
 func normalQuantity(q resource.Quantity, scale resource.Scale) resource.Quantity {
 	exact := q.DeepCopy() // AsDec changes its receiver
 	if digits := exact.AsDec().Scale(); q.IsZero() || digits < -mostDigits || digits > mostDigits {
@@ -126,7 +127,7 @@ func normalizePod(pod *v1alpha1.PodSpec, cluster string) {
 	pod.TopologySpreadConstraints = normalSpread(pod.TopologySpreadConstraints, cluster)
 }
 
-// normalizeResources normalizes quantities, and sets missing requests to the limits, as the API server does for a pod.
+// normalizeResources normalizes quantities and sets missing requests to the limits, as the API server does for pods.
 func normalizeResources(r *v1alpha1.ResourceRequirements) {
 	for _, list := range []*map[string]resource.Quantity{&r.Limits, &r.Requests} {
 		for name, quantity := range *list {
@@ -147,7 +148,7 @@ func normalizeResources(r *v1alpha1.ResourceRequirements) {
 	}
 }
 
-// normalAffinity removes parts without terms. It keeps label selectors without requirements, because they select all
+// normalAffinity removes parts without terms, but keeps label selectors without requirements, because they select all
 // pods.
 func normalAffinity(a *v1alpha1.Affinity) *v1alpha1.Affinity {
 	if a == nil {

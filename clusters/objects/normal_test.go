@@ -18,7 +18,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// speller creates random declarations and rewrites them in other notations.
+// speller creates random declarations and rewrites them in different notations.
 type speller struct{ *rand.Rand }
 
 func (s speller) one(of ...string) string { return of[s.IntN(len(of))] }
@@ -44,7 +44,7 @@ func (s speller) declaration(t *testing.T) *v1alpha1.EtcdCluster {
 	return c
 }
 
-// fill sets a random value; it may leave pointers, lists and maps empty.
+// fill sets a random value. It may leave pointers, lists and maps empty.
 func (s speller) fill(v reflect.Value) {
 	switch v.Interface().(type) {
 	case resource.Quantity:
@@ -187,14 +187,14 @@ func (s speller) respell(v reflect.Value) {
 	}
 }
 
-// emptied may replace a missing part with an empty part.
+// emptied sometimes replaces a missing part with an empty part.
 func emptied[T any](s speller, part **T) {
 	if *part == nil && s.IntN(2) == 0 {
 		*part = new(T)
 	}
 }
 
-// spelledOut may set a missing value to its default.
+// spelledOut sometimes sets a missing value to its default.
 func spelledOut[T any](s speller, value **T, byDefault T) {
 	if *value == nil && s.IntN(2) == 0 {
 		*value = &byDefault
@@ -260,7 +260,7 @@ func shown(t *testing.T, in Input) string {
 }
 
 // TestSpellingDoesNotChangeHash checks that two declarations with the same meaning have the same hash and objects,
-// regardless of notation. Pods that were created from one declaration before hashes were normalized match the other.
+// regardless of their notation. Pods that were created from one of them before hashes were normalized match the other.
 func TestSpellingDoesNotChangeHash(t *testing.T) {
 	s, k := speller{rand.New(rand.NewPCG(1, 2))}, certificates(t, threeMembers(t, "3.6.16"))
 	for range 150 {
@@ -288,7 +288,7 @@ func TestSpellingDoesNotChangeHash(t *testing.T) {
 	}
 }
 
-// asBefore returns the build input as it was before declarations were normalized.
+// asBefore returns the build input from before declarations were normalized.
 func asBefore(c *v1alpha1.EtcdCluster, k Certificates) Input {
 	return Input{Cluster: c, Record: record(3, decide.Sealed), Voters: 3, Certificates: k, Declared: Template{c.Spec.Version, spelledHash(c)}}
 }
@@ -342,8 +342,8 @@ func (s speller) mix(into, from reflect.Value) {
 	}
 }
 
-// TestNormalizationKeepsUsualHashes checks that normalization does not change the hash of declarations in the usual
-// notation.
+// TestNormalizationKeepsUsualHashes checks that normalization does not change the hash of declarations in the most
+// common notation.
 func TestNormalizationKeepsUsualHashes(t *testing.T) {
 	for _, spec := range []string{
 		"version: 3.6.16",
@@ -361,7 +361,7 @@ func TestNormalizationKeepsUsualHashes(t *testing.T) {
 	}
 }
 
-// TestHugeQuantitiesDoNotDelayHash checks that hashing a quantity with millions of digits does not take long.
+// TestHugeQuantitiesDoNotDelayHash checks that a quantity with millions of digits can be hashed quickly.
 func TestHugeQuantitiesDoNotDelayHash(t *testing.T) {
 	c := threeMembers(t, "3.6.16")
 	immense := quantity("1e20000000")

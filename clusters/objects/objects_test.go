@@ -46,7 +46,7 @@ func TestIdentitiesMatchBuiltObjects(t *testing.T) {
 	}
 }
 
-// TestEveryObjectIsMarked checks that every object has Quorate's labels, the owner, and its Kubernetes kind.
+// TestEveryObjectIsMarked checks that every object has Quorate's labels, its owner reference, and its Kubernetes kind.
 func TestEveryObjectIsMarked(t *testing.T) {
 	in := input(t, "3.6.16")
 	for _, o := range build(t, in) {
@@ -127,8 +127,8 @@ func TestCheckOptions(t *testing.T) {
 	}
 }
 
-// TestMemberFiles checks that the initial members' files have the same initial-cluster, which includes their own
-// member, and that a sealed member's file does not include the member.
+// TestMemberFiles checks that the files of all initial members have the same initial-cluster, which includes each of
+// them, and that a sealed member's file does not name the member.
 func TestMemberFiles(t *testing.T) {
 	in := input(t, "3.7.3")
 	for _, mode := range []decide.Mode{decide.Founding, decide.Sealed} {
@@ -179,9 +179,8 @@ func TestDisruptionBudgetKeepsQuorum(t *testing.T) {
 	}
 }
 
-// TestDisruptionBudgetIgnoresLearners checks that evictions leave the voters quorum regardless of which pods are
-// ready, because a ready learner cannot vote. Before 3.5.11, the probe reports every learner as ready; before 3.5.18,
-// it may.
+// TestDisruptionBudgetIgnoresLearners checks that the voters keep quorum after evictions, whichever pods are ready: a
+// ready learner cannot vote. Before 3.5.11, the probe reports every learner as ready. Before 3.5.18, it may do so.
 func TestDisruptionBudgetIgnoresLearners(t *testing.T) {
 	for _, test := range []struct{ voters, learners, declared, live, want int }{
 		{1, 1, 2, 0, 2}, {1, 1, 3, 0, 2}, {2, 1, 3, 0, 3}, {3, 1, 5, 0, 3}, {4, 1, 5, 0, 4}, {3, 1, 3, 0, 3}, {3, 0, 3, 0, 2},
@@ -202,8 +201,8 @@ func TestDisruptionBudgetIgnoresLearners(t *testing.T) {
 	}
 }
 
-// TestRecordIsWrittenWithoutCertificates checks that writing the record does not require certificates, so that a lost
-// CA does not stop sealing.
+// TestRecordIsWrittenWithoutCertificates checks that the record can be written without certificates, so that a lost CA
+// does not prevent sealing.
 func TestRecordIsWrittenWithoutCertificates(t *testing.T) {
 	in := input(t, "3.6.16")
 	in.Certificates = Certificates{}
@@ -259,7 +258,7 @@ func TestSpecHash(t *testing.T) {
 	}
 }
 
-// TestDigest checks that a digest applies to only one version.
+// TestDigest checks that a digest applies only to its own version.
 func TestDigest(t *testing.T) {
 	spec := threeMembers(t, "3.6.16").Spec
 	for _, test := range []struct {
@@ -327,8 +326,8 @@ func TestInputHidesPrivateKeys(t *testing.T) {
 	}
 }
 
-// TestValues checks that a field that Quorate will own is shown with its current value, regardless of its manager,
-// unless the value is already right.
+// TestValues checks that a field that Quorate will own is shown with its current value, whichever manager owns it,
+// unless it already has the wanted value.
 func TestValues(t *testing.T) {
 	type object = map[string]any
 	list := func(elements ...any) []any { return elements }

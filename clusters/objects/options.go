@@ -18,20 +18,20 @@ type valueKind int
 
 const (
 	number   valueKind = iota // an unsigned number
-	duration                  // in nanoseconds, because the file is decoded as JSON into a time.Duration
+	duration                  // written in nanoseconds, because the file is decoded as JSON into a time.Duration
 	word                      // one of a fixed set of words
 	boolean
 )
 
-// option is an etcd option that spec.etcd.options accepts under its command-line name in etcd 3.6. etcd ignores
+// option is an etcd option that spec.etcd.options accepts, under its command-line name in etcd 3.6. etcd ignores
 // unknown keys in its configuration file, so a test checks each option against the JSON tags of embed.Config in etcd's
-// source, from 3.5.3 on (testdata/objects/etcd-keys.txt).
+// source, for 3.5.3 and later (testdata/objects/etcd-keys.txt).
 type option struct {
 	kind  valueKind
 	words []string
-	// since is the first etcdversion.Version whose configuration file has the option, or zero if all do.
+	// since is the first etcdversion.Version whose configuration file accepts the option, or zero if all do.
 	since etcdversion.Version
-	// key35 is the key in the file of etcd 3.5, if it differs.
+	// key35 is the key in the file of etcd 3.5, if it is different.
 	key35 string
 }
 
@@ -61,8 +61,8 @@ var options = map[string]option{
 	"watch-progress-notify-interval": {kind: duration, key35: "experimental-watch-progress-notify-interval"},
 }
 
-// CheckOptions returns the problems with etcd's options for the declared version, or nil if they can be written to its
-// configuration file.
+// CheckOptions returns the problems with etcd's options for the declared version and with the declared NetworkPolicy,
+// or nil if there are none.
 func CheckOptions(spec v1alpha1.EtcdClusterSpec) []string {
 	_, problems := etcdOptions(spec)
 	return append(problems, checkNetworkPolicy(spec.NetworkPolicy)...)
@@ -92,8 +92,8 @@ type configFile struct {
 	keys    map[string]any
 }
 
-// checkDataAtStart makes a member compare its data with the other members' data before it serves requests. Since 3.6,
-// this is a feature gate.
+// checkDataAtStart makes a member compare its data with that of the other members before it serves requests. In etcd
+// 3.6 and later, this is a feature gate.
 func (f configFile) checkDataAtStart() {
 	if f.version.Minor >= 6 {
 		f.keys["feature-gates"] = "InitialCorruptCheck=true"

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// nobody is the user and group ID that etcd runs as.
+	// nobody is the user and group ID with which etcd runs.
 	nobody = 65532
-	// secretMode lets the group read the files, because root owns them and etcd does not run as root.
+	// secretMode lets the group read the files, because they belong to root and etcd does not run as root.
 	secretMode = 0o440
-	// gracePeriod is the termination grace period in seconds. A leader transfers leadership first, which takes at most
-	// one election.
+	// gracePeriod is the termination grace period in seconds. A leader first transfers leadership, which takes no
+	// longer than one election.
 	gracePeriod = 30
 
 	etcdCommand     = "/usr/local/bin/etcd"
@@ -47,7 +47,8 @@ func podSpec(c *v1alpha1.EtcdCluster, t Template) (*applycorev1.PodSpecApplyConf
 	}
 	spec := applycorev1.PodSpec().
 		WithAutomountServiceAccountToken(false).
-		// For a Service called etcd, Kubernetes would set variables such as ETCD_PORT, which etcd reads as its options.
+		// For a Service named etcd, Kubernetes would set variables such as ETCD_PORT, which etcd would read as its
+		// options.
 		WithEnableServiceLinks(false).
 		WithTerminationGracePeriodSeconds(gracePeriod).
 		WithSecurityContext(podSecurity()).
@@ -59,7 +60,7 @@ func podSpec(c *v1alpha1.EtcdCluster, t Template) (*applycorev1.PodSpecApplyConf
 	return spec, placement(c, spec)
 }
 
-// podSecurity returns the security context, which is the same for all pods that write to a member's volume.
+// podSecurity returns the security context that is common to all pods that write to a member's volume.
 func podSecurity() *applycorev1.PodSecurityContextApplyConfiguration {
 	return applycorev1.PodSecurityContext().
 		WithRunAsNonRoot(true).
@@ -80,7 +81,7 @@ func container(c *v1alpha1.EtcdCluster, t Template) (*applycorev1.ContainerApply
 		WithImage(image(c.Spec)).
 		// A node that already has the image does not contact the registry. A tag may move; a digest never does.
 		WithImagePullPolicy(corev1.PullIfNotPresent).
-		// Kubernetes expands the variable, because the image does not contain a shell (hard case H112).
+		// Kubernetes expands the variable, because the image has no shell (hard case H112).
 		WithCommand(etcdCommand, "--config-file="+membersMount+"/"+
 			ConfigKey("$(POD_NAME)", t)).
 		WithEnv(applycorev1.EnvVar().WithName("POD_NAME").WithValueFrom(applycorev1.EnvVarSource().
@@ -91,7 +92,7 @@ func container(c *v1alpha1.EtcdCluster, t Template) (*applycorev1.ContainerApply
 		WithStartupProbe(startupProbe(v)).
 		WithLivenessProbe(livenessProbe(v)).
 		WithReadinessProbe(readinessProbe(v)).
-		// This copies the last log messages of an exiting etcd to the pod's status.
+		// Copy the last log messages of an exiting etcd to the pod's status.
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(applycorev1.SecurityContext().
 			WithAllowPrivilegeEscalation(false).
@@ -112,8 +113,8 @@ func memberResources(c *v1alpha1.EtcdCluster) *applycorev1.ResourceRequirementsA
 	}
 }
 
-// image returns the image with its tag and, if declared, the digest of the version. With a digest, nodes ignore the
-// tag.
+// image returns the image with its tag and, if declared, the digest of the version. If there is a digest, nodes ignore
+// the tag.
 func image(spec v1alpha1.EtcdClusterSpec) string {
 	name := spec.Image.Repository + ":v" + spec.Version
 	if digest := spec.Image.Digests[spec.Version]; digest != "" {

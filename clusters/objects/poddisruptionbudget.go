@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// disruptionBudget returns the PodDisruptionBudget that prevents evictions of members that quorum requires. Unknown
-// numbers do not lower the budget.
+// disruptionBudget returns the PodDisruptionBudget that prevents evictions of members that are needed for quorum.
+// Numbers that are unknown do not lower the budget.
 func disruptionBudget(in Input) *applypolicyv1.PodDisruptionBudgetApplyConfiguration {
 	c := in.Cluster
 	needed := decide.MinAvailable(in.Voters, in.Learners, len(in.Record.Members), replicas(c))

@@ -11,8 +11,8 @@ import (
 // withLivez is the first etcdversion.Version that serves /livez and /readyz.
 var withLivez = etcdversion.Must("3.5.11")
 
-// livePath returns the path that checks that the member responds from its own data, regardless of other members and
-// alarms: a restart would not fix problems with either.
+// livePath returns the path that checks that the member responds from its own data. It ignores other members and
+// alarms, because a restart would not fix problems with them.
 func livePath(v etcdversion.Version) string {
 	if v.AtLeast(withLivez) {
 		return "/livez"
@@ -20,7 +20,7 @@ func livePath(v etcdversion.Version) string {
 	return "/health?serializable=true&exclude=NOSPACE&exclude=CORRUPT"
 }
 
-// readyPath returns the path that checks that the member can serve clients. The member may be out of space: reads and
+// readyPath returns the path that checks that the member can serve clients. It ignores lack of space, because reads and
 // deletes still work.
 func readyPath(v etcdversion.Version) string {
 	if v.AtLeast(withLivez) {
@@ -41,7 +41,7 @@ func livenessProbe(v etcdversion.Version) *applycorev1.ProbeApplyConfiguration {
 	return probe(livePath(v)).WithPeriodSeconds(15).WithTimeoutSeconds(15).WithFailureThreshold(20)
 }
 
-// readinessProbe returns a probe that checks every second and tolerates the duration of an election.
+// readinessProbe returns a probe that checks every second and tolerates an election.
 func readinessProbe(v etcdversion.Version) *applycorev1.ProbeApplyConfiguration {
 	return probe(readyPath(v)).WithPeriodSeconds(1).WithTimeoutSeconds(5).WithFailureThreshold(5)
 }

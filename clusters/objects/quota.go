@@ -12,7 +12,7 @@ const mostQuota = 2 << 30
 // DefaultQuota returns the default database quota for a volume of the given size: half the size, in whole mebibytes,
 // up to 2Gi. The other half is for the write-ahead log, snapshots, and the second copy that defragmentation writes.
 func DefaultQuota(size resource.Quantity) resource.Quantity {
-	// Computing the exact value of a size such as 1e20000000 takes seconds.
+	// Do not compute the exact value: for a size such as 1e20000000, it takes seconds.
 	half := int64(min(size.AsApproximateFloat64()/2, mostQuota))
 	return *resource.NewQuantity(max(half, 0)>>20<<20, resource.BinarySI)
 }

@@ -28,7 +28,7 @@ func TestDefaultQuota(t *testing.T) {
 }
 
 // TestOmittedQuotaUsesDefault checks that the default quota is written to etcd's file if the quota is omitted, because
-// etcd's own default is always 2Gi. Declaring the default explicitly does not change pods.
+// etcd's own default is always 2Gi. Declaring the default explicitly does not change the pods.
 func TestOmittedQuotaUsesDefault(t *testing.T) {
 	spec := v1alpha1.EtcdClusterSpec{Version: "3.6.16", Storage: v1alpha1.StorageSpec{Size: quantity("1Gi")}}
 	stated := *spec.DeepCopy()

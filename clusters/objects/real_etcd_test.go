@@ -52,7 +52,7 @@ type world struct {
 	network     string // the first three octets of the addresses
 	in          Input
 	members     map[int]*member
-	// allowsAnyName means that members do not restrict the names of other members, as in versions before 3.5.15.
+	// allowsAnyName specifies that members do not restrict the names of other members, as before 3.5.15.
 	allowsAnyName bool
 }
 
@@ -81,7 +81,7 @@ func newWorld(t *testing.T, c *v1alpha1.EtcdCluster, binary string) *world {
 
 var networks atomic.Int32
 
-// freeNetwork returns the prefix of unused loopback addresses, distinct from other worlds in this process.
+// freeNetwork returns the prefix of unused loopback addresses that no other world in this process uses.
 func freeNetwork(t *testing.T) string {
 	for range 200 {
 		network := fmt.Sprintf("127.%d.%d", 1+os.Getpid()%250, 1+networks.Add(1)%250)
@@ -127,7 +127,7 @@ func (w *world) writeCertificates() {
 	}
 }
 
-// start runs a member with its file from the ConfigMap, in which paths and addresses are replaced for the test.
+// start runs a member with its file from the ConfigMap, after replacing paths and addresses for the test.
 func (w *world) start(n int) *member {
 	w.Helper()
 	name := PodName("a", n)
@@ -221,8 +221,8 @@ func succeeds(url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// client returns an HTTP client that is configured like an application with the client Secret, but presents pair, or
-// no certificate if pair is zero.
+// client returns an HTTP client that is configured like an application with the client Secret, but presents pair, or no
+// certificate if pair is zero.
 func (w *world) client(n int, pair pki.Pair) *http.Client {
 	config := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: Host(w.in.Cluster, n)}
 	config.RootCAs.AppendCertsFromPEM(w.in.Certificates.Trusted())
@@ -240,7 +240,7 @@ func (w *world) client(n int, pair pki.Pair) *http.Client {
 	return &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: config, DialContext: dial, DisableKeepAlives: true}}
 }
 
-// call sends a request to a member's gateway, which calls the member in turn.
+// call sends a request to a member's gateway, which forwards it to the member.
 func (w *world) call(n int, path string, body map[string]any) map[string]any {
 	w.Helper()
 	answer, err := w.ask(n, path, body)

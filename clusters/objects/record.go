@@ -22,8 +22,8 @@ func EncodeRecord(r decide.Record) (string, error) {
 	return string(text), nil
 }
 
-// DecodeRecord decodes the output of EncodeRecord. It returns an error for unknown content, and never an empty record,
-// because an empty record would let a cluster bootstrap again. The error text can follow the words "cannot be read".
+// DecodeRecord decodes the output of EncodeRecord. For unknown content, it returns an error instead of an empty record,
+// because a cluster with an empty record would bootstrap again. The error text can follow the words "cannot be read".
 func DecodeRecord(text string) (decide.Record, error) {
 	if err := checkText(text); err != nil {
 		return decide.Record{}, err
@@ -42,11 +42,10 @@ func DecodeRecord(text string) (decide.Record, error) {
 	return r, nil
 }
 
-// longestText is the maximum length, in bytes, of a text read from the ConfigMap. Texts that Quorate writes are far
-// shorter.
+// longestText is the maximum length, in bytes, of a text read from the ConfigMap. Quorate writes far shorter texts.
 const longestText = 64 << 10
 
-// checkText rejects texts that could take far more memory than any text that Quorate writes.
+// checkText rejects texts that could take far more memory than any text written by Quorate.
 func checkText(text string) error {
 	if len(text) > longestText {
 		return fmt.Errorf("it is longer than %d KiB", longestText>>10)

@@ -11,8 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestRecordRoundTrip checks that decoding an encoded record returns the same record, including IDs that consist of
-// digits.
+// TestRecordRoundTrip checks that encoding and decoding a record does not change it, even if its IDs look like numbers.
 func TestRecordRoundTrip(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	ca := certificates(t, threeMembers(t, "3.6.16")).Trusted()
@@ -48,12 +47,12 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 }
 
-// randomID returns a random ID, often an ID with a different meaning in YAML: 12e4567 is a number there.
+// randomID returns a random ID that often has a different meaning in YAML, such as 12e4567, which is a number there.
 func randomID(random *rand.Rand) decide.ID {
 	return []decide.ID{0, 0x1234567890123456, 0x12e4567, 0x0e1, 0x7, decide.ID(random.Uint64())}[random.IntN(6)]
 }
 
-// TestYAMLAliasesAreRejected checks that YAML aliases are rejected, because with them a hundred kilobytes of text can
+// TestYAMLAliasesAreRejected checks that YAML aliases are rejected, because they allow a hundred kilobytes of text to
 // represent gigabytes. Characters that only look like the start of an alias are accepted.
 func TestYAMLAliasesAreRejected(t *testing.T) {
 	const kilobytes = 60

@@ -21,7 +21,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// These are the containers of a recovery pod. The first copies the member's data, and the second runs etcd on the copy
+// These are the containers of a recovery pod. The first copies the member's data. The second runs etcd on the copy
 // while the last creates the new cluster.
 const (
 	PrepareContainer  = "prepare"
@@ -40,12 +40,12 @@ const (
 	// AnnotationLostCluster is the ID of the lost cluster. The claims left over from that cluster also have this
 	// annotation, except the claim whose data becomes the data of the new cluster.
 	AnnotationLostCluster = "etcd.quorate.dev/lost-cluster"
-	// AnnotationOrdinal is the ordinal of the surviving member, or of the member created from a backup.
+	// AnnotationOrdinal is the ordinal of the surviving member, or of the member to create from a backup.
 	AnnotationOrdinal = "etcd.quorate.dev/ordinal"
 )
 
-// LostCluster returns the ID of the lost cluster from which a claim with these annotations is left over, or zero. If
-// the annotation is invalid, it returns an ID that does not belong to any existing cluster.
+// LostCluster returns the ID of the lost cluster to which a claim with these annotations belonged, or zero. If the
+// annotation is invalid, it returns an ID that no existing cluster has.
 func LostCluster(annotations map[string]string) decide.ID {
 	text, marked := annotations[AnnotationLostCluster]
 	if !marked {
@@ -59,8 +59,8 @@ func LostCluster(annotations map[string]string) decide.ID {
 }
 
 // RecoveryOf returns the recovery that a declaration requests for a cluster that has lost its majority, or zero. A Job
-// started for a different request is started again; changes to the declared lost members do not make the request
-// different.
+// that was started for a different request is restarted. Changing only the declared lost members does not make the
+// request different.
 func RecoveryOf(c *v1alpha1.EtcdCluster) decide.RecoveryOrder {
 	r := c.Spec.Recovery
 	if r == nil || r.Member == nil {
@@ -101,7 +101,7 @@ func recoveryLabels(cluster string) map[string]string {
 }
 
 // RecoveryVersion returns the etcd version that recovers a cluster: runs, the version that last ran, or the declared
-// version if runs is empty. Its image must be as trustworthy as the members' image.
+// version if runs is empty. If the members' image has a digest, the image of that version must have one too.
 func RecoveryVersion(c *v1alpha1.EtcdCluster, runs string) (string, error) {
 	version := cmp.Or(runs, c.Spec.Version)
 	if _, err := etcdversion.Parse(version); err != nil {
@@ -114,8 +114,8 @@ func RecoveryVersion(c *v1alpha1.EtcdCluster, runs string) (string, error) {
 	return version, nil
 }
 
-// RecoveryJob returns the Job that creates a new cluster in the recorded volume, from its data or from a backup. runs
-// is the etcd version that last ran on the volume; if it is empty, the declared version is used.
+// RecoveryJob returns the Job that creates a new cluster in the recorded volume, from the volume's data or from a
+// backup. runs is the etcd version that last ran on the volume. If runs is empty, the declared version is used.
 func RecoveryJob(in Input, runs string) (Object, error) {
 	c, begun := in.Cluster, in.Record.Recovery
 	order := RecoveryOf(c)
@@ -153,8 +153,8 @@ func RecoveryJob(in Input, runs string) (Object, error) {
 				WithSpec(pod)))}, nil
 }
 
-// recoveryFromBackup returns the spec of a pod that fills the volume from a backup, and keeps the lost cluster's data
-// on it.
+// recoveryFromBackup returns the spec of a pod that fills the volume from a backup and keeps the lost cluster's data on
+// the volume.
 func recoveryFromBackup(in Input, version string) (*applycorev1.PodSpecApplyConfiguration, error) {
 	c, begun, r := in.Cluster, in.Record.Recovery, in.Cluster.Spec.Recovery
 	return restorePod(in, filling{
@@ -165,7 +165,8 @@ func recoveryFromBackup(in Input, version string) (*applycorev1.PodSpecApplyConf
 	})
 }
 
-// recoveryPod returns the spec of a pod that runs where the volume is. Only containers of the pod can reach its etcd.
+// recoveryPod returns the spec of a pod that runs where the volume is. Its etcd can be reached only from within the
+// pod.
 func recoveryPod(in Input, version string) (*applycorev1.PodSpecApplyConfiguration, error) {
 	c := in.Cluster
 	var nowhere v1alpha1.BackupDestination
@@ -189,8 +190,8 @@ func recoveryPod(in Input, version string) (*applycorev1.PodSpecApplyConfigurati
 	return spec, placement(c, spec)
 }
 
-// workLimit returns the size limit of the volume to which a member's data is copied. The copy, its snapshot and the
-// new member each fit into a volume of the declared size, unless files are sparse.
+// workLimit returns the size limit of the volume to which a member's data is copied. The copy, its snapshot and the new
+// member each fit into a volume of the declared size, unless files are sparse.
 func workLimit(spec v1alpha1.EtcdClusterSpec) resource.Quantity {
 	limit := spec.Storage.Size.DeepCopy()
 	limit.Mul(3)

@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestRecoveryVersion checks that a cluster is recovered by the version that last ran, with its declared digest if the
-// members' image has a digest. Arbitrary text in an annotation is not accepted as a version.
+// TestRecoveryVersion checks that a cluster is recovered by the version that last ran and, if the members' image has a
+// digest, with the declared digest of that version. Arbitrary text in an annotation is not accepted as a version.
 func TestRecoveryVersion(t *testing.T) {
 	c := &v1alpha1.EtcdCluster{}
 	c.Spec.Version = "3.7.3"

@@ -28,7 +28,7 @@ const (
 	AnnotationRestoreFrom = "etcd.quorate.dev/restore-from"
 	// AnnotationRestoreDigest is the restoreDigest of the declaration for which the Job was started.
 	AnnotationRestoreDigest = "etcd.quorate.dev/restore-digest"
-	// AnnotationVolume is the UID of the claim of the volume that the Job fills.
+	// AnnotationVolume is the UID of the volume claim that the Job fills.
 	AnnotationVolume = "etcd.quorate.dev/volume"
 )
 
@@ -50,7 +50,7 @@ func restoreLabels(cluster string) map[string]string {
 	return labels
 }
 
-// RestoreOf returns the backup from which the cluster is to be created according to its declaration, or zero.
+// RestoreOf returns the backup from which the cluster must be created according to its declaration, or zero.
 func RestoreOf(c *v1alpha1.EtcdCluster) decide.RestoreSource {
 	r := c.Spec.Restore
 	if r == nil {
@@ -73,8 +73,8 @@ func describeBackup(name, cluster string, from v1alpha1.BackupDestination) strin
 	return fmt.Sprintf("%s of %s from %s", cmp.Or(name, "the newest backup"), cluster, store)
 }
 
-// restoreDigest returns a digest of the fields from which the Job is built. A Job with a different digest is started
-// again. The digest excludes the size of volumes, because the StatefulSet's volume size cannot be changed.
+// restoreDigest returns a digest of the fields from which the Job is built. A Job with a different digest is restarted.
+// The digest excludes the volume size, because it cannot be changed in a StatefulSet.
 func restoreDigest(spec v1alpha1.EtcdClusterSpec) string {
 	text, err := json.Marshal([]any{spec.Restore, spec.Version, spec.Etcd.Quota, spec.TLS.Mode})
 	if err != nil {
@@ -136,7 +136,7 @@ func RestoreJob(in Input, volumeUID string) (Object, error) {
 				WithSpec(pod)))}, nil
 }
 
-// filling describes the backup that fills a volume, and the member for which the volume is filled.
+// filling describes how to fill a member's volume from a backup.
 type filling struct {
 	// cluster is the cluster that was backed up, as NAMESPACE/NAME. backup is the name of the backup, or empty for the
 	// newest.
@@ -145,7 +145,7 @@ type filling struct {
 	// identity is the Secret with the key to decrypt the backup.
 	identity string
 	ordinal  int
-	// version is the etcd version that will start on the volume.
+	// version is the etcd version that will run on the volume.
 	version string
 	// token is the token of the new cluster.
 	token    string
@@ -154,8 +154,8 @@ type filling struct {
 	more     []string
 }
 
-// restorePod returns the spec of a pod that runs where the new member may run, because the volume is created where
-// this pod runs.
+// restorePod returns the spec of a pod that runs where the new member may run, because the volume is created where this
+// pod runs.
 func restorePod(in Input, f filling) (*applycorev1.PodSpecApplyConfiguration, error) {
 	c := in.Cluster
 	spec := storePod(c, f.from).
@@ -174,9 +174,9 @@ func restorePod(in Input, f filling) (*applycorev1.PodSpecApplyConfiguration, er
 	return spec, placement(c, spec)
 }
 
-// restoreResources returns the resources of the member that will use the volume, because a volume may belong to the
-// node on which it is first used. Without declared resources, it returns enough memory to write a database; with less,
-// a large database takes a long time.
+// restoreResources returns the resources of the member that will use the volume, because a volume may be bound to the
+// node on which it is first used. Without declared resources, it allows enough memory to write a large database
+// quickly.
 func restoreResources(c *v1alpha1.EtcdCluster) *applycorev1.ResourceRequirementsApplyConfiguration {
 	if declared := memberResources(c); declared != nil {
 		return declared

@@ -13,9 +13,9 @@ var podTemplates = map[string]string{
 	"CronJob":     "spec.jobTemplate.spec.template.",
 }
 
-// rewritable lists the pod template fields that admission may set to values different from those that Quorate applies:
-// neither security nor any rule depends on these fields. Each entry includes the fields below it; [] is an element of
-// a list.
+// rewritable lists the pod template fields that admission may set to values other than the applied values, because
+// neither security nor any rule depends on these fields. Each entry includes the fields below it. [] matches any
+// element of a list.
 var rewritable = []string{
 	"metadata.annotations",
 	"metadata.labels",
@@ -32,11 +32,11 @@ var rewritable = []string{
 	"spec.topologySpreadConstraints",
 }
 
-// MayBeRewritten reports whether an admission policy or webhook may set a field to a different value than Quorate
-// applies. Unlisted fields may not be rewritten, because this could weaken security or endanger quorum.
+// MayBeRewritten reports whether an admission policy or webhook may set a field to a value other than the applied
+// value. Fields that are not listed may not be rewritten, because this could weaken security or endanger quorum.
 func MayBeRewritten(kind, path string) bool {
 	if kind == v1alpha1.Kind {
-		return true // passes use the declaration
+		return true // passes use the declared values
 	}
 	for _, ours := range []string{v1alpha1.GroupVersion.Group + "/", LabelManagedBy, labelComponent} {
 		if strings.Contains(path, ours) {
@@ -51,7 +51,7 @@ func MayBeRewritten(kind, path string) bool {
 	return isBelow(path, "metadata.annotations")
 }
 
-// isBelow reports whether a path is the given field or is below it.
+// isBelow reports whether a path is the given field or a field below it.
 func isBelow(path, field string) bool {
 	for i, part := range strings.Split(field, "[]") {
 		rest, found := strings.CutPrefix(path, part)

@@ -13,8 +13,8 @@ import (
 )
 
 // RunsDeclared reports whether pods with the template in.Runs match the spec although their hash differs, because the
-// hash was computed from a different notation of the same values. It compares Quorate's fields of the live
-// StatefulSet, and the live files. A missing field or file counts as a difference.
+// hash was computed from the same values in a different notation. It compares Quorate's fields of the live StatefulSet,
+// and the live files. A missing field or file counts as a difference.
 func RunsDeclared(in Input, owned any) (bool, error) {
 	set, ok := owned.(*applyappsv1.StatefulSetApplyConfiguration)
 	if !ok || set == nil || set.Spec == nil || set.Spec.Template == nil || in.Runs.Version != in.Cluster.Spec.Version {
@@ -38,7 +38,7 @@ func RunsDeclared(in Input, owned any) (bool, error) {
 	return filesAgree(in)
 }
 
-// normalizeLive normalizes a live pod spec in the same way as Normalize normalizes a declaration.
+// normalizeLive normalizes a live pod spec in the same way that Normalize normalizes a declaration.
 func normalizeLive(spec *applycorev1.PodSpecApplyConfiguration) error {
 	affinity, err := convert[*v1alpha1.Affinity](spec.Affinity)
 	if err != nil {

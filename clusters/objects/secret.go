@@ -10,7 +10,7 @@ import (
 )
 
 // secrets returns a Secret with the CA, which pods do not mount, and a Secret for each leaf, which also contains the
-// CAs to trust.
+// trusted CAs.
 func secrets(in Input) ([]Object, error) {
 	k, names := in.Certificates, NamesOf(in.Cluster.Name)
 	for what, pair := range map[string]pki.Pair{

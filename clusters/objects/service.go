@@ -8,8 +8,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// memberService returns the headless Service that gives each member its DNS name. It publishes members that are not
-// ready, because members must find each other to become ready (hard case H9).
+// memberService returns the headless Service that gives each member its DNS name. It also publishes members that are
+// not ready, because members must find each other to become ready (hard case H9).
 func memberService(c *v1alpha1.EtcdCluster) *applycorev1.ServiceApplyConfiguration {
 	return service(c, NamesOf(c.Name).Service, applycorev1.ServiceSpec().
 		WithType(corev1.ServiceTypeClusterIP).
@@ -21,8 +21,8 @@ func memberService(c *v1alpha1.EtcdCluster) *applycorev1.ServiceApplyConfigurati
 }
 
 // clientService returns the Service that routes clients to ready members. The Service stays closed while members may
-// still bootstrap the cluster, or have not yet proved to run with the restored data. Once open, it is not closed
-// again.
+// still bootstrap the cluster, or until they have been proved to run with the restored data. Once open, it is never
+// closed again.
 func clientService(in Input) *applycorev1.ServiceApplyConfiguration {
 	c := in.Cluster
 	spec := applycorev1.ServiceSpec().

@@ -6,8 +6,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestClientService checks that the client Service opens once members can no longer bootstrap the cluster, and are
-// proved to run with the restored data. The Service never closes again.
+// TestClientService checks that the client Service opens once members can no longer bootstrap the cluster and have been
+// proved to run with the restored data, and that it never closes again.
 func TestClientService(t *testing.T) {
 	restored := record(1, decide.Sealed)
 	restored.ClusterID, restored.RestoredFrom = 0, "tuesday"

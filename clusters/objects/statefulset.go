@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// statefulSet returns the StatefulSet that runs a pod for every recorded member. The StatefulSet never replaces pods
-// by itself: OnDelete leaves the order of a rollout to Quorate. It never deletes volumes.
+// statefulSet returns the StatefulSet that runs a pod for every recorded member. It never deletes volumes and, because
+// of OnDelete, never replaces pods by itself: Quorate determines the order of a rollout.
 func statefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 	if in.Kept != nil {
 		return keptStatefulSet(in)
@@ -41,8 +41,8 @@ func statefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 			WithVolumeClaimTemplates(volumeClaim(in))), nil
 }
 
-// keptStatefulSet returns Quorate's fields of the live StatefulSet, with the number of pods and the owner set again.
-// The pod template does not change.
+// keptStatefulSet returns Quorate's fields of the live StatefulSet with a current owner and number of pods. The pod
+// template does not change.
 func keptStatefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, error) {
 	kept, err := convert[*applyappsv1.StatefulSetApplyConfiguration](in.Kept)
 	if err != nil {
@@ -56,8 +56,8 @@ func keptStatefulSet(in Input) (*applyappsv1.StatefulSetApplyConfiguration, erro
 	return kept.WithOwnerReferences(owner(in.Cluster)), nil
 }
 
-// pods returns the number of pods that Kubernetes must run. It is zero while a volume is being filled, and unless the
-// lifecycle is Running.
+// pods returns the number of pods that Kubernetes must run. It is zero while a volume is being filled, or if the
+// lifecycle is not Running.
 func pods(in Input) int32 {
 	if in.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning || in.Record.Restoring() || in.Record.Recovering() {
 		return 0
@@ -65,9 +65,9 @@ func pods(in Input) int32 {
 	return int32(in.Record.Replicas())
 }
 
-// volumeClaim returns the template of the members' volumes. Server-side apply treats the list of templates as one
-// value, so the template sets the volume mode that the API server would fill in. Differences ignores the other
-// defaults.
+// volumeClaim returns the template of the members' volumes. Server-side apply treats the list of templates as a single
+// value, so the template must include the volume mode, which the API server would otherwise fill in. Differences
+// ignores the other defaults.
 func volumeClaim(in Input) *applycorev1.PersistentVolumeClaimApplyConfiguration {
 	c := in.Cluster
 	size := resourceList(map[string]resource.Quantity{string(corev1.ResourceStorage): c.Spec.Storage.Size})
@@ -78,7 +78,7 @@ func volumeClaim(in Input) *applycorev1.PersistentVolumeClaimApplyConfiguration 
 	if class := c.Spec.Storage.StorageClassName; class != nil {
 		spec.WithStorageClassName(*class)
 	}
-	// The claim's constructor would set a kind and a namespace.
+	// Do not use the claim's constructor, which would set a kind and a namespace.
 	return (&applycorev1.PersistentVolumeClaimApplyConfiguration{}).
 		WithName(volumeData).
 		WithLabels(MemberLabels(c.Name)).
@@ -87,8 +87,8 @@ func volumeClaim(in Input) *applycorev1.PersistentVolumeClaimApplyConfiguration 
 }
 
 // ScaledToZero returns Quorate's fields of a StatefulSet, as an apply configuration, with zero replicas. If Quorate
-// does not own any fields, as after a restore, the result contains only the replicas. It returns an error if there is
-// no StatefulSet.
+// does not own any fields, for example after a restore, the result contains only the replicas. It returns an error if
+// the StatefulSet does not exist.
 func ScaledToZero(owned any) (any, error) {
 	set, ok := owned.(*applyappsv1.StatefulSetApplyConfiguration)
 	if !ok || set == nil {

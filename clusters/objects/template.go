@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// Template identifies a pod template. A pod always reads the file of its own template, so that later changes in git do
-// not affect how its member restarts.
+// Template identifies a pod template. A pod always reads the file of its own template, so later changes in git do not
+// affect how its member restarts.
 type Template struct{ Version, SpecHash string }
 
 // DeclaredTemplate returns the declared pod template.
@@ -20,8 +20,8 @@ func DeclaredTemplate(c *v1alpha1.EtcdCluster) Template {
 	return Template{c.Spec.Version, SpecHash(c)}
 }
 
-// IsDeclared reports whether the template matches the spec. The hash may also be the hash of the declaration without
-// normalization.
+// IsDeclared reports whether the template matches the spec. The template's hash may also be a hash of the declaration
+// without normalization.
 func (t Template) IsDeclared(c *v1alpha1.EtcdCluster) bool {
 	return t.Version == c.Spec.Version && (t.SpecHash == SpecHash(c) || t.SpecHash == spelledHash(c))
 }
@@ -37,8 +37,8 @@ func (in Input) declared() Template {
 // String returns the part of a member's file name that identifies the template.
 func (t Template) String() string { return t.Version + "-" + t.SpecHash }
 
-// isKey reports whether the template can be part of a ConfigMap key. The annotations of a pod may have been edited
-// manually, so this is not certain.
+// isKey reports whether the template can be part of a ConfigMap key, which is not certain, because the annotations of a
+// pod may have been edited manually.
 func (t Template) isKey() bool {
 	return t.Version != "" && t.SpecHash != "" && len(validation.IsConfigMapKey(t.String())) == 0
 }
@@ -63,9 +63,9 @@ func templates(in Input) []Template {
 }
 
 // templateOptions returns the options common to the files of one template. For the declared template, it derives the
-// options from the spec. Other templates are no longer declared, so it reads their options from the live files.
-// Without live files, it returns nil, except for the template of new pods: it then uses the options in the spec that
-// the template's etcd version supports.
+// options from the spec. Other templates are no longer declared, so it reads their options from the live files. If live
+// files are missing, it returns nil, except for the template of new pods: for this template, it uses the options in the
+// spec that the template's etcd version supports.
 func templateOptions(in Input, t Template) (map[string]any, error) {
 	if t == in.declared() {
 		return declaredOptions(in)
@@ -97,8 +97,8 @@ func liveOptions(in Input, t Template) map[string]any {
 	return nil
 }
 
-// RunningQuota returns the database quota, in bytes, from the live file that a pod with the given template reads, or
-// zero if unknown.
+// RunningQuota returns the database quota, in bytes, in the live file that a pod with the given template reads, or zero
+// if it is unknown.
 func RunningQuota(live map[string]string, pod string, t Template) int64 {
 	number, _ := readFile(live[ConfigKey(pod, t)])["quota-backend-bytes"].(json.Number)
 	quota, err := number.Int64()
@@ -117,7 +117,7 @@ func readFile(text string) map[string]any {
 	return keys
 }
 
-// exactly is a decoder option that preserves the notation of numbers.
+// exactly is a decoder option that keeps numbers as written.
 func exactly(d *json.Decoder) *json.Decoder {
 	d.UseNumber()
 	return d

@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// rollout returns a cluster of three sealed members on 3.6.16 before a declared rollout to 3.7.3 with a different
+// rollout returns a cluster of three sealed members on 3.6.16, before a declared rollout to 3.7.3 with a different
 // quota. All pods still have the old template.
 func rollout(t *testing.T) Input {
 	t.Helper()
@@ -32,8 +32,8 @@ func rollout(t *testing.T) Input {
 
 func keysOf(files map[string]string) []string { return slices.Sorted(maps.Keys(files)) }
 
-// TestFilesFollowTheirTemplate checks that files are added only when the rollout starts, and that the files of the old
-// template are removed when its last pod is gone.
+// TestFilesFollowTheirTemplate checks that the files of a new template are added only when its rollout starts, and that
+// the files of the old template are removed when its last pod is gone.
 func TestFilesFollowTheirTemplate(t *testing.T) {
 	in := rollout(t)
 	before := in.Live
@@ -65,8 +65,8 @@ func TestFilesFollowTheirTemplate(t *testing.T) {
 	}
 }
 
-// TestBuildIsStable checks that building again from the result of a build does not change anything, in every mode,
-// with every template and any live state.
+// TestBuildIsStable checks that building again from the result of a build changes nothing, in every mode, with every
+// template and with any live state.
 func TestBuildIsStable(t *testing.T) {
 	peers := map[string]string{"a-0": "https://a-0.a.default.svc:2380", "a-2": "https://a-2.a.default.svc:2380"}
 	for _, mode := range []decide.Mode{decide.Founding, decide.Joining, decide.Sealed} {
@@ -97,7 +97,7 @@ func TestBuildIsStable(t *testing.T) {
 	}
 }
 
-// damaged returns the live data with the files selected by what removed or broken.
+// damaged returns a copy of the live data in which the files selected by what are missing or broken.
 func damaged(data map[string]string, what string) map[string]string {
 	data = maps.Clone(data)
 	for key := range data {
@@ -111,8 +111,8 @@ func damaged(data map[string]string, what string) map[string]string {
 	return data
 }
 
-// TestBrokenFileIsRebuilt checks that a manually broken file is rebuilt from the other members' files of the same
-// template.
+// TestBrokenFileIsRebuilt checks that a file that was broken manually is rebuilt from the other members' files of the
+// same template.
 func TestBrokenFileIsRebuilt(t *testing.T) {
 	in := rollout(t)
 	intact := in.Live
@@ -146,8 +146,8 @@ func TestSealingChangesOnlyInitialKeys(t *testing.T) {
 	}
 }
 
-// TestLostTemplateFilesUseItsVersion checks that, if all files of the template for new pods are lost, the template's
-// version determines the supported keys.
+// TestLostTemplateFilesUseItsVersion checks that, if all files of the template for new pods are lost, the version of
+// that template determines the supported keys.
 func TestLostTemplateFilesUseItsVersion(t *testing.T) {
 	in := rollout(t)
 	in.Live, in.Runs.Version = nil, "3.5.3"
@@ -160,8 +160,8 @@ func TestLostTemplateFilesUseItsVersion(t *testing.T) {
 	}
 }
 
-// TestJoiningMemberNamesListedMembers checks that a member joins with the members that etcd currently lists, keeps
-// them while the list is unknown, and does not start if etcd does not list it.
+// TestJoiningMemberNamesListedMembers checks that a joining member starts with the members that etcd currently lists,
+// that its file keeps these members while the list is unknown, and that it does not start if etcd does not list it.
 func TestJoiningMemberNamesListedMembers(t *testing.T) {
 	const both = "a-0=http://x:2380,a-1=http://y:2380"
 	in := input(t, "3.6.16")

@@ -24,8 +24,8 @@ import (
 )
 
 // TestUnchangedAgreesWithDifferences uses the objects of every golden file as the API server would return them after
-// apply. It checks that Unchanged accepts these objects, and that after any change to the wanted, owned or live
-// fields, Unchanged accepts an object only if Differences finds no difference.
+// apply. It checks that Unchanged accepts these objects. After any change to the wanted, owned or live fields,
+// Unchanged may accept an object only if Differences finds no difference.
 func TestUnchangedAgreesWithDifferences(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/objects/*.txtar")
 	if err != nil {
@@ -46,8 +46,8 @@ func TestUnchangedAgreesWithDifferences(t *testing.T) {
 	}
 }
 
-// TestUnchangedRejectsChangedObjects checks that objects that have changed are rejected, even if they have the wanted
-// content.
+// TestUnchangedRejectsChangedObjects checks that objects that have changed are rejected, even if their content is as
+// wanted.
 func TestUnchangedRejectsChangedObjects(t *testing.T) {
 	const strict = true // Differences reports the change, or Owned rejects the object
 	for name, of := range map[string]struct {
@@ -116,7 +116,7 @@ func TestUnchangedRejectsMissingMetadata(t *testing.T) {
 	}
 }
 
-// TestUnchangedIgnoresOtherManagersFields checks that other managers' fields are ignored if they do not affect
+// TestUnchangedIgnoresOtherManagersFields checks that fields of other managers are ignored if they do not affect
 // Quorate's fields.
 func TestUnchangedIgnoresOtherManagersFields(t *testing.T) {
 	for _, o := range build(t, input(t, "3.6.16")) {
@@ -179,7 +179,7 @@ type standing struct {
 
 func (s standing) stands() bool { return kube.Unchanged(s.want, s.live, FilledIn) }
 
-// check reports whether an object is unchanged, and whether it has the wanted content. It fails the test if an
+// check reports whether an object counts as unchanged, and whether it has the wanted content. It fails the test if an
 // unchanged object does not have the wanted content.
 func (s standing) check(t *testing.T, what string) (stands, same bool) {
 	t.Helper()
@@ -195,7 +195,7 @@ func (s standing) check(t *testing.T, what string) (stands, same bool) {
 	return stands, same
 }
 
-// changeAtRandom changes the original object repeatedly, in one place or in two.
+// changeAtRandom repeatedly changes the original object, in one or two places.
 func (s standing) changeAtRandom(t *testing.T, r *rand.Rand, times int) {
 	t.Helper()
 	kept, found := 0, 0
@@ -323,8 +323,8 @@ func (s standing) changeEntries(t *testing.T, r *rand.Rand) (standing, string) {
 	return standing{s.want, live}, what
 }
 
-// changes lists changes to a JSON value; a change returns false to remove the value. Calls with the same seed make the
-// same change.
+// changes lists changes to a JSON value. A change returns false if the value is to be removed. Calls with the same seed
+// make the same change.
 var changes = []struct {
 	name   string
 	change func(v any, r *rand.Rand) (any, bool)
@@ -376,7 +376,7 @@ var changes = []struct {
 	}},
 }
 
-// other returns a different value of the same type; in a map or list, it changes one element.
+// other returns a different value of the same type. In a map or list, it changes one element.
 func other(v any, r *rand.Rand) (any, bool) {
 	switch v := v.(type) {
 	case string:
@@ -488,7 +488,7 @@ func emptyFields(v reflect.Value, all []reflect.Value) []reflect.Value {
 		for i := range v.NumField() {
 			field := v.Field(i)
 			if !field.CanSet() || v.Type().Field(i).Name == "ManagedFields" {
-				continue // managed fields are changed elsewhere
+				continue // changeEntries changes managed fields
 			}
 			if field.IsZero() {
 				all = append(all, field)

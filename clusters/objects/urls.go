@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Host returns the DNS name of the member with the given ordinal. The name ends in svc, without the Kubernetes cluster
+// Host returns the DNS name of the member with the given ordinal. The name ends in svc and omits the Kubernetes cluster
 // domain, which every pod's search path adds (hard case H8).
 func Host(c *v1alpha1.EtcdCluster, ordinal int) string {
 	return PodName(c.Name, ordinal) + "." + serviceHost(c, NamesOf(c.Name).Service)

@@ -17,7 +17,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// cluster compares the declarations of a cluster in the older and newer revisions. It implements reconcile.Cluster.
+// cluster compares the declarations of a cluster in the older and the newer revision. It implements reconcile.Cluster.
 type cluster struct {
 	target targets.Target
 	// declared is the declaration in the form that the rules use.
@@ -26,7 +26,8 @@ type cluster struct {
 	before   *reconcile.Declaration
 	changes  []report.Change
 	warnings []string
-	// resumed is set if only the older revision suspends the cluster: its declaration may not have been applied.
+	// resumed is set if the cluster is suspended only in the older revision, whose declaration may therefore not have
+	// been applied.
 	resumed bool
 }
 
@@ -54,15 +55,15 @@ func compare(t targets.Target, before *reconcile.Declaration) cluster {
 	return c
 }
 
-// stated returns the parts of a declaration that may be shown: its spec, with defaults, and its own labels and
-// annotations.
+// stated returns the parts of a declaration that may be shown: the spec with defaults, and the declaration's own labels
+// and annotations.
 func stated(c v1alpha1.EtcdCluster, applied map[string]any) map[string]any {
 	metadata, _ := applied["metadata"].(map[string]any)
 	all := map[string]any{"labels": metadata["labels"], "annotations": metadata["annotations"]}
 	return map[string]any{"metadata": all, "spec": c.Spec}
 }
 
-// differs reports whether the cluster has anything to report.
+// differs reports whether there is anything to report about the cluster.
 func (c cluster) differs() bool {
 	t := c.target
 	rewritten := c.before != nil && t.Applied != nil && !reflect.DeepEqual(t.Applied, c.before.Applied)
@@ -107,7 +108,7 @@ func (c cluster) State(context.Context) (decide.State, error) {
 	}
 	world.Declared = c.declared
 	s := world.Observe()
-	s.Certificates = nil // simulated certificates are not real
+	s.Certificates = nil // these certificates are simulated
 	if s.Objects.RunsVersion != "" {
 		s.Objects.RunsStorage = targets.DescribeStorage(c.before.Cluster.Spec.Storage)
 	}
@@ -117,7 +118,8 @@ func (c cluster) State(context.Context) (decide.State, error) {
 	return s, nil
 }
 
-// applyLater makes the custom resource differ from git, because the comparison covers more fields than the rules.
+// applyLater makes the custom resource in the state differ from git. The rules might not notice this, because the
+// comparison covers more fields than the rules.
 func (c cluster) applyLater(s *decide.State) {
 	custom := "EtcdCluster " + s.Name
 	s.Objects.Drift = slices.DeleteFunc(s.Objects.Drift,

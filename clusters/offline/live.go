@@ -1,5 +1,5 @@
-// Package offline compares declarations with an older revision of their source instead of the live state. It contacts
-// neither Kubernetes nor etcd.
+// Package offline compares declarations with an older revision of their source instead of with the live state. It does
+// not contact Kubernetes or etcd.
 package offline
 
 import (
@@ -21,25 +21,26 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Flag is the name, in messages, of the flag that selects the older revision.
+// Flag is the flag that selects the older revision, as shown in messages.
 const Flag = "--against"
 
-// Live is the live side of a plan that does not contact a Kubernetes cluster: it assumes that every cluster matches an
-// older revision of the source and is healthy. It implements reconcile.Live.
+// Live is the live side of a plan that does not contact a Kubernetes cluster. It assumes that every cluster is healthy
+// and matches an older revision of the source. It implements reconcile.Live.
 type Live struct {
 	read func(context.Context) (reconcile.Desired, []string, error)
-	// deletions limits deletions as in a run.
+	// deletions limits deletions as in an ordinary run.
 	deletions targets.Deletions
 
-	// mu guards of and clusters. of is the summary of the comparison; clusters contains the clusters that differ, by
-	// namespace/name.
+	// mu guards of and clusters. of is the summary of the comparison, and clusters contains the clusters that differ,
+	// by namespace/name.
 	mu       sync.Mutex
 	of       report.Comparison
 	clusters map[string]cluster
 }
 
-// New returns the live side that read describes: the declarations of the older revision with their owners resolved,
-// and warnings. An error from read is a setup error. mostDeletions limits deletions per source as in a run, or is nil.
+// New returns the live side for the older revision that read returns: its declarations, with their owners resolved, and
+// warnings. An error from read is a setup error. mostDeletions limits deletions per source as in an ordinary run, or is
+// nil.
 func New(
 	read func(context.Context) (older reconcile.Desired, warnings []string, err error), mostDeletions *int,
 ) *Live {
@@ -60,7 +61,7 @@ func (l *Live) Observe(
 	owned, before := assumed(older)
 	desired.Warnings = append(slices.Clip(desired.Warnings), note...)
 	unknown := map[string]bool{}
-	for _, p := range older.Problems { // the running cluster is unknown
+	for _, p := range older.Problems { // the state of the running cluster is unknown
 		unknown[p.Cluster] = true
 		desired.Warnings = append(desired.Warnings, fmt.Sprintf("not compared, because %s is invalid: %s",
 			older.Revision, p))
@@ -104,7 +105,8 @@ func assumed(older reconcile.Desired) (inventory.ByCluster, map[string]*reconcil
 	return owned, before
 }
 
-// assumedID is the ID that every cluster is assumed to have: the real IDs are unknown, but the clusters have formed.
+// assumedID is the ID that every cluster is assumed to have, because the clusters have formed, but their real IDs are
+// unknown.
 const assumedID = "1"
 
 // claimsOf returns the volume claims of a declared cluster, or nil if its declared lifecycle is Deleted.
@@ -117,7 +119,7 @@ func claimsOf(d reconcile.Declaration) []*corev1.PersistentVolumeClaim {
 	return []*corev1.PersistentVolumeClaim{claim}
 }
 
-// confirming returns the desired state with assumedID added to each confirm-new-cluster annotation: the real IDs are
+// confirming returns the desired state with assumedID added to each confirm-new-cluster annotation. The real IDs are
 // unknown, so the annotation is assumed to name the right clusters.
 func confirming(desired reconcile.Desired) reconcile.Desired {
 	desired.Clusters = slices.Clone(desired.Clusters)
@@ -163,7 +165,7 @@ func (l *Live) Complete(rep *report.Report) {
 	}
 }
 
-// withoutIDs returns text with the assumed cluster IDs replaced, because they are not real.
+// withoutIDs replaces the assumed cluster IDs in text, because they are not real.
 func withoutIDs(s decide.State, text string) string {
 	for _, id := range []decide.ID{s.ReportedClusterID, s.Record.ClusterID, s.Membership.ClusterID} {
 		if id != 0 {

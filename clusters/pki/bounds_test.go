@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/pki"
 )
 
-// TestLongPEMIsRejected checks that long PEM data is rejected. A Secret holds up to a mebibyte, and parsing a mebibyte
-// of certificates, or a key of that length, takes minutes.
+// TestLongPEMIsRejected checks that long PEM data is rejected. A Secret can contain up to a mebibyte, and certificates
+// or a key of that length take minutes to parse.
 func TestLongPEMIsRejected(t *testing.T) {
 	const block = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"
 	start := time.Now()
@@ -22,8 +22,8 @@ func TestLongPEMIsRejected(t *testing.T) {
 	t.Logf("took %s", time.Since(start))
 }
 
-// TestLongKeyIsRejected checks that a long key is rejected. Parsing an RSA key of 32 KiB takes most of a minute if the
-// values that can be computed are missing.
+// TestLongKeyIsRejected checks that a long key is rejected. An RSA key of 32 KiB takes most of a minute to parse if it
+// omits the precomputed values.
 func TestLongKeyIsRejected(t *testing.T) {
 	ca, err := pki.NewCA("a", "ns", time.Now())
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 const (
 	// caLifetime is long because replacing a CA restarts every member.
 	caLifetime = 10 * 365 * 24 * time.Hour
-	// leafLifetime can be short because etcd reads leaf certificates again on each connection.
+	// leafLifetime can be short because etcd rereads leaf certificates for each connection.
 	leafLifetime = 365 * 24 * time.Hour
-	// clockSkew is how long before its creation a certificate becomes valid, to allow for machines with slow clocks.
+	// clockSkew is how long before its creation a certificate becomes valid, to allow for clocks that are behind.
 	clockSkew = time.Hour
 )
 
-// CA is the CA of one cluster. It is never shared between clusters, because every member trusts anyone with a
-// certificate from it.
+// CA is the CA of one cluster. Clusters never share a CA, because every member trusts all certificates that its CA has
+// issued.
 type CA struct {
 	pair        Pair
 	certificate *x509.Certificate

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// checkContent returns an error that lists what a leaf's certificate lacks.
+// checkContent returns an error that lists what the certificate of a leaf lacks.
 func checkContent(certificate *x509.Certificate, l Leaf) error {
 	var lacks []string
 	if certificate.Subject.CommonName != l.CommonName {
@@ -36,8 +36,8 @@ func checkContent(certificate *x509.Certificate, l Leaf) error {
 	return nil
 }
 
-// checkExcess returns an error if a leaf's certificate is valid for more than required. Every additional name, usage
-// or year is also available to someone who steals the key. Moreover, etcd looks up the names in a peer's client
+// checkExcess returns an error if the certificate of a leaf allows more than required, because everything that it
+// allows is also available to someone who steals the key. Moreover, etcd looks up the names in a peer's client
 // certificate in DNS, but accepts a certificate without names.
 func checkExcess(certificate *x509.Certificate, l Leaf) error {
 	weak := Weakness(certificate)
@@ -110,7 +110,7 @@ func checkLimits(c *x509.Certificate) error {
 // enoughBits is the size of the smallest curve that crypto/tls accepts.
 const enoughBits = 256
 
-// Weakness returns why the key of a certificate is too weak, or "".
+// Weakness returns the reason why the key of a certificate is too weak, or "".
 func Weakness(certificate *x509.Certificate) string {
 	key, ok := certificate.PublicKey.(*ecdsa.PublicKey)
 	if !ok || key.Params().BitSize >= enoughBits {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Fingerprint returns the SHA-256 fingerprint of a PEM certificate, as "openssl x509 -noout -fingerprint
-// -sha256" prints it, or "" if there is not exactly one certificate.
+// Fingerprint returns the SHA-256 fingerprint of a PEM certificate, as printed by "openssl x509 -noout -fingerprint
+// -sha256". It returns "" unless there is exactly one certificate.
 func Fingerprint(certificate []byte) string {
 	if list := Fingerprints(certificate); len(list) == 1 {
 		return list[0]
@@ -15,7 +15,7 @@ func Fingerprint(certificate []byte) string {
 	return ""
 }
 
-// Fingerprints returns the fingerprints of all PEM certificates, or none if they cannot be parsed.
+// Fingerprints returns the fingerprints of all PEM certificates, or nil if they cannot be parsed.
 func Fingerprints(certificates []byte) []string {
 	list, err := ParseCertificates(certificates)
 	if err != nil {

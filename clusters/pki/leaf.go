@@ -12,13 +12,13 @@ import (
 // Leaf describes the content of a leaf certificate: its subject and its uses.
 type Leaf struct {
 	CommonName string
-	// DNSNames and IPAddresses are the only names. Both may be empty.
+	// DNSNames and IPAddresses are all names in the certificate. Both may be empty.
 	DNSNames    []string
 	IPAddresses []net.IP
 	Usages      []x509.ExtKeyUsage
 }
 
-// leafKeyUsage: TLS handshakes with elliptic-curve keys require only signatures.
+// leafKeyUsage contains only signatures, because TLS handshakes with elliptic-curve keys do not require anything else.
 const leafKeyUsage = x509.KeyUsageDigitalSignature
 
 func (l Leaf) template() *x509.Certificate {
@@ -32,8 +32,9 @@ func (l Leaf) template() *x509.Certificate {
 	}
 }
 
-// Check returns nil if everyone who trusts the CA accepts p as the leaf l, and as nothing else, and if more than a
-// third of its lifetime is left, or it lasts as long as the CA. Otherwise, the error states why it must be reissued.
+// Check returns nil if everyone who trusts the CA accepts p as the leaf l and as nothing else, and either more than a
+// third of its lifetime is left or it expires with the CA. Otherwise, the error contains the reasons why p must be
+// reissued.
 func (a *CA) Check(p Pair, l Leaf, now time.Time) error {
 	certificate, _, err := p.parse()
 	if err != nil {

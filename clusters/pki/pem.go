@@ -13,19 +13,19 @@ const (
 	blockKey         = "PRIVATE KEY"
 )
 
-// MaxPEM is the maximum length of PEM text in bytes. A Secret may hold a mebibyte, which would take minutes to
+// MaxPEM is the maximum length of PEM text in bytes. A Secret can contain a mebibyte, which would take minutes to
 // parse. Certificates and keys take a few thousand bytes.
 const MaxPEM = 64 << 10
 
-// MaxKey is the maximum length of a private key from another source, in bytes: the length of an 8192-bit RSA key.
-// Parsing a longer key can take minutes.
+// MaxKey is the maximum length in bytes of a private key from another source, which is the length of an 8192-bit RSA
+// key. A longer key can take minutes to parse.
 const MaxKey = 8 << 10
 
-// maxKey is the maximum length of a private key, in bytes. Quorate's own keys take a few hundred bytes. Parsing an RSA
-// key of 32 KiB takes most of a minute, and parsing a key of MaxPEM bytes takes eight times as long.
+// maxKey is the maximum length of a private key in bytes. Quorate's own keys take a few hundred bytes. It takes most of
+// a minute to parse an RSA key of 32 KiB, and eight times as long to parse a key of MaxPEM bytes.
 const maxKey = 2 << 10
 
-// CheckLength returns an error if a text is too long to be parsed.
+// CheckLength returns an error if text is too long to be parsed.
 func CheckLength(text []byte) error {
 	if len(text) > MaxPEM {
 		return fmt.Errorf("it is longer than %d KiB, more than any certificate or key that Quorate creates", MaxPEM>>10)
@@ -33,8 +33,8 @@ func CheckLength(text []byte) error {
 	return nil
 }
 
-// ParseCertificates parses one or more PEM certificates and nothing else. crypto/x509 skips unknown content,
-// but etcd refuses to start with it, so nothing is skipped here.
+// ParseCertificates parses text that consists of one or more PEM certificates and nothing else. crypto/x509 skips
+// unknown content, but etcd refuses to start with it.
 func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
 	blocks, err := parseBlocks(text, blockCertificate)
 	if err != nil {

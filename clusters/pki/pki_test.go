@@ -107,7 +107,7 @@ func TestReadCA(t *testing.T) {
 	}
 }
 
-// TestCAsAreDistinct checks that two CAs of one cluster can be distinguished during a rotation.
+// TestCAsAreDistinct checks that two CAs of the same cluster can be distinguished during a rotation.
 func TestCAsAreDistinct(t *testing.T) {
 	a, b := ca(t), ca(t)
 	if a.String() == b.String() {
@@ -135,8 +135,8 @@ func TestLeafDoesNotOutliveItsCA(t *testing.T) {
 	}
 }
 
-// TestLeafExpiringWithCAIsKept checks that a certificate that expires with its CA is not reissued repeatedly as the end
-// approaches, because it would not be valid for longer.
+// TestLeafExpiringWithCAIsKept checks that a certificate that expires with its CA is not reissued again and again as
+// the end approaches, because a new certificate would not be valid for longer.
 func TestLeafExpiringWithCAIsKept(t *testing.T) {
 	a := ca(t)
 	end := a.certificate.NotAfter
@@ -193,7 +193,7 @@ func TestParseCertificatesIsStrict(t *testing.T) {
 	}
 }
 
-// TestKeysAreNotPrinted checks that a key is never printed in clear text.
+// TestKeysAreNotPrinted checks that keys are never printed in clear text.
 func TestKeysAreNotPrinted(t *testing.T) {
 	p := issue(t, ca(t), first)
 	secret := strings.Split(string(p.Key), "\n")[1]

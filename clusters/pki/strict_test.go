@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// forge uses the CA to sign a certificate that differs from the leaf's certificate in one detail.
+// forge returns a certificate, signed by the CA, that differs in one detail from the certificate that the CA would
+// issue for the leaf.
 func forge(t *testing.T, a *CA, l Leaf, curve elliptic.Curve, change func(*x509.Certificate)) Pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(curve, rand.Reader)
@@ -30,8 +31,8 @@ func forge(t *testing.T, a *CA, l Leaf, curve elliptic.Curve, change func(*x509.
 	return pair
 }
 
-// TestCheckRejectsExcessContent checks that a certificate with more content than required is reissued: Quorate did not
-// issue it, even if its CA signed it.
+// TestCheckRejectsExcessContent checks that a certificate that contains more than required must be reissued: even if
+// the CA signed it, Quorate did not issue it.
 func TestCheckRejectsExcessContent(t *testing.T) {
 	a := ca(t)
 	for _, test := range []struct {
@@ -80,8 +81,8 @@ func caWith(t *testing.T, curve elliptic.Curve, change func(*x509.Certificate)) 
 	return pair
 }
 
-// TestRestrictedCAIsRejected checks that a restricted CA is rejected. Certificates issued from it would be rejected by
-// all verifiers, and reissued by every pass.
+// TestRestrictedCAIsRejected checks that a restricted CA is rejected. Otherwise, all verifiers would reject the
+// certificates that it issues, and every pass would reissue them.
 func TestRestrictedCAIsRejected(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -104,7 +105,7 @@ func TestRestrictedCAIsRejected(t *testing.T) {
 	}
 }
 
-// TestWeakness checks that a weak CA is reported and still used: it keeps working, and replacing it requires manual
+// TestWeakness checks that a weak CA is reported but still used, because it works, and replacing it requires manual
 // action.
 func TestWeakness(t *testing.T) {
 	weak := caWith(t, elliptic.P224(), func(*x509.Certificate) {})
@@ -117,8 +118,8 @@ func TestWeakness(t *testing.T) {
 	}
 }
 
-// TestIssuedCertificatesPassCryptoTLS checks that issued certificates pass the checks of crypto/tls for every usage
-// that they name.
+// TestIssuedCertificatesPassCryptoTLS checks that issued certificates pass the checks of crypto/tls for each of their
+// usages.
 func TestIssuedCertificatesPassCryptoTLS(t *testing.T) {
 	a := ca(t)
 	list, err := ParseCertificates(issue(t, a, first).Certificate)

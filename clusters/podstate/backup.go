@@ -17,7 +17,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// clockSkew is how far a node's clock may be behind the API server's.
+// clockSkew is the maximum time by which a node's clock may be behind the API server's clock.
 const clockSkew = 5 * time.Minute
 
 // suspect is the message for a suspect backup.
@@ -27,7 +27,7 @@ const suspect = "etcd has found that members hold different data, so the backup 
 func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.BackupJob {
 	j := decide.BackupJob{Name: job.Name, UID: string(job.UID), CreatedAt: job.CreationTimestamp.UTC()}
 	generation, err := strconv.ParseInt(job.Annotations[objects.AnnotationGeneration], 10, 64)
-	owner := metav1.GetControllerOf(job) // if a pass created it, the custom resource owns it
+	owner := metav1.GetControllerOf(job) // if a pass created the Job, the custom resource owns it
 	byPass := owner != nil && owner.Kind == v1alpha1.Kind
 	if err == nil && byPass && job.Name == objects.BackupJobName(cluster, generation) {
 		j.Generation = generation
@@ -43,7 +43,7 @@ func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod, now time.Ti
 	}
 	for _, pod := range own {
 		b := backupOf(pod, job, j)
-		if !j.Damaged && b != nil && b.CanHaveBeen(now) { // several pods of a Job may report the same backup
+		if !j.Damaged && b != nil && b.CanHaveBeen(now) { // several pods of the Job may report the same backup
 			j.Backup = decide.NewerBackup(j.Backup, b)
 		}
 	}
@@ -58,8 +58,8 @@ func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod, now time.Ti
 	return j
 }
 
-// backupOf returns the backup that a pod has stored. It returns nil if there is no backup or if the backup was found
-// to be damaged. The backup began when its Job was created, by the API server's clock, unless the pod found an
+// backupOf returns the backup that a pod has stored, or nil if it has not stored a backup or the backup was found to be
+// damaged. The backup counts as started when its Job was created, on the API server's clock, unless the pod found an
 // existing backup.
 func backupOf(pod *corev1.Pod, job *batchv1.Job, j decide.BackupJob) *decide.Backup {
 	took, verified := exited(pod, objects.BackupContainer), exited(pod, objects.VerifyContainer)

@@ -23,7 +23,7 @@ func word(begun time.Duration) string {
 		`"startedAt":"%s","finishedAt":"2026-11-22T18:00:09.5Z","suspect":false}`, strings.Repeat("a", 64), made.Add(begun).Format(time.RFC3339Nano))
 }
 
-// ran returns the status of a container that has ended.
+// ran returns the status of a container that has exited.
 func ran(name string, code int32, message string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: message}}}
 }
@@ -45,7 +45,7 @@ func ended(as batchv1.JobConditionType, message string) batchv1.JobCondition {
 	return batchv1.JobCondition{Type: as, Status: corev1.ConditionTrue, Message: message, LastTransitionTime: metav1.NewTime(made.Add(time.Minute))}
 }
 
-// podOf returns a pod of the Job: all containers except the last are init containers.
+// podOf returns a pod of the Job, in which all containers except the last are init containers.
 func podOf(uid string, containers ...corev1.ContainerStatus) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", OwnerReferences: []metav1.OwnerReference{{UID: "j1"}}, CreationTimestamp: metav1.NewTime(made)}}
 	if uid != "" {
@@ -57,7 +57,7 @@ func podOf(uid string, containers ...corev1.ContainerStatus) *corev1.Pod {
 	return p
 }
 
-// TestBackupJob checks which results count as a backup, and the message of a failed backup.
+// TestBackupJob checks which results count as a backup, and the messages of failed backups.
 func TestBackupJob(t *testing.T) {
 	complete, failed := ended(batchv1.JobComplete, ""), ended(batchv1.JobFailed, "Job was active longer than specified deadline")
 	later := podOf("", ran("backup", 1, "{}\nquorate: back up b/a: the store refuses\n"))
@@ -68,7 +68,7 @@ func TestBackupJob(t *testing.T) {
 		pods    []*corev1.Pod
 		phase   decide.JobPhase
 		message string
-		backup  string // start relative to its Job, and whether it is verified; empty if there is no backup
+		backup  string // start relative to the Job, and whether it is verified, or empty without a backup
 	}{
 		{"no pod yet", backupJob(), nil, decide.JobRuns, "", ""},
 		{"stored and verified", backupJob(complete), []*corev1.Pod{podOf("", ran("backup", 0, word(time.Second)), ran("verify", 0, ""))}, decide.JobSucceeded, "", "0s true"},
@@ -110,7 +110,7 @@ func TestBackupJob(t *testing.T) {
 }
 
 // TestFutureBackupIsIgnored checks that a stored backup from the future is ignored, and that a backup from a node whose
-// clock is a day ahead counts as begun when its Job was created.
+// clock is a day ahead counts as started when its Job was created.
 func TestFutureBackupIsIgnored(t *testing.T) {
 	done := []*corev1.Pod{podOf("", ran("backup", 0, word(time.Second)), ran("verify", 0, ""))}
 	if j := BackupJob("a", backupJob(ended(batchv1.JobComplete, "")), done, made.Add(-24*time.Hour)); j.Backup != nil || j.Phase != decide.JobSucceeded {
@@ -123,8 +123,7 @@ func TestFutureBackupIsIgnored(t *testing.T) {
 	}
 }
 
-// TestManualBackupHasNoGeneration checks that a Job belongs to a generation only if a pass made the custom resource its
-// owner.
+// TestManualBackupHasNoGeneration checks that a Job has a generation only if a pass made the custom resource its owner.
 func TestManualBackupHasNoGeneration(t *testing.T) {
 	done := []*corev1.Pod{podOf("", ran("backup", 0, word(time.Second)), ran("verify", 0, ""))}
 	if j := BackupJob("a", backupJob(), done, made); j.Generation != 2 || j.Backup.Generation != 2 {

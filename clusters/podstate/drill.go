@@ -16,8 +16,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// DrillJob returns the result of a drill Job, from the status of its own pods. Both results are nil while the Job is
-// running, or if its result is missing or from the future.
+// DrillJob returns the result of a drill Job from the status of the Job's own pods. Both results are nil while the Job
+// is running, and if its result is missing or from the future.
 func DrillJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) (*decide.Drill, *decide.DrillFailure) {
 	own := byAge(pods)
 	phase, endedAt, said := jobPhase(job)
@@ -39,7 +39,7 @@ func DrillJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) (*decide.Dril
 	return nil, nil
 }
 
-// drillOf returns the drill result of a pod, or nil if there is no plausible result.
+// drillOf returns the drill result of a pod, or nil if it has no plausible result.
 func drillOf(pod *corev1.Pod, job *batchv1.Job) *decide.Drill {
 	ended := exited(pod, objects.DrillContainer)
 	if ended == nil || ended.ExitCode != 0 {

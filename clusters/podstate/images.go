@@ -9,11 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// imageReasons lists the waiting reasons of a container that cannot get its image.
+// imageReasons lists the waiting reasons of a container whose image cannot be pulled.
 var imageReasons = []string{"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull"}
 
-// imageTrouble returns which image a container cannot get, and why. It returns an empty string if the container has
-// its image or may still get it. An earlier exit in the same pod is unrelated.
+// imageTrouble returns the image that a container cannot get and the reason, or "" if the container has its image or
+// may still get it. It ignores earlier exits of containers in the same pod.
 func imageTrouble(c corev1.ContainerStatus) string {
 	if c.State.Waiting == nil || !slices.Contains(imageReasons, c.State.Waiting.Reason) {
 		return ""
@@ -25,9 +25,9 @@ func imageTrouble(c corev1.ContainerStatus) string {
 	return strings.TrimSuffix(c.State.Waiting.Reason+": "+why, ": ")
 }
 
-// awaitedImage returns the image that the etcd container is waiting for, and since when, or an empty string. The
-// kubelet does not report a reason while it pulls, but the pod's volumes and network are then ready, and the container
-// has no image yet.
+// awaitedImage returns the image for which the etcd container is waiting, and since when, or "". The kubelet does not
+// report a reason while it pulls an image, but the pod's volumes and network are then ready, and the container has no
+// image yet.
 func awaitedImage(pod *corev1.Pod) string {
 	prepared := condition(pod, corev1.PodReadyToStartContainers)
 	if prepared == nil || prepared.Status != corev1.ConditionTrue {

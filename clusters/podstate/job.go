@@ -16,10 +16,10 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// podSoon is how soon Kubernetes creates a pod for a Job unless something prevents it.
+// podSoon is the time within which Kubernetes creates a pod for a Job unless something prevents it.
 const podSoon = 30 * time.Second
 
-// jobPhase returns the phase of a Job according to Kubernetes, when it ended, and why it failed.
+// jobPhase returns the phase of a Job according to Kubernetes, the time at which it ended, and the reason if it failed.
 func jobPhase(job *batchv1.Job) (phase decide.JobPhase, endedAt time.Time, why string) {
 	phase = decide.JobRuns
 	for _, c := range job.Status.Conditions {
@@ -34,8 +34,8 @@ func jobPhase(job *batchv1.Job) (phase decide.JobPhase, endedAt time.Time, why s
 	return phase, endedAt, why
 }
 
-// podless returns a message if a running Job has been without a pod for longer than Kubernetes takes to create a pod,
-// for example because a quota rejects the pod. Otherwise, it returns an empty string.
+// podless returns a message if a running Job has been without a pod for longer than Kubernetes needs to create a pod,
+// for example because a quota rejects the pod. Otherwise, it returns "".
 func podless(job *batchv1.Job, pods []*corev1.Pod, now time.Time) string {
 	if len(pods) > 0 || now.Sub(job.CreationTimestamp.Time) < podSoon {
 		return ""
@@ -50,8 +50,8 @@ func byAge(pods []*corev1.Pod) []*corev1.Pod {
 	})
 }
 
-// results yields the valid results of a container from the status of the pods in which the container succeeded, last
-// pod first.
+// results yields the valid results of a container from the status of the pods in which it succeeded, starting with the
+// last pod.
 func results[R any](pods []*corev1.Pod, container string, parse func(string) (R, error)) iter.Seq[R] {
 	return func(yield func(R) bool) {
 		for _, pod := range slices.Backward(pods) {
@@ -76,7 +76,7 @@ func exited(pod *corev1.Pod, container string) *corev1.ContainerStateTerminated 
 	return nil
 }
 
-// jobTrouble returns what a pod of a Job waits for, or why it failed, or an empty string.
+// jobTrouble returns what a pod of a Job is waiting for, or the reason why it failed, or "".
 func jobTrouble(pod *corev1.Pod) string {
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
@@ -88,7 +88,7 @@ func jobTrouble(pod *corev1.Pod) string {
 		}
 		switch w := c.State.Waiting; {
 		case w == nil || w.Reason == "PodInitializing":
-		case w.Reason == "ContainerCreating": // only events tell what it waits for
+		case w.Reason == "ContainerCreating": // only events show the reason
 			return fmt.Sprintf("pod %s is starting. If it does not start, see kubectl describe pod %[1]s", pod.Name)
 		default:
 			return printable.Line(strings.TrimSuffix(w.Reason+": "+w.Message, ": "))
@@ -100,7 +100,7 @@ func jobTrouble(pod *corev1.Pod) string {
 	return printable.Line(cmp.Or(pod.Status.Message, pod.Status.Reason))
 }
 
-// lastLine returns the last line of a log, which tells why a command failed.
+// lastLine returns the last line of a log, which contains the reason why a command failed.
 func lastLine(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	return printable.Line(strings.TrimPrefix(lines[len(lines)-1], "quorate: "))

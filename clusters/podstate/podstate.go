@@ -17,13 +17,14 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// failingReasons lists the reasons of a waiting container that are not resolved quickly, except image problems.
+// failingReasons lists waiting reasons of containers that are not resolved quickly, except image problems.
 var failingReasons = []string{
 	"CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError",
 }
 
-// Phase returns the phase of the etcd container, and why the pod is not ready. An injected sidecar never makes a member
-// fail, but Services do not route to the pod until the sidecar is ready too, so the pod does not count as ready.
+// Phase returns the phase of the etcd container and the reason why the pod is not ready. An injected sidecar never
+// makes a member fail. However, the pod does not count as ready until the sidecar is ready too, because Services do not
+// route to the pod before.
 func Phase(pod *corev1.Pod) (decide.PodPhase, string) {
 	if pod.DeletionTimestamp != nil {
 		return decide.PodTerminating, ""
@@ -52,7 +53,7 @@ func isReady(pod *corev1.Pod) bool {
 	return ready != nil && ready.Status == corev1.ConditionTrue
 }
 
-// etcdStatus returns the status of the etcd container, or zero while the container does not exist.
+// etcdStatus returns the status of the etcd container, or zero if the container does not exist yet.
 func etcdStatus(pod *corev1.Pod) corev1.ContainerStatus {
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.Name == objects.Container {
@@ -62,7 +63,7 @@ func etcdStatus(pod *corev1.Pod) corev1.ContainerStatus {
 	return corev1.ContainerStatus{}
 }
 
-// othersTrouble returns why a pod is not ready although its etcd is.
+// othersTrouble returns the reason why a pod is not ready although its etcd is ready.
 func othersTrouble(pod *corev1.Pod) string {
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.Name != objects.Container && !c.Ready {
@@ -76,7 +77,7 @@ func othersTrouble(pod *corev1.Pod) string {
 	return ""
 }
 
-// containerPhase judges the state of a container. An empty phase means that it is inconclusive.
+// containerPhase returns the phase that follows from the state of a container, or "" if the state is inconclusive.
 func containerPhase(c corev1.ContainerStatus) (decide.PodPhase, string) {
 	switch {
 	case imageTrouble(c) != "":
@@ -97,13 +98,13 @@ func containerPhase(c corev1.ContainerStatus) (decide.PodPhase, string) {
 	return "", ""
 }
 
-// maxClockSkew is the maximum clock difference between two API servers.
+// maxClockSkew is the maximum difference between the clocks of two API servers.
 const maxClockSkew = 5 * time.Second
 
 // RunsOn reports whether etcd in a pod may run on the volume of a claim. A pod mounts the volumes that its claims have
-// when it is scheduled, and keeps them until it ends. Once etcd has started, a claim without a volume, or created after
-// the pod was scheduled, is a different claim of the same name. Two API servers may have written these times, so they
-// are compared with a margin of maxClockSkew.
+// when it is scheduled, and keeps them until it ends. After etcd has started, a claim that has no volume, or was
+// created after the pod was scheduled, is therefore a different claim with the same name. Two API servers may have
+// written these times, so they are compared with a tolerance of maxClockSkew.
 func RunsOn(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	etcd := etcdStatus(pod)
 	started := etcd.State.Running != nil || etcd.State.Terminated != nil || etcd.LastTerminationState.Terminated != nil
@@ -115,7 +116,8 @@ func RunsOn(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Status.Phase != corev1.ClaimPending && !younger
 }
 
-// Crashes returns how often etcd in this pod has ended, if it last exited with an error on its own.
+// Crashes returns how often the etcd container in this pod has been restarted, or zero if etcd's last exit was not an
+// error of its own.
 func Crashes(pod *corev1.Pod) int {
 	c, _ := lastCrash(pod)
 	return int(c.RestartCount)
@@ -135,17 +137,17 @@ func lastCrash(pod *corev1.Pod) (corev1.ContainerStatus, *corev1.ContainerStateT
 	return corev1.ContainerStatus{}, nil
 }
 
-// noDataWords is etcd's message if it may start only with its data, because its configuration file does not name it,
-// and does not find any data.
+// noDataWords is the message that etcd logs if it has no data and may start only with its data, because its
+// configuration file does not name it.
 const noDataWords = "couldn't find local name"
 
-// noPeersWords is etcd's message if it must join a cluster whose members do not respond.
+// noPeersWords is the message that etcd logs if it must join a cluster whose members do not respond.
 const noPeersWords = "cannot fetch cluster info from peer urls"
 
 // NoData reports whether etcd last exited because the data of a previously started member is missing.
 func NoData(pod *corev1.Pod) bool { return endedSaying(pod, noDataWords) }
 
-// NoPeers reports whether etcd last exited because it could not reach a member of the cluster that it must join.
+// NoPeers reports whether etcd last exited because it could not reach any member of the cluster that it must join.
 func NoPeers(pod *corev1.Pod) bool { return endedSaying(pod, noPeersWords) }
 
 // endedSaying reports whether etcd in this pod last exited with an error that contains words.
@@ -154,18 +156,18 @@ func endedSaying(pod *corev1.Pod, words string) bool {
 	return ended != nil && strings.Contains(lastSeriousLine(ended.Message), words)
 }
 
-// The exit codes of a process ended from outside by SIGKILL or SIGTERM.
+// These are the exit codes of a process that was ended from outside by SIGKILL or SIGTERM.
 const killed, terminated = 128 + int32(syscall.SIGKILL), 128 + int32(syscall.SIGTERM)
 
-// crashed reports whether a container exited with an error on its own. For a container that ran, the reason is then
-// always Error. Other reasons mean memory, a lost node, or a container that could not be started.
+// crashed reports whether a container exited with an error on its own. In that case, the reason is always Error. Other
+// reasons refer to memory, a lost node, or a container that could not be started.
 func crashed(t *corev1.ContainerStateTerminated) bool {
 	fromOutside := t.ExitCode == killed || t.ExitCode == terminated
 	return t.Reason == "Error" && t.ExitCode != 0 && !fromOutside
 }
 
-// StoppedByCheck reports whether etcd in this pod is down because it found, before it served clients, that a peer's
-// data differs from its own.
+// StoppedByCheck reports whether etcd in this pod is down because it found, before it served clients, that its data
+// differs from a peer's.
 func StoppedByCheck(pod *corev1.Pod) bool {
 	if isReady(pod) {
 		return false
@@ -182,8 +184,8 @@ func lastWords(c corev1.ContainerStatus) string {
 	return terminationMessage(c.LastTerminationState.Terminated)
 }
 
-// terminationMessage returns why a container ended: etcd's last serious log line if the kubelet kept it, otherwise the
-// exit code.
+// terminationMessage returns the reason why a container ended: etcd's last serious log line if the kubelet has kept it,
+// or else the exit code.
 func terminationMessage(t *corev1.ContainerStateTerminated) string {
 	if t.Reason == "OOMKilled" {
 		return "out of memory"
@@ -194,7 +196,7 @@ func terminationMessage(t *corev1.ContainerStateTerminated) string {
 	return fmt.Sprintf("exit code %d", t.ExitCode)
 }
 
-// lastSeriousLine returns the last line of etcd's log, one JSON object per line, that reports an error.
+// lastSeriousLine returns the last line that reports an error in etcd's log, which contains one JSON object per line.
 func lastSeriousLine(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	for _, line := range slices.Backward(lines) {
@@ -209,8 +211,8 @@ func lastSeriousLine(log string) string {
 	return ""
 }
 
-// UnreadySince returns since when a pod has not been ready, or zero if it is ready. A pod that is not scheduled yet
-// has never been ready.
+// UnreadySince returns the time since which a pod has not been ready, or zero if it is ready. A pod that has not been
+// scheduled yet has never been ready.
 func UnreadySince(pod *corev1.Pod) time.Time {
 	ready := condition(pod, corev1.PodReady)
 	switch {
@@ -222,7 +224,7 @@ func UnreadySince(pod *corev1.Pod) time.Time {
 	return ready.LastTransitionTime.UTC()
 }
 
-// StartedAt returns since when etcd's container has run in a starting pod, or zero.
+// StartedAt returns the time at which etcd's container started in a pod that is starting, or zero.
 func StartedAt(pod *corev1.Pod, phase decide.PodPhase) time.Time {
 	if c := etcdStatus(pod); phase == decide.PodStarting && c.State.Running != nil {
 		return c.State.Running.StartedAt.UTC()
@@ -230,7 +232,7 @@ func StartedAt(pod *corev1.Pod, phase decide.PodPhase) time.Time {
 	return time.Time{}
 }
 
-// GoneBy returns when the grace period of a pod being deleted ends, or zero.
+// GoneBy returns the time at which the grace period of a pod that is being deleted ends, or zero.
 func GoneBy(pod *corev1.Pod) time.Time {
 	if pod.DeletionTimestamp == nil {
 		return time.Time{}

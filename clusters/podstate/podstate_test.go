@@ -138,7 +138,8 @@ func TestPhase(t *testing.T) {
 	}
 }
 
-// TestCrashes checks hard case H45: a pod that ends because of Kubernetes or the kubelet is not an etcd crash.
+// TestCrashes checks that a pod that is ended by Kubernetes or the kubelet does not count as an etcd crash (hard case
+// H45).
 func TestCrashes(t *testing.T) {
 	ended := func(reason string, code int32) corev1.ContainerState {
 		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, ExitCode: code}}
@@ -178,7 +179,7 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// TestStoppedByCheck checks the messages of etcd 3.5.35, 3.6.16 and 3.7.3, shortened.
+// TestStoppedByCheck checks the messages of etcd 3.5.35, 3.6.16 and 3.7.3, in shortened form.
 func TestStoppedByCheck(t *testing.T) {
 	const closing = `{"level":"info","msg":"closed etcd server"}` + "\n"
 	const found = "nd from remote peer\"}\n" + `{"level":"error","msg":"checkInitialHashKV failed","error":"d47c found data inconsistency with peers","stacktrace":"x"}` + "\n" + closing +
@@ -209,7 +210,7 @@ func TestStoppedByCheck(t *testing.T) {
 }
 
 // TestTerminationMessageIsTruncatedAndEscaped checks that the last message of etcd's container, which is untrusted, is
-// truncated to a readable length, and that control characters are escaped.
+// truncated to a readable length and that its control characters are escaped.
 func TestTerminationMessageIsTruncatedAndEscaped(t *testing.T) {
 	log := `{"level":"fatal","msg":"\u001b[2J\u202e` + strings.Repeat("w", 3000) + `"}`
 	said := terminationMessage(&corev1.ContainerStateTerminated{ExitCode: 1, Message: log})

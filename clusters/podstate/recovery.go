@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// RecoveryJob returns the result of a recovery Job, from the status of its own pods. A Job with incomplete annotations
-// has no cluster.
+// RecoveryJob returns the result of a recovery Job from the status of the Job's own pods. If the Job's annotations are
+// incomplete, the result does not contain a cluster.
 func RecoveryJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.RecoveryJob {
 	j := decide.RecoveryJob{
 		VolumeJob: volumeJob(job, pods, now, job.Annotations[objects.AnnotationRecoveryDigest]),
@@ -42,7 +42,7 @@ func RecoveryJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.Rec
 }
 
 // recoveredInto returns the cluster that the newest successful pod has created from the lost cluster, and whether its
-// data is suspect. It returns zero if there is no result.
+// data is suspect. It returns zero if no pod has reported a result.
 func recoveredInto(pods []*corev1.Pod, lost decide.ID) (into decide.ID, suspect bool) {
 	for r := range results(pods, objects.RecoverContainer, result.ParseRecovered) {
 		var of decide.ID

@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestRecoveryJob checks the result of a recovery Job, and the new cluster. The result is accepted only for the
+// TestRecoveryJob checks the result of a recovery Job and the new cluster. The result is accepted only if it is for the
 // cluster for which the Job was created.
 func TestRecoveryJob(t *testing.T) {
 	const word = `{"format":"quorate.dev/recovery-result/v1","lostClusterID":"00000000000000c1","lostMemberID":"00000000000000a1","term":2,"index":308,` +

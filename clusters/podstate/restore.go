@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// RestoreJob returns the result of a restore Job, from the status of its own pods.
+// RestoreJob returns the result of a restore Job from the status of the Job's own pods.
 func RestoreJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.RestoreJob {
 	j := decide.RestoreJob{
 		VolumeJob: volumeJob(job, pods, now, job.Annotations[objects.AnnotationRestoreDigest]),
@@ -26,15 +26,15 @@ func RestoreJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.Rest
 	return j
 }
 
-// restored describes the data that a pod reports to have restored.
+// restored describes the data that a pod reports as restored.
 type restored struct {
-	// backup describes the backup; suspect: etcd had found that its data may be wrong.
+	// backup describes the backup. suspect is set if etcd had found that the data of the backup may be wrong.
 	backup  string
 	suspect bool
 	data    decide.RestoredData
 }
 
-// restoredBy returns the backup that the newest successful pod has restored, and the resulting data, or zero.
+// restoredBy returns the backup that the newest successful pod has restored, with the resulting data, or zero.
 func restoredBy(pods []*corev1.Pod) restored {
 	for r := range results(pods, objects.RestoreContainer, result.ParseRestored) {
 		var data decide.RestoredData
@@ -45,7 +45,7 @@ func restoredBy(pods []*corev1.Pod) restored {
 		data.Revision = r.NewRevision
 		what := "the backup"
 		if r.Suspect {
-			what = "the suspect backup" // the spec names it anyway
+			what = "the suspect backup" // the spec contains its name anyway
 		}
 		backup := fmt.Sprintf("%s %s of cluster %s at revision %d", what, r.Slot.Format(time.RFC3339),
 			r.SourceClusterID, r.Revision)

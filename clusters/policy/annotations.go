@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// weakening lists prefixes of annotations by which Kubernetes or a container runtime can loosen a pod's confinement:
+// weakening lists prefixes of annotations with which Kubernetes or a container runtime can weaken a pod's isolation:
 // profiles, sysctls, devices, user namespaces, and sandbox options.
 var weakening = []string{
 	"container.apparmor.security.beta.kubernetes.io/",
@@ -19,12 +19,12 @@ var weakening = []string{
 	"dev.gvisor.", "run.oci.", "org.systemd.property.", "cdi.k8s.io/",
 }
 
-// weakeningDomains lists suffixes of the domains of such annotations. CRI-O's annotations for a whole pod are domains
-// without a name.
+// weakeningDomains lists suffixes of the domains of such annotations. CRI-O's annotations for a whole pod consist of a
+// domain without a name.
 var weakeningDomains = []string{"nri.io/", "nri.containerd.io/", "crio.io/"}
 
-// weakens reports whether an annotation can loosen the confinement of a pod. The runtime's default profile, and
-// profiles that the administrator has loaded on the nodes, do not loosen it.
+// weakens reports whether an annotation can weaken the isolation of a pod. The runtime's default profile, and profiles
+// that the administrator has loaded on the nodes, do not weaken it.
 func weakens(key, value string) bool {
 	domain, _ := cutDomain(key)
 	known := slices.ContainsFunc(weakening, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) ||
@@ -36,8 +36,8 @@ func weakens(key, value string) bool {
 	return known && !(profile && confined)
 }
 
-// annotations refuses annotations that no pattern allows. An annotation that weakens the pod requires a pattern
-// that names it: neither ** nor an unlimited policy allows it.
+// annotations refuses annotations that no pattern allows. An annotation that weakens the pod must be named by a
+// pattern: neither ** nor an unlimited policy allows it.
 func (r *refusals) annotations(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	for _, key := range slices.Sorted(maps.Keys(spec.Pod.Annotations)) {
 		value := string(spec.Pod.Annotations[key])

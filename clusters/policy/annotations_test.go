@@ -6,8 +6,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestWeakeningAnnotations checks that an annotation that loosens a pod's confinement is allowed only by a pattern that
-// names it, not by a pattern that allows everything or by a missing setting.
+// TestWeakeningAnnotations checks that an annotation that weakens a pod's isolation is allowed only by a pattern that
+// names it, and not by a pattern that allows everything or by default.
 func TestWeakeningAnnotations(t *testing.T) {
 	for _, test := range []struct{ patterns, key, value, want string }{
 		{"**", "container.apparmor.security.beta.kubernetes.io/etcd", "unconfined", "refused"},

@@ -13,7 +13,7 @@ import (
 
 var keysOfKMS = regexp.MustCompile(`^[A-Za-z0-9:/_*-]+$`)
 
-// checkBackup checks a pattern of a backup kind.
+// checkBackup checks a pattern of one of the kinds for backups.
 func (k Kind) checkBackup(pattern string) error {
 	switch k { //nolint:exhaustive // Check has the others
 	case ServiceAccounts:
@@ -36,8 +36,8 @@ func (k Kind) checkBackup(pattern string) error {
 	return nil
 }
 
-// serviceAccounts refuses accounts that are not allowed, and pods that would use the credentials of their node. All
-// pods on a node may share these credentials, whose rights are unrelated to the source.
+// serviceAccounts refuses ServiceAccounts that are not allowed, and pods that would use the credentials of their node.
+// All pods on a node may share these credentials, and their rights have nothing to do with the source.
 func (r *refusals) serviceAccounts(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	a := p.ServiceAccounts
 	eachDestination(spec, func(path string, to v1alpha1.BackupDestination) {
@@ -54,7 +54,7 @@ func (r *refusals) serviceAccounts(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	})
 }
 
-// AccountFields returns the paths of the fields that name a service account.
+// AccountFields returns the paths of the fields that name the given ServiceAccount.
 func AccountFields(spec v1alpha1.EtcdClusterSpec, name string) (paths []string) {
 	eachDestination(spec, func(path string, to v1alpha1.BackupDestination) {
 		if to.ServiceAccountName == name {
@@ -64,7 +64,8 @@ func AccountFields(spec v1alpha1.EtcdClusterSpec, name string) (paths []string) 
 	return paths
 }
 
-// usesNode reports whether no credentials are specified: client libraries then ask the node's metadata service.
+// usesNode reports whether no credentials are specified, so that client libraries would ask the node's metadata
+// service.
 func usesNode(to v1alpha1.BackupDestination) bool {
 	return to.SecretName == "" && to.ServiceAccountName == "" && (to.S3 != nil || to.GCS != nil || to.Azure != nil)
 }
@@ -80,7 +81,7 @@ func (r *refusals) kmsKeys(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	})
 }
 
-// lockTimes refuses to lock backups for longer than allowed: locked backups cannot be deleted, regardless of their
+// lockTimes refuses to lock backups for longer than allowed, because locked backups cannot be deleted, whatever they
 // cost.
 func (r *refusals) lockTimes(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	eachDestination(spec, func(path string, to v1alpha1.BackupDestination) {

@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// everywhere returns a spec that names the store in each possible place.
+// everywhere returns a spec that contains the destination in each possible place.
 func everywhere(to v1alpha1.BackupDestination) v1alpha1.EtcdClusterSpec {
 	return v1alpha1.EtcdClusterSpec{
 		Backup: &v1alpha1.BackupSpec{To: to}, Restore: &v1alpha1.RestoreSpec{From: to},
@@ -15,7 +15,7 @@ func everywhere(to v1alpha1.BackupDestination) v1alpha1.EtcdClusterSpec {
 	}
 }
 
-// limitedBackups allows all destinations, and limits one kind to a setting.
+// limitedBackups allows all destinations and limits one kind of request to a setting.
 func limitedBackups(t *testing.T, kind Kind, setting string) Policy {
 	t.Helper()
 	p := limited(t, kind, setting)
@@ -46,8 +46,8 @@ func TestServiceAccounts(t *testing.T) {
 	}
 }
 
-// TestNodeCredentialsNeedPermission checks that a bound source may use the credentials of the node, which all its pods
-// share, only if the run allows that.
+// TestNodeCredentialsNeedPermission checks that a bound source may use the node's credentials, which all pods on the
+// node share, only if the run allows it.
 func TestNodeCredentialsNeedPermission(t *testing.T) {
 	stores := map[string]v1alpha1.BackupDestination{
 		"s3": {S3: &v1alpha1.S3Destination{}}, "gcs": {GCS: &v1alpha1.GCSDestination{}}, "azure": {Azure: &v1alpha1.AzureDestination{}},
@@ -120,8 +120,8 @@ func TestBackupLimits(t *testing.T) {
 	}
 }
 
-// TestBoundSourceBackupDefaults checks that a bound source may back up once an hour, with its own credentials, and may
-// not lock backups.
+// TestBoundSourceBackupDefaults checks that, by default, a bound source may back up once an hour with its own
+// credentials, and may not lock backups.
 func TestBoundSourceBackupDefaults(t *testing.T) {
 	p := Policy{BackupDestinations: Allowed{Limited: true, Patterns: []string{Everything}}}.Within([]string{"shop"})
 	spec := v1alpha1.EtcdClusterSpec{Image: v1alpha1.ImageSpec{Repository: DefaultImage}, Backup: &v1alpha1.BackupSpec{

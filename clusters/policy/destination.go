@@ -10,16 +10,16 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// destination is the pattern LOCATION[@ENDPOINT], or a destination in that form. * matches any characters of a
-// bucket or a prefix, including slashes.
+// destination is the pattern LOCATION[@ENDPOINT], or a destination in this form. In a bucket or prefix, * matches any
+// characters, including slashes.
 type destination struct {
 	scheme, bucket string
-	// prefix is the prefix in the bucket. A pattern without a prefix matches all destinations, with or without
-	// a prefix.
+	// prefix is the prefix within the bucket. A pattern without a prefix matches destinations with any prefix and
+	// without one.
 	prefix    string
 	hasPrefix bool
-	// endpoint is compared literally. Empty means the public endpoint of AWS, in its public partition, or of
-	// Google.
+	// endpoint is compared literally. If it is empty, the endpoint is the public endpoint of AWS (in its public
+	// partition) or Google.
 	endpoint string
 }
 
@@ -55,12 +55,12 @@ func (d destination) String() string {
 // store describes the valid destinations of one kind of store.
 type store struct {
 	what string
-	// bucket matches valid names, and longest is their maximum length. bucketPattern matches valid patterns; a * in a
-	// pattern may match nothing.
+	// bucket matches valid names, and longest is their maximum length. bucketPattern matches valid patterns, in which a
+	// * may match the empty string.
 	bucket, bucketPattern *regexp.Regexp
 	longest               int
-	// prefixes and endpoints report whether the store has them. If ownEndpoint is set, every destination has its own
-	// endpoint.
+	// prefixes and endpoints specify whether the store supports them. ownEndpoint specifies that every destination has
+	// its own endpoint.
 	prefixes, endpoints, ownEndpoint bool
 }
 
@@ -156,8 +156,8 @@ func (s store) checkEndpoint(pattern string, d destination) error {
 	return nil
 }
 
-// endpointOf returns the endpoint of a destination. The region of an S3 destination may be outside AWS's public
-// partition.
+// endpointOf returns the endpoint of a destination. For S3, it takes the region into account, which may be outside of
+// AWS's public partition.
 func endpointOf(declared v1alpha1.BackupDestination) string {
 	if declared.S3 == nil || declared.S3.Endpoint != "" {
 		return declared.Endpoint()
@@ -168,7 +168,7 @@ func endpointOf(declared v1alpha1.BackupDestination) string {
 	return ""
 }
 
-// destinations refuses backups to destinations that are not allowed, and restores from them.
+// destinations refuses backups to, and restores from, destinations that are not allowed.
 func (r *refusals) destinations(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	eachDestination(spec, func(path string, to v1alpha1.BackupDestination) {
 		r.destination(p.BackupDestinations, path, to)
@@ -188,8 +188,8 @@ func eachDestination(spec v1alpha1.EtcdClusterSpec, check func(path string, to v
 	}
 }
 
-// destination refuses to send a cluster's data to a destination that is not allowed, or to read it from there. Unlike
-// all other kinds, backup destinations are never allowed without a setting.
+// destination refuses to send a cluster's data to, or read it from, a destination that is not allowed. Unlike requests
+// of all other kinds, backup destinations are never allowed without a setting.
 func (r *refusals) destination(a Allowed, path string, declared v1alpha1.BackupDestination) {
 	asked := destinationOf(declared.Location(), endpointOf(declared))
 	allows := func(pattern string) bool { return destinationPattern(pattern).allows(asked) }

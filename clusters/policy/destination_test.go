@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// to returns the destination with the given location and endpoint. The Azure account is acc.
+// to returns the destination for LOCATION[@ENDPOINT]. Its Azure account is acc.
 func to(written string) v1alpha1.BackupDestination {
 	location, endpoint, _ := strings.Cut(written, "@")
 	scheme, rest, _ := strings.Cut(location, "://")
@@ -66,7 +66,7 @@ func TestDestinations(t *testing.T) {
 }
 
 // TestNoDestinationIsAllowedByDefault checks that no destination is allowed without a setting, whether or not a source
-// is bound to namespaces. A destination without a store is never allowed.
+// is bound to namespaces. A destination that names no store is never allowed.
 func TestNoDestinationIsAllowedByDefault(t *testing.T) {
 	for _, namespaces := range [][]string{nil, {"dev"}} {
 		spec := backedUp("volume://backups")
@@ -98,7 +98,7 @@ func TestDestinationMessages(t *testing.T) {
 			t.Errorf("got  %q\nwant %q", got, test.want)
 		}
 	}
-	// A pattern suggested in a message allows the destination.
+	// The pattern that a message suggests must allow the destination.
 	const destination = "s3://backups/a/b@http://10.0.0.1:9000/x"
 	_, pattern, _ := strings.Cut(Policy{}.Problems(backedUp(destination))[0], "allowed by ")
 	if got := limited(t, BackupDestinations, pattern).Problems(backedUp(destination)); len(got) > 0 {
@@ -155,9 +155,9 @@ func TestInvalidDestinationPatternsAreRefused(t *testing.T) {
 	}
 }
 
-// TestBucketPatternsRespectPartitions checks that a pattern for a bucket in the public AWS partition does not allow the
-// bucket with that name in another partition, which may have a different owner: a bucket name is unique only within its
-// partition.
+// TestBucketPatternsRespectPartitions checks that a pattern for a bucket in AWS's public partition does not allow the
+// bucket with the same name in a different partition. Bucket names are unique only within a partition, so that bucket
+// may have a different owner.
 func TestBucketPatternsRespectPartitions(t *testing.T) {
 	in := func(region, endpoint string) v1alpha1.EtcdClusterSpec {
 		spec := backedUp("s3://backups@" + endpoint)
@@ -171,7 +171,7 @@ func TestBucketPatternsRespectPartitions(t *testing.T) {
 	}{
 		{"s3://backups", "", "", true},
 		{"s3://backups", "eu-central-1", "", true},
-		{"s3://backups", "us-iso", "", true}, // not an existing region
+		{"s3://backups", "us-iso", "", true}, // this region does not exist
 		{"s3://backups", "cn-north-1", "", false},
 		{"s3://backups", "fips-cn-north-1", "", false},
 		{"s3://backups", "us-gov-west-1", "", false},

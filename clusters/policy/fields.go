@@ -11,16 +11,16 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// decision is the policy for some fields of a spec.
+// decision is the policy for some of the fields of a spec.
 type decision struct {
-	// check adds the refusals for these fields; nil allows any valid value.
+	// check adds the refusals for these fields. If it is nil, any valid value is allowed.
 	check func(*refusals, Policy, v1alpha1.EtcdClusterSpec)
-	// at lists parent paths, and fields the paths below each of them, both separated by spaces.
+	// at lists parent paths, and fields lists the paths below each of them, both separated by spaces.
 	at, fields string
 }
 
 // decisions covers every field of a spec, in the order in which refusals are reported. A bound source may not set a
-// field without a decision, so a new field stays refused until it gets one.
+// field that is not covered, so a new field is refused until a decision is added for it.
 var decisions = []decision{
 	{nil, "", `replicas version replaceAfter suspend lifecycle tls.mode image.digests image.pullSecrets[].name`},
 	{nil, "storage", `size storageClassName retention`},
@@ -39,13 +39,13 @@ var decisions = []decision{
 	{(*refusals).nodeAffinity, nodeTerms, `matchExpressions[].key matchExpressions[].operator matchExpressions[].values
 		matchFields[].key matchFields[].operator matchFields[].values`},
 	{(*refusals).podAffinity, nearPods + " " + farFromPods, `namespaces namespaceSelector`},
-	// These only select the source's own pods.
+	// These select only pods of the source itself.
 	{nil, nearPods + " " + farFromPods, `labelSelector matchLabelKeys mismatchLabelKeys`},
 	{nil, farFromPods, `topologyKey`},
 	{nil, "pod.affinity.nodeAffinity pod.affinity.podAffinity pod.affinity.podAntiAffinity",
 		preferredDuring + "[].weight"},
 	{(*refusals).networkPeers, "networkPolicy.clients[] networkPolicy.metrics[]", `namespaces cidr`},
-	{nil, "networkPolicy.clients[] networkPolicy.metrics[]", `pods`}, // only select pods in the cluster's namespace
+	{nil, "networkPolicy.clients[] networkPolicy.metrics[]", `pods`}, // selects only pods in the cluster's namespace
 	{(*refusals).schedules, "backup", `schedule drill.schedule`},
 	{nil, "backup", `timeZone suspend recipients identitySecretName verify retention.last retention.hourly
 		retention.daily retention.weekly retention.minAge before deadline`},
@@ -98,7 +98,7 @@ func uncovered(decisions []decision) []string {
 		func(path string) bool { return slices.Contains(covered, path) })
 }
 
-// fieldsOf returns the paths of the leaf fields of a type. A type of another package is a leaf.
+// fieldsOf returns the paths of the leaf fields of a type. Types of other packages are leaves.
 func fieldsOf(t reflect.Type, path string) (paths []string) {
 	if t.Kind() == reflect.Pointer {
 		return fieldsOf(t.Elem(), path)
@@ -121,7 +121,7 @@ func fieldsOf(t reflect.Type, path string) (paths []string) {
 	return paths
 }
 
-// refuseFields refuses each of the fields that is set.
+// refuseFields refuses each of the fields that the spec sets.
 func (r *refusals) refuseFields(paths []string, spec v1alpha1.EtcdClusterSpec) {
 	if len(paths) == 0 {
 		return
@@ -141,7 +141,7 @@ func (r *refusals) refuseFields(paths []string, spec v1alpha1.EtcdClusterSpec) {
 // isSet reports whether a path has a value.
 func isSet(value any, path []string) bool {
 	if len(path) == 0 {
-		return value != nil && value != "" // required strings are encoded even if they are empty
+		return value != nil && value != "" // required strings are encoded even if empty
 	}
 	fields, _ := value.(map[string]any)
 	name, several := strings.CutSuffix(path[0], "[]")

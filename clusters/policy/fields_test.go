@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestEveryFieldHasADecision checks that a decision exists for every field of the API: which values a bound source may
-// set it to.
+// TestEveryFieldHasADecision checks that, for every field of the API, a decision defines which values a bound source
+// may set.
 func TestEveryFieldHasADecision(t *testing.T) {
 	if fields := uncovered(decisions); len(fields) > 0 {
 		t.Errorf("add to decisions: %q", fields)
@@ -28,7 +28,7 @@ func TestEveryFieldHasADecision(t *testing.T) {
 	}
 }
 
-// TestWithinLimitsEveryKind checks that new kinds are also limited for bound sources.
+// TestWithinLimitsEveryKind checks that any new kind is also limited for bound sources.
 func TestWithinLimitsEveryKind(t *testing.T) {
 	bound, kinds := Policy{}.Within([]string{"own"}), 0
 	for _, field := range reflect.ValueOf(bound).Fields() {
@@ -43,8 +43,8 @@ func TestWithinLimitsEveryKind(t *testing.T) {
 	}
 }
 
-// TestUndecidedFieldsAreRefused checks that a bound source may not set a field that no decision covers, wherever it is
-// in the spec.
+// TestUndecidedFieldsAreRefused checks that a bound source may not set a field that no decision covers, wherever the
+// field is in the spec.
 func TestUndecidedFieldsAreRefused(t *testing.T) {
 	for _, path := range fieldsOf(reflect.TypeFor[v1alpha1.EtcdClusterSpec](), "") {
 		var spec v1alpha1.EtcdClusterSpec
@@ -58,8 +58,8 @@ func TestUndecidedFieldsAreRefused(t *testing.T) {
 	}
 }
 
-// TestCheckedFieldsAreRefusedByDefault checks that a checked field is refused if nothing is allowed, even if nothing
-// else is set. A field that may have any value is not refused.
+// TestCheckedFieldsAreRefusedByDefault checks that a field with a check is refused if nothing is allowed, even if no
+// other field is set. A field that may have any value is not refused.
 func TestCheckedFieldsAreRefusedByDefault(t *testing.T) {
 	p := Policy{}.Within([]string{"own"})
 	p.Images = Allowed{Limited: true}
@@ -84,7 +84,7 @@ func TestCheckedFieldsAreRefusedByDefault(t *testing.T) {
 	}
 }
 
-// fill sets the field at a path, and everything above it.
+// fill sets the field at a path and all of its parents.
 func fill(v reflect.Value, path string) {
 	step, rest, _ := strings.Cut(path, ".")
 	name, _ := strings.CutSuffix(step, "[]")
@@ -102,7 +102,7 @@ func fill(v reflect.Value, path string) {
 		v.SetMapIndex(reflect.ValueOf("k").Convert(v.Type().Key()), entry)
 	case v.Type() == reflect.TypeFor[resource.Quantity]():
 		v.Set(reflect.ValueOf(resource.MustParse("1")))
-	case path == "" && v.Kind() == reflect.Struct: // a struct of another package: its first field
+	case path == "" && v.Kind() == reflect.Struct: // a struct of another package, so set its first field
 		fill(v.Field(0), "")
 	case path == "" && v.Kind() == reflect.String:
 		v.SetString("value")

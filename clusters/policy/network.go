@@ -10,10 +10,10 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// labelNamespace is the label that Kubernetes sets on each namespace; its value is the namespace's name.
+// labelNamespace is the label that Kubernetes sets on each namespace to the namespace's name.
 const labelNamespace = "kubernetes.io/metadata.name"
 
-// checkPeer checks the pattern of a network peer: an address range, or a namespace label.
+// checkPeer checks the pattern for a network peer: an address range or a namespace label.
 func checkPeer(pattern string) error {
 	address, _, _ := strings.Cut(pattern, "/")
 	_, noAddress := netip.ParseAddr(address)
@@ -28,8 +28,8 @@ func checkPeer(pattern string) error {
 	return nil
 }
 
-// networkPeers refuses peers that are not allowed. Pods in the cluster's namespace, and in the namespaces that the
-// source is bound to, are always allowed.
+// networkPeers refuses peers that are not allowed. Pods in the cluster's own namespace, and in the namespaces to which
+// the source is bound, are always allowed.
 func (r *refusals) networkPeers(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	if spec.NetworkPolicy == nil {
 		return
@@ -56,7 +56,7 @@ func (r *refusals) networkPeer(p Policy, path string, peer v1alpha1.NetworkPeer)
 	var asked []string
 	for _, key := range slices.Sorted(maps.Keys(peer.Namespaces)) {
 		value := string(peer.Namespaces[key])
-		if a.allowsEntry(key, value) { // a namespace needs all the labels, so one allowed label is enough
+		if a.allowsEntry(key, value) { // a namespace must have all of the labels, so one allowed label is sufficient
 			return
 		}
 		asked = append(asked, key+"="+value)

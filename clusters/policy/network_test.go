@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestNetworkPeers checks that a bound source may open its members only to its own namespaces and to the peers that a
-// setting allows.
+// TestNetworkPeers checks that a bound source may allow access to its members only from its own namespaces and from the
+// peers that a setting allows.
 func TestNetworkPeers(t *testing.T) {
 	cidr := func(text string) v1alpha1.NetworkPeer { return v1alpha1.NetworkPeer{CIDR: text} }
 	namespaces := func(labels ...string) v1alpha1.NetworkPeer {
@@ -33,12 +33,12 @@ func TestNetworkPeers(t *testing.T) {
 		{"", cidr("192.0.2.0/24"), "refused"},
 		{name + "monitoring", namespaces(name + "monitoring"), "allowed"},
 		{name + "monitoring", namespaces(name + "bank"), "refused"},
-		{name + "monitoring", namespaces("a=b", name+"monitoring"), "allowed"}, // fewer than all pods of monitoring
+		{name + "monitoring", namespaces("a=b", name+"monitoring"), "allowed"}, // selects only some pods of monitoring
 		{"team", namespaces("team=bank"), "allowed"},
 		{"team=shop", cidr("192.0.2.0/24"), "refused"},
 		{"192.0.2.0/24", cidr("192.0.2.0/24"), "allowed"},
 		{"192.0.2.0/24", cidr("192.0.2.128/25"), "allowed"},
-		{"192.0.2.0/24", cidr("192.0.2.7/24"), "allowed"}, // the same range
+		{"192.0.2.0/24", cidr("192.0.2.7/24"), "allowed"}, // the same range as the pattern
 		{"192.0.2.0/24", cidr("192.0.0.0/16"), "refused"},
 		{"192.0.2.0/24", cidr("0.0.0.0/0"), "refused"},
 		{"0.0.0.0/0", cidr("::/0"), "refused"},

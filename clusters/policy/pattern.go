@@ -11,7 +11,7 @@ import (
 // Kind is a kind of request in a declaration.
 type Kind string
 
-// The kinds, named like their settings.
+// These are the kinds, which are also the names of the settings.
 const (
 	Images          Kind = "allow-image-repository"
 	PriorityClasses Kind = "allow-priority-class"
@@ -24,7 +24,7 @@ const (
 	KMSKeys         Kind = "allow-kms-key"
 	LockTimes       Kind = "allow-lock-for"
 	BackupsPerDay   Kind = "allow-backups-per-day"
-	// BackupDestinations is the only kind that allows nothing without a setting.
+	// BackupDestinations is the only kind for which nothing is allowed without a setting.
 	BackupDestinations Kind = "allow-backup-destination"
 )
 
@@ -37,7 +37,7 @@ var Kinds = []Kind{
 // Flag returns the setting as a command-line flag.
 func (k Kind) Flag() string { return "--" + string(k) }
 
-// Check returns why a pattern of that kind is invalid, or nil.
+// Check returns an error if a pattern of that kind is invalid.
 func (k Kind) Check(pattern string) error {
 	switch {
 	case pattern == "":
@@ -73,10 +73,10 @@ var (
 	nameOfKey    = regexp.MustCompile(`^[-A-Za-z0-9_.]+$`)
 )
 
-// entry is the pattern KEY or KEY=VALUE of an entry in a map.
+// entry is a pattern KEY or KEY=VALUE for an entry in a map.
 type entry struct {
 	key, value string
-	// any is set if every value is allowed.
+	// any specifies that every value is allowed.
 	any bool
 }
 
@@ -97,11 +97,11 @@ func (e entry) check() error {
 	return nil
 }
 
-// longestValue is the maximum length of the value of a label or a taint.
+// longestValue is the maximum length of the value of a label or taint.
 const longestValue = 63
 
-// checkLabel checks the pattern of a label or a taint. Unlike the value of an annotation, its value cannot be
-// any text. A pattern that no value can match would silently allow nothing.
+// checkLabel checks the pattern for a label or taint. Unlike the value of an annotation, its value cannot be arbitrary
+// text. A pattern that no value can match would silently allow nothing.
 func (e entry) checkLabel() error {
 	if err := e.check(); err != nil {
 		return err
@@ -114,29 +114,29 @@ func (e entry) checkLabel() error {
 		"digit at both ends; * matches any of these", e.value, longestValue)
 }
 
-// of reports whether the pattern matches the entry with the given key and value.
+// of reports whether the pattern matches an entry with the given key and value.
 func (e entry) of(key, value string) bool {
 	return matchesKey(e.key, key) && (e.any || matches(e.value, value))
 }
 
-// anyOf reports whether the pattern matches entries with the given key regardless of their value.
+// anyOf reports whether the pattern matches entries with the given key, whatever their value.
 func (e entry) anyOf(key string) bool { return e.any && matchesKey(e.key, key) }
 
-// matchesKey reports whether a pattern matches a key. * never matches parts of a domain, because the domain
-// determines the meaning of a key.
+// matchesKey reports whether a pattern matches a key. * never matches any part of a domain, because the domain
+// determines the meaning of the key.
 func matchesKey(pattern, key string) bool {
 	domain, rest := cutDomain(pattern)
 	ofKey, own := cutDomain(key)
 	return domain == ofKey && nameOfKey.MatchString(own) && matches(rest, own)
 }
 
-// cutDomain returns the domain of a key, with the slash, and its name.
+// cutDomain splits a key into its domain, including the slash, and its name.
 func cutDomain(key string) (domain, name string) {
 	i := strings.LastIndexByte(key, '/')
 	return key[:i+1], key[i+1:]
 }
 
-// matches reports whether a pattern matches a text. * matches any number of characters.
+// matches reports whether a pattern matches text. * matches any number of characters.
 func matches(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -157,20 +157,21 @@ func matches(pattern, text string) bool {
 	return true
 }
 
-// system is the prefix of priority classes above everything except the node's own pods. ownAccounts is the
-// prefix of the accounts that deploy creates for Quorate.
+// system is the prefix of Kubernetes' own priority classes, whose pods take precedence over everything except the
+// node's own pods. ownAccounts is the prefix of the ServiceAccounts that deploy creates for Quorate.
 const (
 	system      = "system-"
 	ownAccounts = "quorate"
 )
 
-// matchesReserved compares a name with a pattern. Names with the prefix reserved require a pattern with that
-// prefix.
+// matchesReserved reports whether a pattern matches a name. If the name has the prefix reserved, the pattern must have
+// it too.
 func matchesReserved(reserved, pattern, name string) bool {
 	return strings.HasPrefix(pattern, reserved) == strings.HasPrefix(name, reserved) && matches(pattern, name)
 }
 
-// separated explains how to separate several patterns, if another separator seems to be used.
+// separated returns an explanation of how to separate several patterns, if a different separator seems to have been
+// used.
 func separated(pattern string) string {
 	if strings.ContainsAny(pattern, ", ") {
 		return "; separate several patterns with ;"
@@ -178,8 +179,8 @@ func separated(pattern string) string {
 	return ""
 }
 
-// Setting adds the patterns of a setting, separated by semicolons, to the existing patterns. An empty setting allows
-// nothing by itself.
+// Setting adds the patterns of a setting, separated by semicolons, to the existing patterns. An empty setting adds no
+// patterns.
 func (a Allowed) Setting(kind Kind, value string) (Allowed, error) {
 	patterns := slices.Clone(a.Patterns)
 	if value != "" {

@@ -8,11 +8,11 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// toleration is the pattern KEY, KEY=VALUE, KEY:EFFECT or KEY=VALUE:EFFECT, in the syntax of taints.
+// toleration is a pattern KEY, KEY=VALUE, KEY:EFFECT or KEY=VALUE:EFFECT, in the syntax of taints.
 type toleration struct {
 	entry
 	effect string
-	// every is set if every effect is tolerated.
+	// every specifies that every effect is tolerated.
 	every bool
 }
 
@@ -33,9 +33,8 @@ func (t toleration) check() error {
 	return t.entry.checkLabel()
 }
 
-// allows reports whether the pattern covers all taints that asked tolerates. A toleration without a key covers all
-// taints, a toleration without an effect covers all effects, and a toleration with the operator Exists covers all
-// values.
+// allows reports whether the pattern covers all taints that asked tolerates. Without a key, a toleration covers all
+// taints. Without an effect, it covers all effects. With the operator Exists, it covers all values.
 func (t toleration) allows(asked v1alpha1.Toleration) bool {
 	if !t.every && t.effect != asked.Effect {
 		return false
@@ -57,7 +56,7 @@ func (r *refusals) tolerations(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	}
 }
 
-// describe describes the tolerated taints.
+// describe returns a description of the taints that t tolerates.
 func describe(t v1alpha1.Toleration) string {
 	words := "tolerating every taint"
 	switch {
@@ -72,7 +71,7 @@ func describe(t v1alpha1.Toleration) string {
 	return words
 }
 
-// nodeAffinity refuses to select nodes by labels that nodeSelector may not use.
+// nodeAffinity refuses affinities that select nodes by labels that nodeSelector may not use.
 func (r *refusals) nodeAffinity(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	const path = "spec.pod.affinity.nodeAffinity"
 	if spec.Pod.Affinity == nil || spec.Pod.Affinity.NodeAffinity == nil {
@@ -106,8 +105,8 @@ func (r *refusals) nodeTerm(path string, a Allowed, term v1alpha1.NodeSelectorTe
 	}
 }
 
-// allowsNodes reports whether this requirement on nodes is allowed. A requirement that does not list its values counts
-// as a requirement for all values.
+// allowsNodes reports whether a requirement for nodes is allowed. A requirement that does not list values counts as a
+// requirement for all values.
 func (a Allowed) allowsNodes(asked v1alpha1.NodeSelectorRequirement) bool {
 	if asked.Operator != "In" || len(asked.Values) == 0 {
 		return a.allowsKey(asked.Key)
@@ -115,11 +114,11 @@ func (a Allowed) allowsNodes(asked v1alpha1.NodeSelectorRequirement) bool {
 	return !slices.ContainsFunc(asked.Values, func(value string) bool { return !a.allowsEntry(asked.Key, value) })
 }
 
-// places are labels that all nodes have. Spreading over them does not select nodes.
+// places are labels that all nodes have, so spreading pods over them does not select nodes.
 var places = []string{"kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"}
 
-// topology refuses topology keys that only some nodes have: pods that must spread over such a key, or run near other
-// pods by it, run only on those nodes.
+// topology refuses topology keys that only some nodes have. Pods that must be spread over such a key, or be placed near
+// other pods by such a key, run only on nodes that have it.
 func (r *refusals) topology(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	for i, spread := range spec.Pod.TopologySpreadConstraints {
 		r.topologyKey(fmt.Sprintf("spec.pod.topologySpreadConstraints[%d]", i), p.NodeSelectors, spread.TopologyKey)
@@ -139,8 +138,8 @@ func (r *refusals) topologyKey(path string, a Allowed, key string) {
 	}
 }
 
-// podAffinity refuses to select pods in other tenants' namespaces. Anti-affinity to such pods would also keep
-// them away, even from whole zones.
+// podAffinity refuses affinities to pods in other tenants' namespaces. Anti-affinity to such pods would also keep them
+// away from this cluster's nodes, or even from whole zones.
 func (r *refusals) podAffinity(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	if spec.Pod.Affinity == nil || !p.bound() {
 		return

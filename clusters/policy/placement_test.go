@@ -22,7 +22,7 @@ func TestTolerations(t *testing.T) {
 		{"dedicated=etcd:NoExecute", dedicated, "refused"},
 		{"dedicated=shop:NoSchedule", dedicated, "refused"},
 		{"dedicated=:NoSchedule", dedicated, "refused"},
-		// An omitted field tolerates all its values.
+		// Without a value for a field, a toleration covers all values of that field.
 		{"*", v1alpha1.Toleration{Operator: "Exists"}, "refused"},
 		{"*;*:NoSchedule", v1alpha1.Toleration{Operator: "Exists", Effect: "NoSchedule"}, "refused"},
 		{"*", v1alpha1.Toleration{Operator: "Equal"}, "refused"},
@@ -46,7 +46,7 @@ func TestTolerations(t *testing.T) {
 	}
 }
 
-// TestNodeAffinity checks that affinity selects nodes as a node selector does.
+// TestNodeAffinity checks that node affinity is subject to the same rules as node selectors.
 func TestNodeAffinity(t *testing.T) {
 	of := func(key, operator string, values ...string) v1alpha1.NodeSelectorTerm {
 		return v1alpha1.NodeSelectorTerm{MatchExpressions: []v1alpha1.NodeSelectorRequirement{{Key: key, Operator: operator, Values: values}}}

@@ -1,5 +1,5 @@
 // Package policy determines what a declaration may request for the pods of a cluster, and where its backups may be
-// stored. It does no I/O: its input is a declaration, and its output is refusals.
+// stored. It performs no I/O: it takes a declaration and returns refusals.
 package policy
 
 import (
@@ -12,21 +12,21 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// Policy determines what declarations may request. The zero value allows everything for pods, and no backup
+// Policy determines what declarations may request. The zero value allows everything for pods, but no backup
 // destinations.
 type Policy struct {
 	Images, PriorityClasses, Annotations, Labels, Tolerations, NodeSelectors, NetworkPeers Allowed
 	ServiceAccounts, KMSKeys, LockTimes, BackupsPerDay                                     Allowed
-	// BackupDestinations allows nothing if it is not limited, so that a missing setting never lets a
-	// declaration choose where data is sent.
+	// BackupDestinations, unlike the other fields, allows nothing if it is not limited, so that a missing setting never
+	// lets a declaration choose where data is sent.
 	BackupDestinations Allowed
-	// Namespaces are the namespaces that the source is bound to, or empty.
+	// Namespaces are the namespaces to which the source is bound, or empty.
 	Namespaces []string
 }
 
 // Allowed determines which requests of one kind are allowed.
 type Allowed struct {
-	// Limited restricts requests to those that a pattern allows. Otherwise everything is allowed.
+	// Limited restricts requests to those that match a pattern. If it is false, everything is allowed.
 	Limited  bool
 	Patterns []string
 }
@@ -40,8 +40,8 @@ const DefaultImage = "gcr.io/etcd-development/etcd"
 // DefaultBackupsPerDay is the maximum number of scheduled backups per day of a bound source.
 const DefaultBackupsPerDay = "24"
 
-// Within returns the policy for declarations that are bound to namespaces. It refuses everything for which there is no
-// setting, except etcd's own image and up to DefaultBackupsPerDay backups.
+// Within returns the policy for declarations that are bound to namespaces. Unless a setting allows more, it refuses
+// everything except etcd's own image and up to DefaultBackupsPerDay backups.
 func (p Policy) Within(namespaces []string) Policy {
 	if len(namespaces) == 0 {
 		return p
@@ -59,7 +59,7 @@ func (p Policy) Within(namespaces []string) Policy {
 	return p
 }
 
-// Of returns the Allowed of the given kind, or nil if the kind does not exist.
+// Of returns the field for the given kind, or nil if the kind does not exist.
 func (p *Policy) Of(kind Kind) *Allowed {
 	return map[Kind]*Allowed{
 		Images: &p.Images, PriorityClasses: &p.PriorityClasses, Annotations: &p.Annotations, Labels: &p.Labels,
@@ -71,9 +71,9 @@ func (p *Policy) Of(kind Kind) *Allowed {
 
 // Refusal is a request that is not allowed.
 type Refusal struct {
-	// Path is the path of the field, such as spec.pod.annotations[a/b]. Keys in it are untrusted text.
+	// Path is the path of the field, such as spec.pod.annotations[a/b]. It may contain untrusted keys.
 	Path string
-	// Message names the field, what is refused, and which setting would allow it.
+	// Message names the field, the refused value, and the setting that would allow it.
 	Message string
 }
 
@@ -109,7 +109,7 @@ func (r *refusals) add(path, format string, args ...any) {
 	*r = append(*r, Refusal{path, path + ": " + fmt.Sprintf(format, args...)})
 }
 
-// refuse adds a refusal that names the request and what is allowed.
+// refuse adds a refusal that names the request and describes what is allowed.
 func (r *refusals) refuse(path, asked string, kind Kind, a Allowed) {
 	r.add(path, "%s is not allowed; %s", asked, a.describe(kind))
 }
@@ -148,7 +148,7 @@ func (r *refusals) nodeSelector(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	}
 }
 
-// entry refuses an entry of a map unless it is allowed.
+// entry refuses a map entry unless it is allowed.
 func (r *refusals) entry(field, key, value string, kind Kind, a Allowed) {
 	if !a.allowsEntry(key, value) {
 		message := fmt.Sprintf("%s: %s is not allowed; %s", field, quoted(key+"="+value), a.describe(kind))
@@ -156,23 +156,23 @@ func (r *refusals) entry(field, key, value string, kind Kind, a Allowed) {
 	}
 }
 
-// allows reports whether a request is allowed: because everything is allowed, or because a pattern matches it.
+// allows reports whether a request is allowed, because everything is allowed or because a pattern matches it.
 func (a Allowed) allows(matches func(pattern string) bool) bool {
 	return !a.Limited || slices.ContainsFunc(a.Patterns,
 		func(pattern string) bool { return pattern == Everything || matches(pattern) })
 }
 
-// allowsEntry reports whether the entry of a map is allowed.
+// allowsEntry reports whether a map entry is allowed.
 func (a Allowed) allowsEntry(key, value string) bool {
 	return a.allows(func(pattern string) bool { return entryOf(pattern).of(key, value) })
 }
 
-// allowsKey reports whether entries with the given key are allowed regardless of their value.
+// allowsKey reports whether entries with the given key are allowed, whatever their value.
 func (a Allowed) allowsKey(key string) bool {
 	return a.allows(func(pattern string) bool { return entryOf(pattern).anyOf(key) })
 }
 
-// quoted returns untrusted text in the form in which messages show it.
+// quoted returns untrusted text as shown in messages.
 func quoted(text string) string {
 	const most = 100
 	if len(text) > most {

@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// limited returns a policy that limits only one kind. An empty setting allows nothing.
+// limited returns a policy that limits one kind to a setting. An empty setting allows nothing.
 func limited(t *testing.T, kind Kind, setting string) Policy {
 	t.Helper()
 	var p Policy
@@ -85,8 +85,8 @@ func TestPriorityClasses(t *testing.T) {
 	}
 }
 
-// TestTopologyKeys checks that spreading over a label that all nodes have does not select nodes. Spreading over any
-// other label selects nodes.
+// TestTopologyKeys checks that spreading over a label that all nodes have does not count as selecting nodes, and that
+// spreading over any other label does.
 func TestTopologyKeys(t *testing.T) {
 	for _, test := range []struct{ patterns, key, want string }{
 		{"", "kubernetes.io/hostname", "allowed"},
@@ -108,7 +108,8 @@ func TestTopologyKeys(t *testing.T) {
 	}
 }
 
-// TestEntries checks that annotations, labels and node selectors are map entries with the same kind of patterns.
+// TestEntries checks that annotations, labels and node selectors are all treated as map entries, with the same
+// patterns.
 func TestEntries(t *testing.T) {
 	for _, test := range []struct{ patterns, key, value, want string }{
 		{"", "a", "", "refused"},
@@ -127,7 +128,7 @@ func TestEntries(t *testing.T) {
 		{"prometheus.io/scrape", "prometheus.io/Scrape", "", "refused"},
 		{"prometheus*", "prometheus.io/scrape", "", "refused"},
 		{"prometheus*", "prometheus", "", "allowed"},
-		{"team", "t\u0435am", "", "refused"}, // with a Cyrillic letter
+		{"team", "t\u0435am", "", "refused"}, // contains a Cyrillic letter
 		{"*", "t\u0435am", "", "refused"},
 		{"*", "", "", "refused"},
 		{"team=", "team", "", "allowed"},
@@ -168,7 +169,8 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// TestMatches checks that a star matches like .* in a regular expression, for all short patterns and texts.
+// TestMatches checks that, for all short patterns and texts, a star matches the same text as .* in a regular
+// expression.
 func TestMatches(t *testing.T) {
 	words := func(letters string, most int) []string {
 		list, longest := []string{""}, []string{""}
@@ -193,7 +195,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// TestMisleadingPatternsAreRefused checks that patterns that would allow more, or less, than they seem to are refused.
+// TestMisleadingPatternsAreRefused checks that patterns that would allow more or less than they seem to are refused.
 func TestMisleadingPatternsAreRefused(t *testing.T) {
 	for kind, patterns := range map[Kind][]string{
 		Images: {"*", "etcd", "team/etcd", "*/etcd", "*.example.com/etcd", "registry.example.com", "registry.example.com*", "registry.example.com/", "registry.example.com/a//b",
@@ -219,8 +221,8 @@ func TestMisleadingPatternsAreRefused(t *testing.T) {
 	}
 }
 
-// TestMatchablePatternsAreAccepted checks that a pattern that a value can match is accepted. Text that only an
-// annotation may have is accepted for annotations.
+// TestMatchablePatternsAreAccepted checks that a pattern that some value can match is accepted. Text that only an
+// annotation may contain is accepted for annotations.
 func TestMatchablePatternsAreAccepted(t *testing.T) {
 	for kind, patterns := range map[Kind][]string{
 		Annotations:   {"a=b,c", "a=b c", "a= ", "a=", "a=*"},
@@ -237,7 +239,7 @@ func TestMatchablePatternsAreAccepted(t *testing.T) {
 	}
 }
 
-// TestWithin checks that, for a source that is restricted to namespaces, requests that are not allowed are refused, and
+// TestWithin checks that, for a source that is bound to namespaces, requests that are not allowed are refused, and
 // allowed requests remain allowed.
 func TestWithin(t *testing.T) {
 	asking := v1alpha1.EtcdClusterSpec{Image: v1alpha1.ImageSpec{Repository: "a/b"}, Pod: v1alpha1.PodSpec{
@@ -265,7 +267,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestDefaultsAreAllowed checks that a declaration that sets nothing is not refused.
+// TestDefaultsAreAllowed checks that a declaration with only default values is not refused.
 func TestDefaultsAreAllowed(t *testing.T) {
 	object := map[string]any{"apiVersion": "etcd.quorate.dev/v1alpha1", "kind": "EtcdCluster", "metadata": map[string]any{"name": "a"}, "spec": map[string]any{"version": "3.6.5"}}
 	if err := schema.Default(object); err != nil {
@@ -278,7 +280,7 @@ func TestDefaultsAreAllowed(t *testing.T) {
 	}
 }
 
-// TestMessagesAreTruncatedAndEscaped checks that a message shows the request, truncated and without terminal control
+// TestMessagesAreTruncatedAndEscaped checks that messages show requests truncated and without terminal control
 // characters.
 func TestMessagesAreTruncatedAndEscaped(t *testing.T) {
 	spec := v1alpha1.EtcdClusterSpec{Image: v1alpha1.ImageSpec{Repository: DefaultImage}, Pod: v1alpha1.PodSpec{NodeSelector: map[string]string{"\x1b[31m\u202e" + strings.Repeat("\u0435", 5000): "x"}}}

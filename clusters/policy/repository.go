@@ -13,8 +13,8 @@ var (
 	elementPatterns = regexp.MustCompile(`^[a-z0-9._*-]+$`)
 )
 
-// checkRepository requires a pattern to name its registry. Otherwise anyone with a registry could serve a
-// matching image.
+// checkRepository requires a pattern to contain a registry. Otherwise, anyone with a registry could serve a matching
+// image.
 func checkRepository(pattern string) error {
 	host, path, has := strings.Cut(pattern, "/")
 	if !has || !registry.MatchString(host) || !isRegistry(host) {
@@ -33,7 +33,7 @@ func checkRepository(pattern string) error {
 	return nil
 }
 
-// matchesRepository compares a repository with a pattern: the registry, and then the path, element by element.
+// matchesRepository compares a repository with a pattern: first the registry, and then the path, element by element.
 func matchesRepository(pattern, repository string) bool {
 	want, have := strings.Split(inFull(pattern), "/"), strings.Split(inFull(repository), "/")
 	if want[0] != have[0] {
@@ -55,7 +55,7 @@ func matchesRepository(pattern, repository string) bool {
 	return true
 }
 
-// inFull returns a repository with its registry, as nodes interpret it: Docker Hub by default.
+// inFull returns a repository with its registry. Like nodes, it uses Docker Hub by default.
 func inFull(repository string) string {
 	const hub = "docker.io"
 	host, path, has := strings.Cut(repository, "/")

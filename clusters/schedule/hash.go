@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// spread is the placeholder for a number derived from the key.
+// spread is the placeholder for a number that is derived from the key.
 const spread = "H"
 
 // resolve replaces each H in the minute and hour fields with its number. Expressions without H are unchanged.
@@ -32,7 +32,7 @@ func resolve(expression, key string) (string, error) {
 	return strings.Join(fields, " "), nil
 }
 
-// hasSpread reports whether a field contains H as a number. THU also contains an H.
+// hasSpread reports whether a field contains H as a placeholder. THU contains an H too.
 func hasSpread(field string) bool {
 	parts := strings.FieldsFunc(field, func(r rune) bool { return strings.ContainsRune(",-/", r) })
 	for _, part := range parts {
@@ -43,8 +43,8 @@ func hasSpread(field string) bool {
 	return false
 }
 
-// numberOf returns the number for a field. The number must never change: otherwise, a cluster would be backed up at a
-// different time, or twice.
+// numberOf returns the number for a field. It must never change. Otherwise, a cluster would be backed up at a different
+// time, or twice.
 func numberOf(key string, field int) string {
 	names, sizes := [...]string{"minute", "hour"}, [...]uint64{60, 24}
 	h := fnv.New64a()

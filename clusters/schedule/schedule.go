@@ -1,5 +1,5 @@
-// Package schedule parses backup schedules and determines the latest scheduled time. It accepts the expressions that
-// CronJobs accept, and finds the same times as Kubernetes because it uses the same library. It is deterministic: the
+// Package schedule parses backup schedules and determines the latest scheduled time. It accepts the same expressions as
+// CronJobs, and determines the same times as Kubernetes, because it uses the same library. It is deterministic: the
 // current time is an argument, and time zones do not depend on the machine.
 package schedule
 
@@ -9,7 +9,7 @@ import (
 	"math/bits"
 	"strings"
 	"time"
-	_ "time/tzdata" // so that zones are known on machines without zoneinfo
+	_ "time/tzdata" // makes zones available on machines without zoneinfo
 
 	"github.com/robfig/cron/v3"
 )
@@ -26,8 +26,8 @@ type Schedule struct {
 	times      *cron.SpecSchedule
 }
 
-// Parse parses an expression in the format of spec.backup.schedule. The key, NAMESPACE/NAME, determines the number that
-// each H stands for.
+// Parse parses an expression in the format of spec.backup.schedule. key, in the form NAMESPACE/NAME, determines the
+// numbers that replace H.
 func Parse(expression, timeZone, key string) (Schedule, error) {
 	zone, err := parseZone(timeZone)
 	if err != nil {
@@ -51,21 +51,21 @@ func Parse(expression, timeZone, key string) (Schedule, error) {
 // Cron returns the expression for a CronJob. The CronJob's time zone is a separate field.
 func (s Schedule) Cron() string { return s.expression }
 
-// PerDay returns the number of occurrences on a scheduled day. It does not depend on the numbers for H.
+// PerDay returns the number of scheduled times on a scheduled day. It does not depend on the numbers that replace H.
 func (s Schedule) PerDay() int {
 	if s.times == nil {
 		return 0
 	}
-	const star = 1 << 63 // the library's mark for *
+	const star = 1 << 63 // the library's bit for *
 	return bits.OnesCount64(s.times.Minute&^star) * bits.OnesCount64(s.times.Hour&^star)
 }
 
-// Newest returns the latest scheduled time that is not after now, in UTC, or zero if there is none in the preceding
-// 400 days.
+// Newest returns the latest scheduled time that is not after now, in UTC. It returns zero if no time was scheduled in
+// the last 400 days.
 //
-// As in Kubernetes, an hour that a time zone skips has no scheduled times, and in a repeated hour each time occurs
+// As in Kubernetes, an hour that a time zone skips has no scheduled times, and each time in a repeated hour occurs
 // twice. In the few zones whose clocks change at midnight or by half an hour, Kubernetes may skip a time after the
-// change, depending on when it checks. Newest counts that time.
+// change, depending on when it checks. Newest counts this time.
 func (s Schedule) Newest(now time.Time) time.Time {
 	if s.times == nil {
 		return time.Time{}
@@ -86,7 +86,7 @@ func (s Schedule) Newest(now time.Time) time.Time {
 	return newest
 }
 
-// after returns the first time after t, or a very distant time if the library finds none within five years.
+// after returns the first scheduled time after t, or a very distant time if the library finds none within five years.
 func (s Schedule) after(t time.Time) time.Time {
 	next := s.times.Next(t.UTC())
 	if next.IsZero() {
@@ -95,7 +95,7 @@ func (s Schedule) after(t time.Time) time.Time {
 	return next
 }
 
-// checkForm rejects expressions that the library accepts but CronJobs or this program do not.
+// checkForm rejects expressions that the library accepts, but CronJobs or this program do not.
 func checkForm(expression string) error {
 	switch {
 	case len(expression) > longest:
@@ -109,7 +109,7 @@ func checkForm(expression string) error {
 	return nil
 }
 
-// parseTimes parses an expression with the library, and rejects expressions that never occur.
+// parseTimes parses an expression with the library and rejects schedules that never occur.
 func parseTimes(expression string) (*cron.SpecSchedule, error) {
 	parsed, err := cron.ParseStandard(expression)
 	if err != nil {
@@ -119,7 +119,7 @@ func parseTimes(expression string) (*cron.SpecSchedule, error) {
 	if !ok {
 		return nil, fmt.Errorf("%q is not a schedule of fixed times", expression)
 	}
-	// A field such as "," is empty; searching for its times would take a long time.
+	// Reject empty fields, such as ",", because it would take a long time to search for matching times.
 	for _, field := range []uint64{times.Minute, times.Hour, times.Dom, times.Month, times.Dow} {
 		if field == 0 {
 			return nil, fmt.Errorf("%q never matches: one of its fields is empty", expression)

@@ -89,7 +89,7 @@ func TestInvalidExpressionsAreRejected(t *testing.T) {
 	}
 }
 
-// TestZonesAreEmbedded checks that time zones are part of the program.
+// TestZonesAreEmbedded checks that time zones are built into the program.
 func TestZonesAreEmbedded(t *testing.T) {
 	t.Setenv("ZONEINFO", t.TempDir())
 	if parsed(t, "0 0 * * *", "Asia/Kathmandu").Newest(time.Date(2026, 5, 1, 18, 15, 0, 0, time.UTC)).Minute() != 15 {
@@ -97,7 +97,8 @@ func TestZonesAreEmbedded(t *testing.T) {
 	}
 }
 
-// TestHashedTimesAreStableAndSpread checks that the numbers for H never change, depend on the cluster, and are spread.
+// TestHashedTimesAreStableAndSpread checks that the numbers that replace H never change, depend on the cluster, and are
+// spread out.
 func TestHashedTimesAreStableAndSpread(t *testing.T) {
 	for key, want := range map[string]string{"prod/a": "16 21 * * THU", "prod/b": "0 22 * * THU", "dev/a": "37 19 * * THU"} {
 		s, err := Parse("H  H * *\tTHU", "Etc/UTC", key)
@@ -175,7 +176,7 @@ func TestNewest(t *testing.T) {
 	if got := (Schedule{}).Newest(time.Unix(0, 0)); !got.IsZero() || (Schedule{}).Cron() != "" {
 		t.Error("the zero value happens")
 	}
-	// The clock's zone and fractions of a second do not matter.
+	// The zone and fractions of a second of the current time do not matter.
 	at := time.Date(2026, 5, 1, 12, 0, 0, 1, time.FixedZone("", 3600))
 	if got := parsed(t, "* * * * *", "Etc/UTC").Newest(at); !got.Equal(at.Truncate(time.Second)) {
 		t.Error(got)
@@ -201,7 +202,7 @@ func field(random *rand.Rand, low, high int) string {
 }
 
 // TestEveryTimeIsFound checks, for weeks in which clocks change, that Newest returns each time until Kubernetes would
-// start the next one. The newest time never goes back.
+// start the next backup. The newest time never decreases.
 func TestEveryTimeIsFound(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	starts := map[string][]time.Time{
@@ -221,7 +222,7 @@ func TestEveryTimeIsFound(t *testing.T) {
 	}
 }
 
-// followed checks the newest times for three weeks or, if reached earlier, for 200 scheduled times.
+// followed checks the newest times for three weeks, or for 200 scheduled times if these are reached earlier.
 func followed(t *testing.T, s Schedule, zone string, begin time.Time) {
 	t.Helper()
 	for fires, n := s.after(begin), 0; n < 200 && fires.Sub(begin) < 21*24*time.Hour; n++ {
@@ -235,7 +236,7 @@ func followed(t *testing.T, s Schedule, zone string, begin time.Time) {
 	}
 }
 
-// TestNewestMatchesFields compares Newest with a search through every minute.
+// TestNewestMatchesFields compares Newest with a search that tries every minute.
 func TestNewestMatchesFields(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, zone := range []string{"Etc/UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu"} {
@@ -253,15 +254,15 @@ func TestNewestMatchesFields(t *testing.T) {
 	}
 }
 
-// named reports whether the fields match a minute, for schedules on every day of the month.
+// named reports whether the fields of a schedule, which must include every day of the month, match a minute.
 func named(times *cron.SpecSchedule, at time.Time) bool {
 	at = at.In(times.Location)
 	has := func(field uint64, n int) bool { return field>>n&1 == 1 }
 	return has(times.Minute, at.Minute()) && has(times.Hour, at.Hour()) && has(times.Dow, int(at.Weekday()))
 }
 
-// TestExpressionsMatchKubernetes checks that Parse and Kubernetes accept the same expressions, except expressions that
-// never occur.
+// TestExpressionsMatchKubernetes checks that Parse accepts the same expressions as Kubernetes, except those that never
+// occur.
 func TestExpressionsMatchKubernetes(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	words := []string{"*", "?", "0", "1", "7", "59", "60", "-", "/", ",", "mon", "JAN", "L", "W", "#", "x", "5-3", "*/7", "1/2", "-1", "+1", "99999999999999999999"}
@@ -289,7 +290,7 @@ func TestExpressionsMatchKubernetes(t *testing.T) {
 	}
 }
 
-// TestHostileExpressionsAreHandledInTime checks that expressions of valid length are always handled quickly.
+// TestHostileExpressionsAreHandledInTime checks that any expression of valid length is handled quickly.
 func TestHostileExpressionsAreHandledInTime(t *testing.T) {
 	now := time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC)
 	for _, expression := range []string{
@@ -321,7 +322,8 @@ func BenchmarkNewest(b *testing.B) {
 	}
 }
 
-// TestPerDay checks that the number of occurrences matches the fields and does not depend on the numbers for H.
+// TestPerDay checks that the number of scheduled times matches the fields and does not depend on the numbers that
+// replace H.
 func TestPerDay(t *testing.T) {
 	for expression, want := range map[string]int{
 		"H H * * *": 1, "H * * * *": 24, "@hourly": 24, "@weekly": 1, "* * * * *": 1440, "*/15 8-19 * * *": 48, "0,0 1,2 1 1 *": 2, "59 23 29 2 *": 1,

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// zonePart matches a part of a zone name that a CronJob accepts.
+// zonePart matches a part of a time zone name as accepted in a CronJob.
 var zonePart = regexp.MustCompile(`^[A-Za-z0-9_+][-A-Za-z0-9_+]{0,13}$`)
 
-// ofMachine lists names that are in the zone directory of some machines but not in the IANA database. On other
-// machines, these names are missing or have a different meaning.
+// ofMachine lists names that exist in the zone directory of some machines but not in the IANA database. On other
+// machines, they do not exist or have a different meaning.
 var ofMachine = []string{"local", "localtime", "posix", "posixrules", "right"}
 
 // CheckTimeZone returns an error unless name is a valid time zone name.

@@ -17,8 +17,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 )
 
-// TestEarlierObjectsRemainValid checks that the current definition accepts everything that an earlier one accepted and
-// stored, with the same meaning, and that it can be upgraded in place.
+// TestEarlierObjectsRemainValid checks that the current definition accepts everything that an earlier definition
+// accepted and stored, with the same meaning, and that the definition can be upgraded in place.
 func TestEarlierObjectsRemainValid(t *testing.T) {
 	text, err := os.ReadFile("../v1alpha1/crd/testdata/earlier.yaml")
 	if err != nil {
@@ -49,7 +49,7 @@ func TestNarrowed(t *testing.T) {
 		"properties: {a=>properties: {c: {type: string}, a":                  0,
 		"type: string=>type: string, description: new":                       0,
 		"maxLength: 5=>maxLength: 4":                                         1,
-		"maxLength: 5, =>":                                                   1, // not known to widen: needs review
+		"maxLength: 5, =>":                                                   1, // may be narrower: needs review
 		"enum: [x, y]=>enum: [x]":                                            1,
 		"maximum: 9=>maximum: 8":                                             1,
 		"default: 1=>default: 2":                                             1,
@@ -76,7 +76,7 @@ func TestNarrowed(t *testing.T) {
 	}
 }
 
-// newRules are added rules that do not restrict anything that existed before.
+// newRules are added rules that do not restrict any values that existed before.
 var newRules = map[string][]string{
 	"":                             {"!has(self.spec.backup) || self.metadata.name.size() <= 45"},
 	".spec.storage.size":           {quick},
@@ -86,8 +86,8 @@ var newRules = map[string][]string{
 	".spec.pod.resources.requests": {quickEntries},
 }
 
-// These rules refuse only quantities that no cluster can have, and that take seconds to compare. Other rules skip
-// these quantities.
+// These rules refuse only quantities that no cluster can have and that take seconds to compare. Other rules skip these
+// quantities.
 const (
 	quick        = "string(self).size() <= 36 && !string(self).matches('[eE].{4}')"
 	quickEntries = "self.all(k, string(self[k]).size() <= 36 && !string(self[k]).matches('[eE].{4}'))"
@@ -95,7 +95,7 @@ const (
 
 var leftOut = regexp.MustCompile(`string\([^()]+\)\.size\(\) > 36 \|\| string\([^()]+\)\.matches\('\[eE\]\.\{4\}'\) \|\| `)
 
-// newlySaid maps rewritten rules to their equivalent earlier form.
+// newlySaid maps rewritten rules to an equivalent earlier form.
 var newlySaid = map[string]string{
 	"self.all(k, !string(self[k]).matches('^-[0.]*[1-9]'))": "self.all(k, !isQuantity(string(self[k])) || quantity(string(self[k])).compareTo(quantity('0')) >= 0)",
 	requestsWithinLimits("'cpu'"):                           requestsOfAll, requestsWithinLimits("'memory'"): requestsOfAll, requestsWithinLimits("'ephemeral-storage'"): requestsOfAll,
@@ -109,8 +109,8 @@ func requestsWithinLimits(name string) string {
 		"quantity(string(self.requests[k])).compareTo(quantity(string(self.limits[k]))) <= 0", "k", name)
 }
 
-// narrowed returns how a schema accepts less, or may accept less, than an earlier schema. Changes that are not known
-// to widen it count.
+// narrowed describes how a schema accepts less, or may accept less, than an earlier schema. It includes all changes
+// that are not known to widen the schema.
 func narrowed(earlier, today *apiextensionsv1.JSONSchemaProps, path string) (all []string) {
 	was, is := *earlier.DeepCopy(), *today.DeepCopy()
 	say := func(format string, args ...any) { all = append(all, path+": "+fmt.Sprintf(format, args...)) }
@@ -166,7 +166,7 @@ func narrowed(earlier, today *apiextensionsv1.JSONSchemaProps, path string) (all
 	return all
 }
 
-// grown removes two bounds if the current bound is not lower.
+// grown removes both bounds if the current bound is not lower than the earlier one.
 func grown[T int64 | float64](was, is **T) {
 	if *was != nil && *is != nil && **is >= **was {
 		*was, *is = nil, nil

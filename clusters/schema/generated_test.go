@@ -33,8 +33,8 @@ func TestGeneratedFilesAreFresh(t *testing.T) {
 	}
 }
 
-// TestAPIDependsOnlyOnApimachinery checks that importers of the API have to agree with Quorate only on the version of
-// apimachinery. All other packages are dependencies of apimachinery.
+// TestAPIDependsOnlyOnApimachinery checks that the API package depends only on apimachinery and its dependencies, so
+// that importers of the API have to agree with Quorate only on the version of apimachinery.
 func TestAPIDependsOnlyOnApimachinery(t *testing.T) {
 	allowed := map[string]bool{"quorate.dev/quorate/clusters/v1alpha1": true}
 	for _, p := range strings.Fields(run(t, "go", "list", "-deps",

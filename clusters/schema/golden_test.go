@@ -85,7 +85,7 @@ func normalize(t *testing.T, object map[string]any) map[string]any {
 	return normal
 }
 
-// merged merges over into base. null removes a field.
+// merged merges over into base. A null value removes a field.
 func merged(base, over map[string]any) map[string]any {
 	result := maps.Clone(base)
 	for key, value := range over {
@@ -145,7 +145,7 @@ func warningsOf(t *testing.T, object map[string]any) (lines []string) {
 	return lines
 }
 
-// TestEveryRuleHasAnExample checks that every rule of the definition has an example that it refuses.
+// TestEveryRuleHasAnExample checks that every rule of the definition refuses at least one example.
 func TestEveryRuleHasAnExample(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil {
@@ -190,7 +190,7 @@ func collectRules(s *structuralschema.Structural, messages map[string]bool) {
 	}
 }
 
-// TestEveryOptionHasAKind checks that each supported option has a kind, which rejects invalid values.
+// TestEveryOptionHasAKind checks that each supported option has a kind, by which invalid values are rejected.
 func TestEveryOptionHasAKind(t *testing.T) {
 	taken := regexp.MustCompile(`self\.all\(k, k in \[('[^\]]*')\]\)`).FindSubmatch(bytes.Join(bytes.Fields(crd.YAML), []byte(" ")))
 	if taken == nil {

@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 )
 
-// examples are clusters: some are valid, and some are wrong in several ways.
+// examples are clusters: some are valid, and some are invalid in several ways.
 var examples = []string{
 	"spec: {}",
 	"spec: {replicas: 4, etcd: {quota: 8}}",
@@ -30,13 +30,13 @@ var examples = []string{
 	"spec: []",
 }
 
-// rulesNotChecked is an error that the API server adds if other errors keep it from checking the rules. It
-// contains no information of its own.
+// rulesNotChecked is an error that the API server adds if other errors prevent it from checking the rules. It contains
+// no other information.
 const rulesNotChecked = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
 
 // TestValidateMatchesAPIServer checks that Validate reports the same errors as the API server's own strategy for custom
-// resources, except that not all rules were checked. That strategy is used only in tests, because it depends on the API
-// server's storage.
+// resources, except the error that not all rules were checked. Only tests use that strategy, because it depends on the
+// API server's storage.
 func TestValidateMatchesAPIServer(t *testing.T) {
 	oracle := newOracle(t)
 	for _, example := range examples {
@@ -108,8 +108,8 @@ func sorted(errs field.ErrorList) (lines []string) {
 	return lines
 }
 
-// withoutMetadata removes errors about metadata: for an update, the API server requires a resourceVersion and
-// an unchanged name, which a declaration does not provide.
+// withoutMetadata removes errors about metadata. For an update, the API server requires a resourceVersion and an
+// unchanged name, which a declaration does not provide.
 func withoutMetadata(errs field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(slices.Clone(errs), func(err *field.Error) bool {
 		return strings.HasPrefix(err.Field, "metadata")

@@ -26,7 +26,7 @@ import (
 
 const referencePage = "../../docs/reference/api.md"
 
-// rewriting reports whether the flag -rewrite of the golden tests is set.
+// rewriting reports whether the golden tests' flag -rewrite is set.
 func rewriting() bool { return flag.Lookup("rewrite").Value.String() == "true" }
 
 // TestReferencePage checks that docs/reference/api.md matches the definition. "go generate" writes it.
@@ -98,8 +98,8 @@ func reference(t *testing.T) string {
 	return p.String()
 }
 
-// kubernetesTypes are the objects whose fields have the names and meanings of fields of Kubernetes, each with the page
-// that describes them.
+// kubernetesTypes maps objects whose fields have the names and meanings of Kubernetes fields to the page that describes
+// them.
 var kubernetesTypes = map[string]string{
 	"spec.networkPolicy.clients[]":         "https://kubernetes.io/docs/reference/kubernetes-api/policy-resources/network-policy-v1/#NetworkPolicySpec",
 	"spec.networkPolicy.metrics[]":         "https://kubernetes.io/docs/reference/kubernetes-api/policy-resources/network-policy-v1/#NetworkPolicySpec",
@@ -113,11 +113,12 @@ var kubernetesTypes = map[string]string{
 // page builds a Markdown page.
 type page struct {
 	strings.Builder
-	// printed are the paths of objects that have a section, by their schema.
+	// printed maps the schemas of objects that already have a section to their path.
 	printed map[string]string
 }
 
-// object writes a section for an object, followed by a section for each object in it that has no section yet.
+// object writes a section for an object, followed by a section for each object within it that does not have a section
+// yet.
 func (p *page) object(path string, schema apiextensionsv1.JSONSchemaProps) {
 	fmt.Fprintf(p, "\n## %s\n\n%s\n", path, cell(schema.Description))
 	if link := kubernetesTypes[path]; link != "" {
@@ -155,7 +156,7 @@ func (p *page) object(path string, schema apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// kubernetesType lists the names of the fields, and the rules that apply in addition to the rules of Kubernetes.
+// kubernetesType lists the names of the fields and the rules that apply in addition to those of Kubernetes.
 func (p *page) kubernetesType(link string, schema apiextensionsv1.JSONSchemaProps) {
 	fmt.Fprintf(p, "\nThe fields are those of [Kubernetes](%s): `%s`.\n", link,
 		strings.Join(slices.Sorted(maps.Keys(schema.Properties)), "`, `"))
@@ -166,7 +167,7 @@ func (p *page) kubernetesType(link string, schema apiextensionsv1.JSONSchemaProp
 	p.rules(schema)
 }
 
-// eachSchema calls do for a schema and each schema in it.
+// eachSchema calls do for a schema and for each schema within it.
 func eachSchema(schema apiextensionsv1.JSONSchemaProps, do func(apiextensionsv1.JSONSchemaProps)) {
 	do(schema)
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
@@ -180,7 +181,7 @@ func eachSchema(schema apiextensionsv1.JSONSchemaProps, do func(apiextensionsv1.
 	}
 }
 
-// objectIn returns the object in a field or in its list, and its path, or nil.
+// objectIn returns the object in a field, or in the list in a field, and its path, or nil.
 func objectIn(path, name string, field apiextensionsv1.JSONSchemaProps) (*apiextensionsv1.JSONSchemaProps, string) {
 	path += "." + name
 	if field.Items != nil && field.Items.Schema != nil {
@@ -192,7 +193,7 @@ func objectIn(path, name string, field apiextensionsv1.JSONSchemaProps) (*apiext
 	return &field, path
 }
 
-// textOf returns a text that is the same for objects whose fields, descriptions and rules are the same.
+// textOf returns text that is equal for objects with the same fields, descriptions and rules.
 func textOf(schema apiextensionsv1.JSONSchemaProps) string {
 	schema.Description = ""
 	text, err := json.Marshal(schema)
@@ -202,7 +203,7 @@ func textOf(schema apiextensionsv1.JSONSchemaProps) string {
 	return string(text)
 }
 
-// anchorOf returns the anchor of the heading of a path.
+// anchorOf returns the anchor of the heading for a path.
 func anchorOf(path string) string {
 	return strings.ToLower(regexp.MustCompile(`[^A-Za-z0-9]`).ReplaceAllString(path, ""))
 }
@@ -215,7 +216,7 @@ func (p *page) fieldRules(name string, field apiextensionsv1.JSONSchemaProps) {
 	p.rules(field)
 }
 
-// rules lists the messages of the rules. After a rule about known keys, it lists the keys.
+// rules lists the messages of the rules, and the keys after each rule about known keys.
 func (p *page) rules(schema apiextensionsv1.JSONSchemaProps) {
 	if len(schema.XValidations) > 0 {
 		p.WriteString("\n")

@@ -10,14 +10,15 @@ import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// Decoding a quantity with a large negative exponent, such as 1e-20000000, takes seconds, and so does comparing a
-// quantity with a large positive exponent. Many digits are just as slow.
+// It takes seconds to decode a quantity with a large negative exponent, such as 1e-20000000, or to compare a quantity
+// with a large positive exponent. Many digits are just as slow.
 const longestQuantity = 36
 
 var longExponent = regexp.MustCompile(`[eE].{4}`)
 
-// CheckQuantities returns an error if an object has quantities that take long to decode. The CRD's rules refuse the
-// same quantities; call it before decoding an object for which these rules may not have been evaluated.
+// CheckQuantities returns an error if an object contains quantities that take long to decode. The rules of the CRD
+// refuse the same quantities. Call CheckQuantities before decoding an object for which these rules may not have been
+// evaluated.
 func CheckQuantities(object map[string]any) error {
 	var paths []string
 	for _, path := range quantities() {

@@ -11,7 +11,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// TestEveryQuantityIsKnown checks that all quantities of the definition are found.
+// TestEveryQuantityIsKnown checks that all quantities in the definition are found.
 func TestEveryQuantityIsKnown(t *testing.T) {
 	var got []string
 	for _, path := range quantities() {
@@ -24,7 +24,7 @@ func TestEveryQuantityIsKnown(t *testing.T) {
 	}
 }
 
-// TestUsualQuantitiesAreAccepted checks that quantities in Kubernetes' own notations are accepted.
+// TestUsualQuantitiesAreAccepted checks that quantities in the notations that Kubernetes uses are accepted.
 func TestUsualQuantitiesAreAccepted(t *testing.T) {
 	for _, text := range []string{"8Gi", "100m", "1e9", "1E9", "1.5Ei", "2E", "999999999999999999", "0", "1n", "1e-9", "12e+18", "-0", strings.Repeat("9", 36)} {
 		object := cluster(t, "{}")
@@ -36,9 +36,9 @@ func TestUsualQuantitiesAreAccepted(t *testing.T) {
 	}
 }
 
-// TestHugeQuantitiesAreRejectedInTime checks that quantities do not delay the rules of the definition, which the API
-// server evaluates for anyone who may create a cluster, or the code that reads an object here. Quantities that could
-// delay them are not accepted.
+// TestHugeQuantitiesAreRejectedInTime checks that quantities that take long to process are rejected quickly. They must
+// not delay the rules of the definition, which the API server evaluates for anyone who may create a cluster, or the
+// code that reads an object here.
 func TestHugeQuantitiesAreRejectedInTime(t *testing.T) {
 	for _, path := range quantities() {
 		for _, text := range []string{"1e20000000", "1e-20000000", "1E2000000000", "-1e20000000", "1.5e2147483647", strings.Repeat("9", 1<<20), "0." + strings.Repeat("0", 1<<20) + "1"} {
@@ -62,7 +62,7 @@ func TestHugeQuantitiesAreRejectedInTime(t *testing.T) {
 	}
 }
 
-// rules evaluates the rules of the definition as the API server does, without this package's earlier checks.
+// rules evaluates the rules of the definition as the API server does, without this package's own earlier checks.
 func rules(t *testing.T, object, old map[string]any) (errs field.ErrorList) {
 	t.Helper()
 	c, err := load()
@@ -80,7 +80,7 @@ func rules(t *testing.T, object, old map[string]any) (errs field.ErrorList) {
 	return errs
 }
 
-// set sets a value at a path, in which * stands for cpu.
+// set sets the value at a path in which * stands for cpu.
 func set(t *testing.T, object map[string]any, path []string, value any) {
 	t.Helper()
 	name := strings.ReplaceAll(path[0], "*", "cpu")

@@ -1,6 +1,6 @@
-// Package schema evaluates the generated CustomResourceDefinition of EtcdCluster as the API server would: which
-// defaults an object gets, which fields are unknown, and which errors it has. It works offline and defines no
-// rules itself. The rules are markers on the types of v1alpha1, from which the definition is generated.
+// Package schema evaluates the generated CustomResourceDefinition of EtcdCluster as the API server would: it determines
+// the defaults of an object, its unknown fields, and its errors. It works offline and does not define any rules itself.
+// The rules are markers on the types of v1alpha1, from which the definition is generated.
 package schema
 
 import (
@@ -31,8 +31,8 @@ type compiled struct {
 	openAPI    validation.SchemaValidator
 }
 
-// load compiles the definition once. An error is a defect of the program: a test applies the API server's own
-// validation of definitions.
+// load compiles the definition once. An error is a bug in the program, because a test applies the API server's own
+// validation to the definition.
 var load = sync.OnceValues(func() (*compiled, error) {
 	c, err := compile(crd.YAML)
 	if err != nil {
@@ -60,9 +60,9 @@ func compile(definition []byte) (*compiled, error) {
 	return &compiled{structural: structural, openAPI: validator}, nil
 }
 
-// idleRules are the compiled CEL rules that are not in use. Compiling them takes longer than processing a cluster, and
-// they use as much memory as two hundred clusters. They are therefore kept for the next object, but the garbage
-// collector frees them when they are idle.
+// idleRules are the compiled CEL rules that are not in use. They are kept for the next object, because compiling them
+// takes longer than processing a cluster. However, they use as much memory as two hundred clusters, so the garbage
+// collector may free them while they are idle.
 var idleRules sync.Pool
 
 // withRules calls evaluate with the compiled CEL rules.
@@ -93,8 +93,8 @@ func openAPISchema(definition []byte) (*apiextensions.JSONSchemaProps, error) {
 	return &internal, err
 }
 
-// Default sets the defaults of fields that object omits, in place. The object is an EtcdCluster as decoded from
-// JSON, with int64 or float64 for numbers.
+// Default sets, in place, the defaults of fields that object omits. The object is an EtcdCluster decoded from JSON,
+// with int64 or float64 for numbers.
 func Default(object map[string]any) error {
 	c, err := load()
 	if err != nil {
@@ -105,8 +105,8 @@ func Default(object map[string]any) error {
 	return nil
 }
 
-// UnknownFields returns the sorted paths of the fields of object that EtcdCluster does not have. Fields that
-// cannot be decoded at all are left to Validate.
+// UnknownFields returns the sorted paths of the fields of object that do not exist in EtcdCluster. Validate reports
+// fields that cannot be decoded at all.
 func UnknownFields(object map[string]any) []string {
 	c, err := load()
 	if err != nil {
@@ -121,7 +121,7 @@ func UnknownFields(object map[string]any) []string {
 	return unknown
 }
 
-// NullTexts returns the sorted paths of the null entries in maps of strings. The API server drops them
+// NullTexts returns the sorted paths of the null entries in maps of strings. The API server drops such entries
 // silently.
 func NullTexts(object map[string]any) []string {
 	c, err := load()
@@ -159,8 +159,8 @@ func nullTexts(paths []string, path string, value any, s *structuralschema.Struc
 	return paths
 }
 
-// DropEmptyMaps removes maps without entries from an object, in place: they mean the same as a missing map. If
-// an owner has removed its last entry, the API server turns an empty map into null, and refuses that.
+// DropEmptyMaps removes, in place, maps without entries from an object. An empty map has the same meaning as a missing
+// map, but if an owner has removed its last entry, the API server turns the empty map into null and rejects it.
 func DropEmptyMaps(object map[string]any) {
 	if c, err := load(); err == nil { // Default returns the error
 		dropEmptyMaps(object, c.structural)

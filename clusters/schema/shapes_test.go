@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestAPITypesMatchCoreV1 checks that the types that v1alpha1 declares instead of those of core/v1 have the same JSON
-// form: the same fields, of the same kinds, with the same omitempty.
+// TestAPITypesMatchCoreV1 checks that the types that v1alpha1 declares as replacements for types in core/v1 have the
+// same JSON form: the same fields, of the same kinds, with the same omitempty.
 func TestAPITypesMatchCoreV1(t *testing.T) {
 	for _, pair := range []struct {
 		ours, core reflect.Type
@@ -36,7 +36,7 @@ func TestAPITypesMatchCoreV1(t *testing.T) {
 	}
 }
 
-// shapeOf lists the fields of a type in JSON form: path, tag options, kind.
+// shapeOf lists the fields of a type in its JSON form, with their path, tag options and kind.
 func shapeOf(t reflect.Type, path string) []string {
 	switch {
 	case t.Kind() == reflect.Pointer:

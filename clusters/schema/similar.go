@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// SimilarField returns the name of the field that was probably meant by the last part of the path of an unknown
-// field, or "" if none is similar.
+// SimilarField returns the name of the field that was probably meant by the last part of an unknown field's path, or ""
+// if there is no similar field.
 func SimilarField(path string) string {
 	c, err := load()
 	if err != nil {

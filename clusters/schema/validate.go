@@ -18,9 +18,9 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// Validate returns all errors that the API server would report for object, by field: as an update of old, or as a new
-// object if old is nil. Defaults must have been set (see Default). Unknown fields are not errors here (see
-// UnknownFields). Metadata that the API server sets itself is not required, so that a declaration can be compared with
+// Validate returns all errors that the API server would report for object, by field: as an update of old or, if old is
+// nil, as a new object. Defaults must have been set (see Default). Unknown fields are not errors here (see
+// UnknownFields). Metadata that the API server itself sets is not required, so that a declaration can be compared with
 // a live object. The error that some rules were not checked because of other errors is omitted, because the other
 // errors are more specific.
 func Validate(object, old map[string]any) field.ErrorList {
@@ -47,8 +47,8 @@ func (c *compiled) validateNew(object map[string]any) field.ErrorList {
 	return append(errs, c.askRules(errs, object, nil)...)
 }
 
-// validateUpdate works like the API server: existing errors in unchanged fields are accepted ("ratcheting"), so
-// that a new rule does not lock an old object.
+// validateUpdate works like the API server: existing errors in unchanged fields are accepted ("ratcheting"), so that a
+// new rule does not prevent changes to an existing object.
 func (c *compiled) validateUpdate(object, old map[string]any) field.ErrorList {
 	both := common.NewCorrelatedObject(object, old, &model.Structural{Structural: c.structural})
 	errs := validation.ValidateCustomResourceUpdate(nil, object, old, c.openAPI, validation.WithRatcheting(both))
@@ -58,8 +58,8 @@ func (c *compiled) validateUpdate(object, old map[string]any) field.ErrorList {
 	return append(errs, c.askRules(errs, object, old, cel.WithRatcheting(both))...)
 }
 
-// askRules evaluates the CEL rules, unless the shape of the object is already wrong, because the rules depend
-// on it.
+// askRules evaluates the CEL rules, unless the object already has the wrong structure, because the rules depend on the
+// structure.
 func (c *compiled) askRules(errs field.ErrorList, object, old map[string]any, opts ...cel.Option) field.ErrorList {
 	if slices.ContainsFunc(errs, blocksRules) {
 		return nil

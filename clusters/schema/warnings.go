@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// Warnings returns warnings about a valid spec. The spec must have its defaults. If it sets no quota, the quota
-// is at most half of the volume.
+// Warnings returns warnings about a valid spec whose defaults have been set. If the spec does not set a quota, the
+// quota is at most half of the volume size.
 func Warnings(spec v1alpha1.EtcdClusterSpec) []string {
 	var warnings []string
 	if n := spec.Replicas; n != nil && *n%2 == 0 {

@@ -1,5 +1,5 @@
-// Package shard divides clusters among processes that do not communicate. The name of a cluster alone determines its
-// shard.
+// Package shard divides clusters among processes that do not communicate with each other. The shard of a cluster
+// depends only on its name.
 package shard
 
 import (
@@ -13,7 +13,7 @@ import (
 // Most is the maximum number of shards.
 const Most = 1000
 
-// Shard is a part of all clusters. The zero value contains every cluster.
+// Shard is a subset of all clusters. The zero value contains every cluster.
 type Shard struct {
 	// Index is the number of this shard, starting at 0, and Of is the number of shards.
 	Index, Of int
@@ -44,7 +44,7 @@ func (s Shard) IsPart() bool { return s.Of > 1 }
 
 // Owns reports whether a cluster, given as namespace/name, is in this shard. Each cluster is in exactly one shard: the
 // shard with the highest hash for the cluster. An added shard therefore takes clusters evenly from all others, and no
-// cluster moves between the existing shards.
+// cluster moves between existing shards.
 func (s Shard) Owns(cluster string) bool {
 	if !s.IsPart() {
 		return true

@@ -15,7 +15,7 @@ func names() (all []string) {
 	return all
 }
 
-// owner returns the shard of a cluster. It fails the test unless exactly one shard owns the cluster.
+// owner returns the shard that owns a cluster. It fails the test unless there is exactly one.
 func owner(t *testing.T, cluster string, of int) int {
 	t.Helper()
 	found := -1
@@ -34,7 +34,7 @@ func owner(t *testing.T, cluster string, of int) int {
 	return found
 }
 
-// TestShardsAreDisjointAndEven checks that every cluster is in exactly one shard, and that the shards are about the
+// TestShardsAreDisjointAndEven checks that every cluster is in exactly one shard, and that all shards have about the
 // same size.
 func TestShardsAreDisjointAndEven(t *testing.T) {
 	for _, of := range []int{1, 2, 3, 4, 7} {
@@ -53,8 +53,8 @@ func TestShardsAreDisjointAndEven(t *testing.T) {
 	}
 }
 
-// TestAddedShardTakesOnlyItsPart checks that an additional shard takes an equal part of the clusters, and that no
-// other cluster moves.
+// TestAddedShardTakesOnlyItsPart checks that an additional shard takes its share of the clusters, and that no other
+// cluster moves.
 func TestAddedShardTakesOnlyItsPart(t *testing.T) {
 	for of := 1; of < 6; of++ {
 		moved := 0
@@ -73,8 +73,8 @@ func TestAddedShardTakesOnlyItsPart(t *testing.T) {
 	}
 }
 
-// TestAssignmentIsStable checks that the shard of a cluster does not change between versions. Otherwise, shards of two
-// versions would both act on the cluster, or neither would.
+// TestAssignmentIsStable checks that the shard of a cluster does not change between versions. Otherwise, if shards run
+// different versions, several of them or none might act on the cluster.
 func TestAssignmentIsStable(t *testing.T) {
 	for cluster, want := range map[string]int{"default/a": 2, "default/b": 1, "team/orders": 3} {
 		if got := owner(t, cluster, 4); got != want {

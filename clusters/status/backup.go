@@ -33,7 +33,7 @@ func backupOf(r *v1alpha1.BackupResult, now time.Time) *decide.Backup {
 		FinishedAt: r.FinishedAt.UTC(), To: r.To, Revision: r.Revision, Bytes: r.Bytes, Verified: r.Verified,
 	}
 	if b.ClusterID.UnmarshalText([]byte(r.ClusterID)) != nil || !b.CanHaveBeen(now) {
-		return nil // of an unknown cluster, or in the future
+		return nil // of an unknown cluster, or from the future
 	}
 	return b
 }
@@ -49,7 +49,7 @@ func backupResult(b *decide.Backup) *v1alpha1.BackupResult {
 	}
 }
 
-// backupStatus returns the status of backups, or nil if it is empty.
+// backupStatus returns the status of the backups, or nil if it is empty.
 func backupStatus(old *v1alpha1.BackupStatus, s decide.State) *v1alpha1.BackupStatus {
 	seen := s.Backups
 	status := &v1alpha1.BackupStatus{
@@ -68,7 +68,7 @@ func backupStatus(old *v1alpha1.BackupStatus, s decide.State) *v1alpha1.BackupSt
 	return status
 }
 
-// setBackupConditions sets the conditions that report whether backups are taken on time and read back.
+// setBackupConditions sets the conditions that report whether backups are taken on time and are read back.
 func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared *v1alpha1.EtcdCluster, s decide.State) {
 	b := declared.Spec.Backup
 	if b == nil || s.Declared.Lifecycle != decide.Running || s.Record.ClusterID == 0 {
@@ -78,7 +78,7 @@ func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared *v1alpha1.
 		return
 	}
 	if s.Backups.Hidden != "" {
-		return // their state is unknown
+		return // the state of the backups is unknown
 	}
 	set := func(kind, reason, message string, is bool) {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
@@ -105,7 +105,7 @@ func setBackupConditions(status *v1alpha1.EtcdClusterStatus, declared *v1alpha1.
 	} // else it will be verified soon
 }
 
-// staleCondition reports whether a backup is overdue.
+// staleCondition returns the reason and message of the BackupStale condition, and whether a backup is overdue.
 func staleCondition(status *v1alpha1.BackupStatus, seen decide.Backups) (reason, message string, stale bool) {
 	due, last := stamp(seen.Due), seen.Last
 	switch {
@@ -121,16 +121,17 @@ func staleCondition(status *v1alpha1.BackupStatus, seen decide.Backups) (reason,
 	return "Recent", "the newest backup is from " + stamp(last.Slot), false
 }
 
-// Overdue reports whether a backup should have succeeded by now and has not, and when it was due: the newest scheduled
-// backup whose time is over, or the first backup. A later backup that may still come does not hide this, because a
-// frequent schedule always has one. A new CronJob has the time of one backup before a backup counts as missed.
+// Overdue reports whether a backup should have succeeded by now and has not, and when it was due. This is the newest
+// scheduled backup whose deadline has passed, or the first backup. Later backups that may still succeed are not
+// considered, because a frequent schedule always has one. After a CronJob has been created, a backup counts as missed
+// only after the time that one backup may take.
 func Overdue(declared, live *v1alpha1.EtcdCluster, s decide.State) (due time.Time, is bool) {
 	if declared.Spec.Backup == nil || live == nil {
 		return time.Time{}, false
 	}
 	over := s.Now.Add(-objects.BackupDeadline(declared.Spec.Backup) - decide.LateBackup)
 	since := s.Backups.Since
-	if since.IsZero() || since.After(s.Now) { // the CronJob should have existed since then
+	if since.IsZero() || since.After(s.Now) { // the CronJob should have existed since the custom resource was created
 		since = live.CreationTimestamp.UTC()
 	}
 	last := s.Backups.Last
@@ -147,7 +148,7 @@ func Overdue(declared, live *v1alpha1.EtcdCluster, s decide.State) (due time.Tim
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// failureOf returns why the newest backup failed, if it did.
+// failureOf returns the reason why the newest backup failed, or "".
 func failureOf(b *v1alpha1.BackupStatus) string {
 	if b == nil || b.Failed == nil {
 		return ""
@@ -155,7 +156,7 @@ func failureOf(b *v1alpha1.BackupStatus) string {
 	return fmt.Sprintf("; Job %s failed: %s", b.Failed.Job, cmp.Or(b.Failed.Message, "no reason given"))
 }
 
-// backupEvents returns a warning whenever a new backup failure occurs or backups become stale.
+// backupEvents returns a warning whenever another backup fails or backups become stale.
 func backupEvents(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, event kube.Event) []kube.Event {
 	var events []kube.Event
 	event.Warning = true

@@ -14,7 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// backedUp returns a cluster created two days ago with a daily backup at three o'clock and a deadline of an hour.
+// backedUp returns a cluster that was created two days ago and declares a daily backup at three o'clock with a deadline
+// of an hour.
 func backedUp() *v1alpha1.EtcdCluster {
 	live := liveCluster()
 	live.CreationTimestamp = metav1.NewTime(noon.Add(-48 * time.Hour))
@@ -43,7 +44,7 @@ func TestBackupConditions(t *testing.T) {
 		at         time.Time
 		change     func(*v1alpha1.EtcdCluster)
 		seen       decide.Backups
-		stale      string // status, reason
+		stale      string // the status and reason of the condition
 		unverified string
 	}{
 		{"in time", noon, nil, decide.Backups{Last: of(three)}, "False Recent", "False Verified"},
@@ -97,8 +98,8 @@ func TestBackupConditions(t *testing.T) {
 	}
 }
 
-// TestBackupIsRemembered checks that the newest backup in the status is read back unchanged, and is kept when its Job
-// is gone. The same applies to a failure, until a backup succeeds.
+// TestBackupIsRemembered checks that the newest backup in the status is read back unchanged and is kept when its Job is
+// deleted. The same applies to a failure, until a backup succeeds.
 func TestBackupIsRemembered(t *testing.T) {
 	live, entry := backedUp(), healthyEntry()
 	entry.State.Declared.Lifecycle = decide.Running
@@ -128,8 +129,8 @@ func TestBackupIsRemembered(t *testing.T) {
 	}
 }
 
-// TestBackupBeforeDeletionIsRemembered checks that the backup on which a deletion relies is kept in the status when
-// the Jobs are gone, until another generation is declared.
+// TestBackupBeforeDeletionIsRemembered checks that the backup on which a deletion relies is kept in the status when the
+// Jobs are deleted, until a different generation is declared.
 func TestBackupBeforeDeletionIsRemembered(t *testing.T) {
 	live, entry := backedUp(), healthyEntry()
 	s := &entry.State
@@ -156,7 +157,7 @@ func TestBackupBeforeDeletionIsRemembered(t *testing.T) {
 }
 
 // TestDrillIsRemembered checks that the newest drill, and a later failed drill, are kept in the status when their Jobs
-// are gone. Each failure is an event once.
+// are deleted. Each failure causes one event.
 func TestDrillIsRemembered(t *testing.T) {
 	live, entry := backedUp(), healthyEntry()
 	done := &decide.Drill{Job: "a-drill-1", Slot: noon.Add(-2 * time.Hour), ClusterID: 0xc1, EtcdVersion: "3.6.16", FinishedAt: noon.Add(-time.Hour), Seconds: 42, Bytes: 7}
@@ -190,7 +191,7 @@ func TestDrillIsRemembered(t *testing.T) {
 	}
 }
 
-// TestRestoredFrom checks that the origin of a restored cluster is kept while the cluster ID is the same.
+// TestRestoredFrom checks that the origin of a restored cluster is kept as long as the cluster ID does not change.
 func TestRestoredFrom(t *testing.T) {
 	for _, test := range []struct{ record, old, oldID, want string }{
 		{"", "", "", ""},

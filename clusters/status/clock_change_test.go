@@ -19,26 +19,27 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// weeks simulates eight weeks of a cluster's backups: some fail and all are late.
+// weeks simulates eight weeks of a cluster's backups, all of which are late and some of which fail.
 type weeks struct {
 	*testing.T
 	live   *v1alpha1.EtcdCluster
 	chance *rand.Rand
 	begin  time.Time
-	// fires are the times at which the CronJob starts a Job, according to Kubernetes' library; missed is the first time
-	// at which it does not.
+	// fires are the times at which the CronJob starts a Job, according to Kubernetes' library. missed is the first time
+	// at which it does not start one.
 	fires  []time.Time
 	missed time.Time
-	// ended contains when each of these backups succeeded, or zero if it failed.
+	// ended contains the time at which each of these backups succeeded, or zero if it failed.
 	ended []time.Time
-	// kept is the current content of the store, and all is everything that it ever contained.
+	// kept is the current content of the store. all contains all backups that were ever stored.
 	kept, all []store.Backup
 	policy    retention.Policy
 }
 
-// TestBackupStaleAcrossClockChanges simulates eight weeks around each clock change. At any time, BackupStale is true if
-// and only if the newest scheduled time whose deadline has passed has no backup. Each time has one slot, and retention
-// keeps what it promises, given all backups that ever existed.
+// TestBackupStaleAcrossClockChanges simulates eight weeks around each clock change. It checks that, at any time,
+// BackupStale is true if and only if there is no backup for the newest scheduled time whose deadline has passed. Each
+// scheduled time must have its own slot, and retention must keep the backups that it promises, based on all backups
+// that were ever stored.
 func TestBackupStaleAcrossClockChanges(t *testing.T) {
 	for _, zone := range []string{"Europe/Berlin", "America/New_York"} {
 		for _, begin := range []time.Time{time.Date(2026, 2, 16, 0, 0, 0, 0, time.UTC), time.Date(2026, 10, 5, 0, 0, 0, 0, time.UTC)} {
@@ -75,7 +76,7 @@ func newWeeks(t *testing.T, zone, schedule, deadline string, begin time.Time) *w
 	return w
 }
 
-// limit returns how long after its scheduled time a backup may succeed and still be on time.
+// limit returns the maximum time after its scheduled time at which a backup still succeeds on time.
 func (w *weeks) limit() time.Duration {
 	return objects.BackupDeadline(w.live.Spec.Backup) + decide.LateBackup
 }
@@ -104,7 +105,7 @@ func (w *weeks) play() {
 	}
 }
 
-// stop lets all further backups fail, which must be detected when the time of the first failed backup is over.
+// stop makes all further backups fail, which must be detected once the first failed backup is overdue.
 func (w *weeks) stop() {
 	missed := w.missed
 	w.fires, w.ended = append(w.fires, missed), append(w.ended, time.Time{})
@@ -114,7 +115,7 @@ func (w *weeks) stop() {
 	}
 }
 
-// look compares the condition with the expected condition at each of the times.
+// look compares the condition with the expected condition at each of the given times.
 func (w *weeks) look(times ...time.Time) {
 	w.Helper()
 	for _, now := range times {
@@ -124,7 +125,7 @@ func (w *weeks) look(times ...time.Time) {
 	}
 }
 
-// stale returns the condition in the status.
+// stale returns whether the condition in the status is true.
 func (w *weeks) stale(now time.Time) bool {
 	s := decide.State{Now: now}
 	s.Declared.Lifecycle, s.Record.ClusterID = decide.Running, 0xc1
@@ -139,7 +140,7 @@ func (w *weeks) stale(now time.Time) bool {
 	return meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionBackupStale)
 }
 
-// overdue returns the expected condition.
+// overdue returns whether the condition should be true.
 func (w *weeks) overdue(now time.Time) bool {
 	over := now.Add(-w.limit())
 	if !w.begin.Before(over) {
@@ -153,12 +154,12 @@ func (w *weeks) overdue(now time.Time) bool {
 	return !slices.ContainsFunc(w.ended, func(ended time.Time) bool { return !ended.IsZero() && !ended.After(now) })
 }
 
-// succeeded reports whether the backup had succeeded by then.
+// succeeded reports whether backup i had succeeded by now.
 func (w *weeks) succeeded(i int, now time.Time) bool {
 	return !w.ended[i].IsZero() && !w.ended[i].After(now)
 }
 
-// stored adds a backup, which in most cases is verified, and prunes.
+// stored adds a backup, which is usually verified, and prunes.
 func (w *weeks) stored(slot, now time.Time) {
 	w.Helper()
 	b := store.Backup{Cluster: store.Cluster{Namespace: "ns", Name: "a"}, ClusterID: "00000000000000c1", Slot: slot, Verified: w.chance.IntN(5) > 0}
@@ -176,9 +177,9 @@ func (w *weeks) stored(slot, now time.Time) {
 	}
 }
 
-// promised returns the backups that must exist. Once the newest backup is verified, other backups must not exist.
-// Given all backups that ever existed, they are the newest, the newest of each day and week, young backups, and the
-// newest verified.
+// promised returns the backups that must exist. Once the newest backup is verified, no other backups may exist. They
+// are, of all backups that were ever stored, the newest ones, the newest of each day and week, the young ones, and the
+// newest verified one.
 func (w *weeks) promised(now time.Time) (promised []store.Backup) {
 	days, weeks := map[string]bool{}, map[string]bool{}
 	verified := false

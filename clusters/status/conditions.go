@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// setConditions reports the decision in the standard conditions: Ready, and Reconciling and Stalled, which should be
-// false.
+// setConditions reports the decision in the standard conditions Ready, Reconciling and Stalled. Reconciling and Stalled
+// are false in a healthy state.
 func setConditions(
 	status *v1alpha1.EtcdClusterStatus, entry report.Cluster, source reconcile.SourceStatus, now metav1.Time,
 ) {
@@ -33,7 +33,7 @@ func setConditions(
 	switch {
 	case source.Error != "":
 		set(v1alpha1.ConditionSourceReady, metav1.ConditionFalse, "FetchFailed", source.Error)
-	case source.Revision != "": // else unchanged: the state of this cluster's source is unknown
+	case source.Revision != "": // otherwise unchanged, because the state of this cluster's source is unknown
 		set(v1alpha1.ConditionSourceReady, metav1.ConditionTrue, "Fetched", source.Revision)
 	}
 	setCertificatesValid(status, entry, now)
@@ -44,7 +44,8 @@ func setConditions(
 	}
 }
 
-// ready returns whether every declared member is a healthy voter, and the cluster is meant to serve and not blocked.
+// ready returns whether every declared member is a healthy voter, and the cluster is supposed to serve clients and is
+// not blocked.
 func ready(status *v1alpha1.EtcdClusterStatus, entry report.Cluster) metav1.ConditionStatus {
 	is, known := entry.Ready(int(status.ReadyReplicas), len(status.Endpoints) > 0)
 	if !known {
@@ -60,7 +61,7 @@ func truth(is bool) metav1.ConditionStatus {
 	return metav1.ConditionFalse
 }
 
-// setRemovalHeld adds what a pass knows about the declaration to a status. Anything unknown stays unchanged.
+// setRemovalHeld adds what a pass knows about the declaration to a status. It does not change anything that is unknown.
 func setRemovalHeld(
 	status *v1alpha1.EtcdClusterStatus, t targets.Target, old v1alpha1.EtcdClusterStatus, now metav1.Time,
 ) {

@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// LastDrill returns the newest completed drill and any later failed drill, according to the status; each is nil if it
-// is missing. It ignores a completed drill from the future.
+// LastDrill returns the newest completed drill and any later failed drill, according to the status. Each of them is nil
+// if it is missing. A completed drill from the future is ignored.
 func LastDrill(custom *v1alpha1.EtcdCluster, now time.Time) (done *decide.Drill, failed *decide.DrillFailure) {
 	b := custom.Status.Backup
 	if b == nil {
@@ -27,7 +27,7 @@ func LastDrill(custom *v1alpha1.EtcdCluster, now time.Time) (done *decide.Drill,
 			Seconds: d.Seconds, Bytes: d.Bytes, Uncompared: d.Uncompared,
 		}
 		if done.ClusterID.UnmarshalText([]byte(d.ClusterID)) != nil || !done.CanHaveBeen(now) {
-			done = nil // of an unknown cluster, or in the future
+			done = nil // of an unknown cluster, or from the future
 		}
 	}
 	if f := b.DrillFailed; f != nil {
@@ -36,8 +36,8 @@ func LastDrill(custom *v1alpha1.EtcdCluster, now time.Time) (done *decide.Drill,
 	return done, failed
 }
 
-// DrillDue returns when the second-newest drill whose time is over was due, or zero if drills are not declared or their
-// CronJob is newer than that.
+// DrillDue returns the time at which the older of the last two drills that should have finished was due. It returns
+// zero if drills are not declared or their CronJob is newer than that.
 func DrillDue(declared *v1alpha1.EtcdCluster, since, now time.Time) time.Time {
 	b := declared.Spec.Backup
 	if b == nil || b.Drill == nil {
@@ -55,7 +55,7 @@ func DrillDue(declared *v1alpha1.EtcdCluster, since, now time.Time) time.Time {
 	return due
 }
 
-// drillStatus returns the status of drills.
+// drillStatus returns the status of the drills.
 func drillStatus(seen decide.Backups) (*v1alpha1.DrillResult, *v1alpha1.BackupFailure) {
 	var done *v1alpha1.DrillResult
 	if d := seen.Drill; d != nil {
@@ -71,7 +71,7 @@ func drillStatus(seen decide.Backups) (*v1alpha1.DrillResult, *v1alpha1.BackupFa
 	return done, nil
 }
 
-// drillEvents returns a warning whenever a new drill failure occurs.
+// drillEvents returns a warning whenever another drill fails.
 func drillEvents(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, event kube.Event) []kube.Event {
 	if status.Backup == nil || status.Backup.DrillFailed == nil {
 		return nil

@@ -7,11 +7,11 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestDrillDue checks that drills have been due since the first of two drills whose time is over, if the CronJob
-// existed then.
+// TestDrillDue checks that drills count as due since the older of the last two drills that should have finished, if the
+// CronJob already existed then.
 func TestDrillDue(t *testing.T) {
 	day := time.Date(2026, 11, 10, 0, 0, 0, 0, time.UTC)
-	three := day.Add(3 * time.Hour) // of each day, with a deadline of an hour
+	three := day.Add(3 * time.Hour) // every day, with a deadline of an hour
 	for _, test := range []struct {
 		name       string
 		change     func(*v1alpha1.EtcdCluster)

@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Events returns the events of a pass, with the reporting host and the time: a newly held removal, the decision,
-// expiring certificates, rewritten fields, and backups.
+// Events returns the events of a pass, with the reporting host and the time. They are about a newly held removal, the
+// decision, expiring certificates, rewritten fields, and backups.
 func Events(
 	custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, t targets.Target, entry report.Cluster,
 	host string, at time.Time,
@@ -35,7 +35,7 @@ func Events(
 	events = append(events, backupEvents(custom, status, by)...)
 	for i := range events {
 		events[i].Note = printable.Line(events[i].Note)
-		events[i].At = at.Add(time.Duration(i)) // their time is part of their name
+		events[i].At = at.Add(time.Duration(i)) // the name of an event contains its time
 	}
 	return events
 }
@@ -61,7 +61,7 @@ func eventsOfDecision(
 	return []kube.Event{event}
 }
 
-// changed reports whether a condition differs from before.
+// changed reports whether a condition differs from the previous one.
 func changed(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, kind string) bool {
 	before := meta.FindStatusCondition(custom.Status.Conditions, kind)
 	after := meta.FindStatusCondition(status.Conditions, kind)

@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// newsOf returns the news of a pass, and writes the pass's status.
+// newsOf returns the news of a pass and writes the status of the pass.
 func newsOf(live *v1alpha1.EtcdCluster, entry report.Cluster, source reconcile.SourceStatus) string {
 	t := targets.Target{Cluster: *live}
 	next := New(live, t, entry, source)
@@ -55,7 +55,7 @@ func TestEventsAreReportedOnce(t *testing.T) {
 	}
 }
 
-// TestUnchangedPassReportsNothing checks that a pass whose findings are the same as in the previous pass has no news.
+// TestUnchangedPassReportsNothing checks that a pass with the same findings as the previous pass does not report news.
 func TestUnchangedPassReportsNothing(t *testing.T) {
 	chance := rand.New(rand.NewPCG(1, 2))
 	pick := func(words ...string) string { return words[chance.IntN(len(words))] }
@@ -78,7 +78,7 @@ func TestUnchangedPassReportsNothing(t *testing.T) {
 	}
 }
 
-// TestEventsOfPassHaveUniqueTimes checks that event names are unique and contain the time.
+// TestEventsOfPassHaveUniqueTimes checks that the names of events contain the time and are unique.
 func TestEventsOfPassHaveUniqueTimes(t *testing.T) {
 	held := targets.Target{Held: "an approval is missing", Warnings: []string{"held"}}
 	blocked := healthyEntry()

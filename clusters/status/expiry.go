@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// setCertificatesValid reports how long the certificates are valid. If a pass renews certificates, the next pass
-// reports their validity.
+// setCertificatesValid reports how long the certificates are valid. If a pass renews certificates, their new validity
+// is reported by the next pass.
 func setCertificatesValid(status *v1alpha1.EtcdClusterStatus, entry report.Cluster, now metav1.Time) {
 	validity := entry.State.CertificatesValidity()
 	switch {
@@ -29,7 +29,7 @@ func setCertificatesValid(status *v1alpha1.EtcdClusterStatus, entry report.Clust
 	})
 }
 
-// expiryEvents returns a warning whenever the certificates' state worsens or different certificates are affected.
+// expiryEvents returns a warning whenever the state of the certificates worsens or different certificates are affected.
 func expiryEvents(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, event kube.Event) []kube.Event {
 	condition := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionCertificatesValid)
 	if condition == nil || condition.Reason == string(decide.Valid) ||

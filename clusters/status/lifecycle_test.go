@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// pass writes the status of a pass and returns the status of the member.
+// pass writes the status of a pass and returns the status of the member with the given ID.
 func pass(live *v1alpha1.EtcdCluster, entry report.Cluster, id string) v1alpha1.MemberStatus {
 	live.Status = newStatus(live, live, entry, fetchedMain)
 	for _, m := range live.Status.Members {
@@ -27,7 +27,7 @@ func pass(live *v1alpha1.EtcdCluster, entry report.Cluster, id string) v1alpha1.
 	return v1alpha1.MemberStatus{}
 }
 
-// silentEntry returns the report on a cluster whose first member, previously the leader, is not responding.
+// silentEntry returns the report for a cluster in which one member, the previous leader, is not responding.
 func silentEntry(at time.Time) report.Cluster {
 	entry := healthyEntry()
 	entry.State.Now = at
@@ -64,8 +64,8 @@ func TestUnreachableSinceIsKept(t *testing.T) {
 	}
 }
 
-// TestSilenceOfAllMembersIsNotCounted checks that a member's silence does not count while all members are silent. The
-// member may be healthy, because Quorate may be cut off. Its silence begins once other members respond.
+// TestSilenceOfAllMembersIsNotCounted checks that a member's silence does not count while all members are silent,
+// because Quorate may be cut off and the member may be healthy. Its silence starts once other members respond.
 func TestSilenceOfAllMembersIsNotCounted(t *testing.T) {
 	live := liveCluster()
 	pass(live, healthyEntry(), "1")
@@ -130,8 +130,8 @@ func TestOrphanStatus(t *testing.T) {
 	}
 }
 
-// TestHeldRemovalIsReportedOnce checks that a held removal is reported once, in addition to the decision. Ready depends
-// only on the members.
+// TestHeldRemovalIsReportedOnce checks that a held removal is reported once, in addition to the decision, and that
+// Ready depends only on the members.
 func TestHeldRemovalIsReportedOnce(t *testing.T) {
 	const said = "main@sha1:def no longer declares it"
 	live := liveCluster()
@@ -169,7 +169,7 @@ func TestHeldRemovalIsReportedOnce(t *testing.T) {
 	}
 }
 
-// TestStatusOfClusterDeclaredElsewhereIsKept checks that only etcd's state is reported if another run reads the
+// TestStatusOfClusterDeclaredElsewhereIsKept checks that only the state of etcd is reported if another run reads the
 // cluster's source.
 func TestStatusOfClusterDeclaredElsewhereIsKept(t *testing.T) {
 	live := liveCluster()
@@ -230,7 +230,7 @@ func TestClusterIDIsKeptUntilEverythingIsDeleted(t *testing.T) {
 	}
 }
 
-// TestStatusKeepsTheClusterID checks that the ID of a different cluster's etcd is never written to the status, because
+// TestStatusKeepsTheClusterID checks that the ID of a different etcd cluster is never written to the status, because
 // the next pass would trust it.
 func TestStatusKeepsTheClusterID(t *testing.T) {
 	live := liveCluster()

@@ -10,9 +10,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// addMembers fills in the known state of the members. The cluster ID comes only from the record, because etcd may
-// report another cluster's ID. An ID that the record neither contains nor supersedes is kept until etcd agrees with
-// the record, which may have been reverted.
+// addMembers fills in the known state of the members. It takes the cluster ID only from the record, because etcd may
+// report the ID of a different cluster. If the status already contains an ID, a different ID in the record replaces it
+// only once etcd agrees with the record, because the record may have been reverted.
 func addMembers(status *v1alpha1.EtcdClusterStatus, old v1alpha1.EtcdClusterStatus, s decide.State) {
 	status.ClusterID, status.Version, status.Replicas = old.ClusterID, old.Version, old.Replicas
 	agreed := s.Membership.Known && s.Membership.ClusterID == s.Record.ClusterID
@@ -53,9 +53,9 @@ func memberStatuses(s decide.State, old v1alpha1.EtcdClusterStatus) []v1alpha1.M
 	return list
 }
 
-// silenced returns the members while the member list is not known: as last seen, except that members that do not
-// respond are unreachable, and that the revision of a responding member is current. The revision shows which data a
-// recovery from that member would lose.
+// silenced returns the members while the member list is unknown: as last seen, except that members that do not respond
+// are unreachable, and that the revisions of responding members are current. The revisions show which data a recovery
+// from a member would lose.
 func silenced(old []v1alpha1.MemberStatus, s decide.State) []v1alpha1.MemberStatus {
 	list := slices.Clone(old)
 	for i := range list {
@@ -75,8 +75,8 @@ func silenced(old []v1alpha1.MemberStatus, s decide.State) []v1alpha1.MemberStat
 	return list
 }
 
-// strandedSince returns when passes, including this pass, first found the volume in a slot stranded. It returns zero
-// if the volume is not stranded or the slot does not belong to the cluster.
+// strandedSince returns the time at which passes, including this one, first found the volume in a slot stranded. It
+// returns zero if the volume is not stranded or the slot does not belong to the cluster.
 func strandedSince(s decide.State, ordinal int, ours bool) metav1.Time {
 	switch r := s.Replica(ordinal); {
 	case !ours || r.Stranded == "":
@@ -98,11 +98,11 @@ func responding(membership decide.Membership, id string) (decide.Member, bool) {
 	return membership.Members[i], true
 }
 
-// since returns when a role and health last changed: the recorded time if they are unchanged, unless that time is in
-// the future.
+// since returns the time at which a member's role and health last changed. This is the recorded time if they are
+// unchanged and that time is not in the future, or else now.
 func since(status v1alpha1.MemberStatus, old []v1alpha1.MemberStatus, now metav1.Time) metav1.Time {
 	for _, before := range old {
-		// An unreachable member's role is unknown.
+		// The role of an unreachable member is unknown.
 		sameRole := before.Role == status.Role || status.Health == v1alpha1.MemberUnreachable
 		same := before.Health == status.Health && sameRole
 		if before.ID == status.ID && same && !before.Since.IsZero() && !decide.YetToCome(before.Since.Time, now.Time) {
@@ -112,8 +112,8 @@ func since(status v1alpha1.MemberStatus, old []v1alpha1.MemberStatus, now metav1
 	return now
 }
 
-// withoutSilence removes the unreachable members of a status without a leader if etcd names one now: Quorate may have
-// been cut off, so members that are still silent count as silent from now on.
+// withoutSilence removes unreachable members from a status without a leader if etcd has a leader now. Quorate may have
+// been cut off, so the silence of members that are still silent starts now.
 func withoutSilence(old v1alpha1.EtcdClusterStatus, leader string) []v1alpha1.MemberStatus {
 	if old.Leader != "" || leader == "" {
 		return old.Members

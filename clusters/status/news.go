@@ -22,7 +22,7 @@ func News(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus, event
 		news = append(news, report.News{Reason: "Revision", Message: status.SourceRevision,
 			About: report.AboutRevision})
 	}
-	// Error messages may vary, so only the presence of an error counts.
+	// Error messages may vary, so only check whether there is an error.
 	was := meta.FindStatusCondition(old.Conditions, v1alpha1.ConditionSourceReady)
 	is := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSourceReady)
 	failed := is != nil && is.Status == metav1.ConditionFalse

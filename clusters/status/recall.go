@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Waited returns the waits of earlier passes. It skips entries from the future, because they would prolong the wait.
+// Waited returns the waits of earlier passes, except those from the future, which would prolong a wait.
 func Waited(custom *v1alpha1.EtcdCluster, now time.Time) []decide.Waited {
 	var list []decide.Waited
 	for _, w := range custom.Status.Waiting {
@@ -19,7 +19,7 @@ func Waited(custom *v1alpha1.EtcdCluster, now time.Time) []decide.Waited {
 	return list
 }
 
-// Repeated returns which actions earlier passes carried out in a row.
+// Repeated returns the actions that earlier passes carried out repeatedly.
 func Repeated(custom *v1alpha1.EtcdCluster) []decide.Repeated {
 	var list []decide.Repeated
 	for _, r := range custom.Status.Repeated {
@@ -28,8 +28,8 @@ func Repeated(custom *v1alpha1.EtcdCluster) []decide.Repeated {
 	return list
 }
 
-// StrandedBefore returns when passes first found the volume of the member in a slot stranded. It returns zero if the
-// last pass did not find it stranded, the member has changed, or the time is in the future.
+// StrandedBefore returns the time at which passes first found the volume of the member in a slot stranded. It returns
+// zero if the last pass did not find it stranded, the member has changed, or the time is in the future.
 func StrandedBefore(custom *v1alpha1.EtcdCluster, s decide.State, ordinal int) time.Time {
 	if custom == nil {
 		return time.Time{}
@@ -48,8 +48,8 @@ func StrandedBefore(custom *v1alpha1.EtcdCluster, s decide.State, ordinal int) t
 	return time.Time{}
 }
 
-// RecallSilence sets the time since which silent members have been silent. Silence while etcd returned no list or
-// leader does not count, because Quorate may have been cut off. A time in the future does not count either.
+// RecallSilence sets the time at which silent members became silent. Silence during which etcd did not return a list or
+// a leader does not count, because Quorate may have been cut off. Neither does a time in the future.
 func RecallSilence(custom *v1alpha1.EtcdCluster, members []decide.Member, now time.Time) {
 	if custom == nil || custom.Status.Leader == "" {
 		return
@@ -65,7 +65,7 @@ func RecallSilence(custom *v1alpha1.EtcdCluster, members []decide.Member, now ti
 	}
 }
 
-// LastSeen returns the members in the status if the status is about the given cluster, or nil.
+// LastSeen returns the members in the status, or nil if the status belongs to a different cluster.
 func LastSeen(custom *v1alpha1.EtcdCluster, of decide.ID) []decide.SeenMember {
 	if of == 0 || custom.Status.ClusterID != of.String() {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestRecallSilence checks that a member's silence counts from the time when passes first found it while etcd named a
-// leader. The first time, the start is unknown.
+// TestRecallSilence checks that a member's silence counts from the time at which passes first found it while etcd had a
+// leader. Before passes have recorded a time, the start is unknown.
 func TestRecallSilence(t *testing.T) {
 	silent := v1alpha1.MemberStatus{ID: "2", Health: v1alpha1.MemberUnreachable, Since: metav1.NewTime(noon)}
 	tests := []struct {
@@ -36,8 +36,8 @@ func TestRecallSilence(t *testing.T) {
 	}
 }
 
-// TestStrandedSinceIsRememberedPerMember checks that the start is remembered for a member, even before it has started,
-// but not for another member in its slot.
+// TestStrandedSinceIsRememberedPerMember checks that the time at which a volume was first found stranded is remembered
+// for its member, even before the member has started, but not for a different member in the same slot.
 func TestStrandedSinceIsRememberedPerMember(t *testing.T) {
 	began := time.Unix(1000, 0).UTC()
 	s := decide.State{
@@ -93,7 +93,7 @@ func TestWaitIsRecordedInStatus(t *testing.T) {
 	}
 }
 
-// TestLastSeen checks that the members' revisions are returned only for the cluster that the status is about.
+// TestLastSeen checks that the members' revisions are returned only for the cluster to which the status belongs.
 func TestLastSeen(t *testing.T) {
 	custom := &v1alpha1.EtcdCluster{Status: v1alpha1.EtcdClusterStatus{ClusterID: "c1",
 		Members: []v1alpha1.MemberStatus{{Name: "a-0", Revision: 18}, {Name: "a-1", Revision: 20}}}}
@@ -107,9 +107,9 @@ func TestLastSeen(t *testing.T) {
 	}
 }
 
-// TestFutureSinceIsCorrected checks that times that a pass wrote while the API server's clock was a day ahead, about
-// silence, waits and stranded volumes, are not used once the clock is corrected, neither before nor after the clock
-// reaches those times.
+// TestFutureSinceIsCorrected checks that times of silence, waits and stranded volumes that were written while the API
+// server's clock was a day ahead are not used once the clock is corrected, neither before nor after the clock reaches
+// these times.
 func TestFutureSinceIsCorrected(t *testing.T) {
 	live := liveCluster()
 	entry := healthyEntry()

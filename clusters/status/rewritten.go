@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// maxRewritten is the maximum number of rewritten fields in a status. Further fields count as drift.
+// maxRewritten is the maximum number of rewritten fields in a status. Any further fields count as drift.
 const maxRewritten = 64
 
 // repeated returns the actions that consecutive passes, including this one, have repeated.
@@ -37,7 +37,7 @@ func rewritten(fields []decide.RewrittenField) []v1alpha1.RewrittenField {
 	return list
 }
 
-// setFieldsRewritten names the rewritten fields in a condition, and removes it if there are no such fields.
+// setFieldsRewritten sets a condition that lists the rewritten fields, or removes it if there are none.
 func setFieldsRewritten(status *v1alpha1.EtcdClusterStatus, now metav1.Time) {
 	if len(status.Rewritten) == 0 {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionFieldsRewritten)

@@ -21,8 +21,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// New returns the status that a pass reports for a target, safe to display. live is the custom resource with its
-// current status.
+// New returns the status that a pass reports for a target. The status is safe to display. live is the custom resource
+// with its current status.
 func New(
 	live *v1alpha1.EtcdCluster, t targets.Target, entry report.Cluster, source reconcile.SourceStatus,
 ) v1alpha1.EtcdClusterStatus {
@@ -32,8 +32,8 @@ func New(
 	return status
 }
 
-// makeReadable makes untrusted text safe for terminals and short enough: the API rejects a whole status if one message
-// is too long.
+// makeReadable makes untrusted text safe for terminals and truncates it, because the API rejects the whole status if
+// one message is too long.
 func makeReadable(status *v1alpha1.EtcdClusterStatus) {
 	for i := range status.Conditions {
 		status.Conditions[i].Message = printable.Line(status.Conditions[i].Message)
@@ -51,8 +51,8 @@ func makeReadable(status *v1alpha1.EtcdClusterStatus) {
 	}
 }
 
-// newStatus returns the status that a pass reports. live is the custom resource with its current status, declared the
-// custom resource that the pass used.
+// newStatus returns the status that a pass reports. live is the custom resource with its current status, and declared
+// is the custom resource that the pass used.
 func newStatus(
 	live, declared *v1alpha1.EtcdCluster, entry report.Cluster, source reconcile.SourceStatus,
 ) v1alpha1.EtcdClusterStatus {
@@ -101,25 +101,25 @@ func newStatus(
 	return status
 }
 
-// stayDeclared keeps the previously recorded revision that declared the cluster.
+// stayDeclared keeps the recorded revision as the revision that declared the cluster.
 func stayDeclared(status *v1alpha1.EtcdClusterStatus, old v1alpha1.EtcdClusterStatus) {
 	status.DeclaredRevision, status.DeclaredRevisionTime = old.DeclaredRevision, old.DeclaredRevisionTime
 }
 
-// isGone reports whether a cluster has been deleted including its last volume. Its identity is deleted too, so that it
-// bootstraps again if git declares it again.
+// isGone reports whether a cluster has been deleted, including its last volume. Its identity is then removed too, so
+// that the cluster is bootstrapped again if git declares it again.
 func isGone(s decide.State) bool {
 	nothingLeft := len(s.Objects.Remaining) == 0 && len(s.Replicas) == 0 && s.Record.Token == ""
 	return s.Declared.Lifecycle == decide.Deleted && nothingLeft
 }
 
-// WorthWriting reports whether a status is worth writing. Changes to figures that always change, or to the commit time
-// of the same revision, are not.
+// WorthWriting reports whether a status is worth writing. Changes to figures that change all the time, or to the commit
+// time of the same revision, are not worth writing.
 func WorthWriting(old, status v1alpha1.EtcdClusterStatus) bool {
 	return !equality.Semantic.DeepEqual(withoutFigures(old, old), withoutFigures(status, old))
 }
 
-// MovesRevision reports whether the only change in a status is the revision of the same declaration.
+// MovesRevision reports whether a status differs only in the revision of the same declaration.
 func MovesRevision(old, status v1alpha1.EtcdClusterStatus) bool {
 	if old.DeclaredRevision == "" {
 		return false
@@ -135,8 +135,8 @@ func MovesRevision(old, status v1alpha1.EtcdClusterStatus) bool {
 	return !WorthWriting(old, status)
 }
 
-// withoutFigures sets the changing figures of each member to base's, unless a size has changed notably, and the commit
-// time too if the revision is the same.
+// withoutFigures sets each member's figures to those in base, unless a size has changed notably. It does the same with
+// the commit time if the revision has not changed.
 func withoutFigures(status, base v1alpha1.EtcdClusterStatus) v1alpha1.EtcdClusterStatus {
 	if status.DeclaredRevision == base.DeclaredRevision {
 		status.DeclaredRevisionTime = base.DeclaredRevisionTime
@@ -153,9 +153,9 @@ func withoutFigures(status, base v1alpha1.EtcdClusterStatus) v1alpha1.EtcdCluste
 	return status
 }
 
-// near reports whether two sizes are about equal: they differ by less than a tenth of b or by less than noise, and both
-// or neither are unknown (0).
+// near reports whether two sizes are about equal: either both are known and differ by less than a tenth of b or by less
+// than noise, or both are unknown (0).
 func near(a, b int64) bool {
-	const noise = 1 << 20 // in a small file, each page that etcd allocates or frees is a tenth
+	const noise = 1 << 20 // in a small file, every page that etcd allocates or frees is a tenth
 	return a == b || a > 0 && b > 0 && max(a-b, b-a) < max(b/10, noise)
 }

@@ -18,7 +18,7 @@ import (
 
 var noon = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-// healthyEntry returns the report on a converged cluster of three.
+// healthyEntry returns the report for a converged cluster of three members.
 func healthyEntry() report.Cluster {
 	s := decide.State{
 		Name: "a", Now: noon, Declared: decide.Declared{Replicas: 3, Version: "3.6.16"},
@@ -62,7 +62,8 @@ func TestHealthyClusterStatus(t *testing.T) {
 	}
 }
 
-// TestStatusIsWrittenOnlyOnChange checks that neither an equal status nor changing figures are written.
+// TestStatusIsWrittenOnlyOnChange checks that the status is not written if it is unchanged or only figures have
+// changed.
 func TestStatusIsWrittenOnlyOnChange(t *testing.T) {
 	live := liveCluster()
 	first := newStatus(live, live, healthyEntry(), fetchedMain)
@@ -94,7 +95,7 @@ func TestStatusIsWrittenOnlyOnChange(t *testing.T) {
 }
 
 // TestUnknownMembershipKeepsMembers checks that, while etcd does not return a list, members are kept in the status as
-// last seen, but marked as unreachable, with the time of that change.
+// last seen, but are marked as unreachable, with the time of that change.
 func TestUnknownMembershipKeepsMembers(t *testing.T) {
 	live := liveCluster()
 	live.Status = newStatus(live, live, healthyEntry(), fetchedMain)
@@ -123,7 +124,8 @@ func TestUnknownMembershipKeepsMembers(t *testing.T) {
 }
 
 // TestRevisionOfRespondingMemberIsCurrent checks that, while etcd does not return a list, the status contains the
-// newest revision of a member that responds, and never an older revision: messages about a recovery name the revision.
+// newest revision of a member that responds, and never an older one, because messages about a recovery contain that
+// revision.
 func TestRevisionOfRespondingMemberIsCurrent(t *testing.T) {
 	live := liveCluster()
 	live.Status = newStatus(live, live, healthyEntry(), fetchedMain)
@@ -140,7 +142,8 @@ func TestRevisionOfRespondingMemberIsCurrent(t *testing.T) {
 	}
 }
 
-// TestVendorVersionIsNormalized checks that the version in the status is the version that members currently run.
+// TestVendorVersionIsNormalized checks that the status contains the version that members currently run, without a
+// vendor's suffix.
 func TestVendorVersionIsNormalized(t *testing.T) {
 	live, entry := liveCluster(), healthyEntry()
 	live.Status.Version = "3.4.0"
@@ -165,8 +168,8 @@ func TestErrorIsShownInStatus(t *testing.T) {
 	}
 }
 
-// TestLongMessage checks that a condition's message is truncated to the limit of the API, which rejects the whole
-// status if a message exceeds it.
+// TestLongMessage checks that the message of a condition is truncated to the limit of the API, which rejects the whole
+// status if a message is longer.
 func TestLongMessage(t *testing.T) {
 	entry := healthyEntry()
 	entry.Decision.Message = strings.Repeat("ü", 20_000)
@@ -178,8 +181,8 @@ func TestLongMessage(t *testing.T) {
 	}
 }
 
-// TestDeclaredRevisionTime checks that the commit time belongs to its revision. A new commit time alone does not cause
-// a status write, and a previous revision's time is not kept.
+// TestDeclaredRevisionTime checks that the commit time is that of the declared revision. A new commit time alone does
+// not cause the status to be written, and the time of a previous revision is not kept.
 func TestDeclaredRevisionTime(t *testing.T) {
 	live := liveCluster()
 	at := func(revision string, committed time.Time) v1alpha1.EtcdClusterStatus {
@@ -210,7 +213,7 @@ func TestDeclaredRevisionTime(t *testing.T) {
 	}
 }
 
-// TestMovesRevision checks that a new revision of the same declaration is not news by itself, but any other change is.
+// TestMovesRevision checks that a new revision of the same declaration alone is not news, but any other change is.
 func TestMovesRevision(t *testing.T) {
 	live := liveCluster()
 	at := func(revision string) v1alpha1.EtcdClusterStatus {
@@ -243,14 +246,14 @@ func TestMovesRevision(t *testing.T) {
 	}
 }
 
-// TestSmallSizeChangesAreNotWritten checks that a size is news once it has changed by a tenth and by 1 MiB, or became
-// known or unknown.
+// TestSmallSizeChangesAreNotWritten checks that a size is news only if it has changed by a tenth and by 1 MiB, or has
+// become known or unknown.
 func TestSmallSizeChangesAreNotWritten(t *testing.T) {
 	for _, c := range []struct {
 		was, is int64
 		news    bool
 	}{
-		{20 << 10, 24 << 10, false}, // a page that etcd allocated for its own records
+		{20 << 10, 24 << 10, false}, // a page that etcd allocated for its own data
 		{24 << 10, 16 << 10, false},
 		{100 << 10, 2 << 20, true},
 		{2 << 20, 100 << 10, true},

@@ -9,11 +9,11 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// notObserved is the reason of the condition Ready while a cluster cannot be observed.
+// notObserved is the reason of the Ready condition while a cluster cannot be observed.
 const notObserved = "NotObserved"
 
-// Unobserved returns the status of a cluster that could not be observed: Ready is Unknown with why as its message, and
-// everything else is as last observed. The status counts as news only once, because error messages may vary.
+// Unobserved returns the status of a cluster that could not be observed. Ready is Unknown, with why as its message, and
+// the rest is as last observed. Only the first such status counts as news, because error messages may vary.
 func Unobserved(
 	live *v1alpha1.EtcdCluster, why string, now time.Time,
 ) (status v1alpha1.EtcdClusterStatus, isNews bool) {

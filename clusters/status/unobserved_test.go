@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestUnobserved checks that Ready becomes Unknown once if a cluster cannot be observed, and that everything else is
-// kept as last seen until it is observed again.
+// TestUnobserved checks that Ready becomes Unknown once if a cluster cannot be observed, and that the rest is kept as
+// last observed until the cluster is observed again.
 func TestUnobserved(t *testing.T) {
 	live := liveCluster()
 	live.Status = New(live, targets.Target{Cluster: *live}, healthyEntry(), reconcile.SourceStatus{Revision: "main@sha1:abc"})

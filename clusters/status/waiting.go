@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// waiting returns what this pass is waiting for, including waits of earlier passes in the current status.
+// waiting returns what this pass is waiting for, including waits that earlier passes recorded in the current status.
 func waiting(live *v1alpha1.EtcdCluster, entry report.Cluster) []v1alpha1.WaitStatus {
 	s := entry.State
 	s.Waited = Waited(live, s.Now)

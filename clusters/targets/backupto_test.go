@@ -9,7 +9,7 @@ import (
 )
 
 // TestBackupTo checks that a deletion requires a backup at the currently declared destination. The destination that a
-// Job reports equals the declared destination, and distinguishes two stores with the same URL.
+// Job reports must equal the declared destination, and must be different for two stores with the same URL.
 func TestBackupTo(t *testing.T) {
 	s3 := func(endpoint v1alpha1.EndpointURL) v1alpha1.BackupDestination {
 		return v1alpha1.BackupDestination{S3: &v1alpha1.S3Destination{Bucket: "backups", Endpoint: endpoint}}
@@ -60,8 +60,8 @@ func TestBackupTo(t *testing.T) {
 	}
 }
 
-// TestPlaceIdentifiesStore checks that fields that do not change the store do not change the place. Otherwise a
-// deletion would wait for a backup that already exists.
+// TestPlaceIdentifiesStore checks that fields that do not affect which store is used do not change the place.
+// Otherwise, a deletion would wait for a backup that already exists.
 func TestPlaceIdentifiesStore(t *testing.T) {
 	s3 := func(region string, endpoint v1alpha1.EndpointURL) v1alpha1.BackupDestination {
 		return v1alpha1.BackupDestination{S3: &v1alpha1.S3Destination{Bucket: "backups", Prefix: "etcd", Region: region, Endpoint: endpoint}}

@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// Before returns a function that returns the recorded state of a cluster, given as namespace/name.
+// Before returns a function that returns the recorded state of the cluster with the given namespace/name.
 func Before(owned inventory.ByCluster) func(cluster string) reconcile.Previous {
 	managed := owned.Managed()
 	return func(cluster string) reconcile.Previous {
@@ -19,9 +19,9 @@ func Before(owned inventory.ByCluster) func(cluster string) reconcile.Previous {
 	}
 }
 
-// Trusted returns listed with the recorded source of a cluster removed if this run knows that source and the source
-// may not declare clusters in the namespace. Anyone with write access to a namespace controls its custom resources,
-// and must not be able to impersonate other sources. Trusted does not modify listed.
+// Trusted returns a copy of listed in which a cluster has no recorded source if this run knows that source and the
+// source may not declare clusters in the namespace. Anyone with write access to a namespace controls its custom
+// resources, but must not be able to impersonate other sources.
 func Trusted(listed inventory.ByCluster, desired reconcile.Desired) inventory.ByCluster {
 	believed := maps.Clone(listed)
 	for k, own := range listed {
@@ -36,8 +36,8 @@ func Trusted(listed inventory.ByCluster, desired reconcile.Desired) inventory.By
 	return believed
 }
 
-// believable reports whether a source may have declared clusters in a namespace. It looks the source up among those of
-// this run by name or, failing that, by location, and returns true for unknown sources.
+// believable reports whether a source may have declared clusters in a namespace. It searches this run's sources by name
+// and then by location, and returns true if the source is unknown.
 func believable(source, namespace string, desired reconcile.Desired) bool {
 	if state, known := desired.State(source); known {
 		return state.Namespaces.Allow(namespace)

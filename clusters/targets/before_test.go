@@ -8,8 +8,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestSourcesAreTrustedOnlyInTheirNamespaces checks that write access to a namespace does not allow acting as a source
-// that may not declare clusters there.
+// TestSourcesAreTrustedOnlyInTheirNamespaces checks that write access to a namespace is not sufficient to act as a
+// source that may not declare clusters there.
 func TestSourcesAreTrustedOnlyInTheirNamespaces(t *testing.T) {
 	desired := reconcile.Desired{Sources: []reconcile.SourceState{
 		{Name: "https://g/shop,path=a", Namespaces: reconcile.Namespaces{"shop"}},

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// heldRemoval returns the report of a run with one source whose only cluster has been removed from git, after text was
-// written into the cluster's RemovalHeld condition.
+// heldRemoval returns the report of a run with one source whose only cluster has been removed from git. If said is not
+// empty, it is the message of the cluster's RemovalHeld condition.
 func heldRemoval(branch, said string) string {
 	owned := inventory.ByCluster{}
 	declaredBy(owned, "https://host/fleet.git", "shop/a")
@@ -28,7 +28,7 @@ func heldRemoval(branch, said string) string {
 }
 
 // TestSuggestedConfirmationIsOneShellArgument checks that a shell passes the suggested flag as one argument, whatever
-// the name of a branch or the text in a status.
+// the branch is called and whatever text the status contains.
 func TestSuggestedConfirmationIsOneShellArgument(t *testing.T) {
 	for name, text := range map[string]string{
 		"a name of a branch":       heldRemoval("m$(echo${IFS}OWNED>&2)", ""), // git check-ref-format accepts it

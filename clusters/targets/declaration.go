@@ -16,8 +16,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// AnnotationDeclaration is the custom resource annotation that contains a digest of the last applied declaration. The
-// digest shows if the source has removed a field; the live object alone does not.
+// AnnotationDeclaration is the annotation of the custom resource that contains a digest of the last applied
+// declaration. Unlike the live object, the digest shows whether the source has removed a field.
 const AnnotationDeclaration = "etcd.quorate.dev/declaration"
 
 // Declaration returns the custom resource to apply: the source's declaration with Quorate's labels.
@@ -35,8 +35,8 @@ func (t Target) Declaration() map[string]any {
 	return object
 }
 
-// dropEmpty removes the field at path if everything in it is empty. An empty field requests nothing, and the API
-// server turns it into null if it had content before.
+// dropEmpty removes the field at path if it contains only empty values. Such a field requests nothing, and if it had
+// content before, the API server would turn it into null.
 func dropEmpty(object map[string]any, path ...string) {
 	step, rest := path[0], path[1:]
 	inner, isMap := object[step].(map[string]any)
@@ -76,8 +76,8 @@ func digest(object map[string]any) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Drift returns how the live custom resource differs from the source's declaration. It returns "" if they match, or if
-// there is no declaration.
+// Drift describes how the live custom resource differs from the source's declaration. It returns "" if they match, or
+// if the source does not declare the cluster.
 func (t Target) Drift(live *v1alpha1.EtcdCluster) string {
 	if t.Applied == nil {
 		return ""

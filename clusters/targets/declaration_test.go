@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// stated returns a declaration as a source contains it.
+// stated returns a declaration as it appears in a source.
 func stated(replicas int64, size string) map[string]any {
 	return map[string]any{
 		"apiVersion": "etcd.quorate.dev/v1alpha1", "kind": "EtcdCluster",
@@ -74,7 +74,7 @@ func TestDeclarationDoesNotChangeSource(t *testing.T) {
 	}
 }
 
-// TestOmittedReplicasKeepLiveValue checks that the live object's value is used if the source omits replicas.
+// TestOmittedReplicasKeepLiveValue checks that the live object's replicas are used if the source omits them.
 func TestOmittedReplicasKeepLiveValue(t *testing.T) {
 	source := stated(3, "1Gi")
 	delete(source["spec"].(map[string]any), "replicas")

@@ -24,14 +24,14 @@ func (t Target) Declared() decide.Declared {
 		Lifecycle: decide.Lifecycle(spec.Lifecycle),
 		SpecHash:  objects.SpecHash(&t.Cluster),
 		Storage:   DescribeStorage(spec.Storage),
-		// The exact value of 1e20000000 takes seconds to compute.
+		// Do not compute the exact value: for 1e20000000, it takes seconds.
 		Quota:     int64(min(spec.Etcd.Quota.AsApproximateFloat64(), 1<<62)),
 		Retention: decide.Retention(spec.Storage.Retention),
 		Orphaned:  t.Orphaned, RenamedFrom: t.RenamedFrom,
 		Problems: t.Problems, ConfirmedMembers: t.confirmedMembers(),
 	}
 	if spec.ReplaceAfter != nil {
-		// Declarations are validated when they are read. An invalid duration never replaces a member.
+		// Declarations are validated when they are read. If the duration is invalid, members are never replaced.
 		d.ReplaceAfter, _ = time.ParseDuration(string(*spec.ReplaceAfter))
 	}
 	if b := spec.Backup; b != nil {

@@ -20,7 +20,7 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
-// TestDigestCoversTheSpec checks that the digest that binds a run to an approved plan changes with every field,
+// TestDigestCoversTheSpec checks that the digest that ties a run to an approved plan changes with every field,
 // including fields that do not restart pods, and with the run's backup image.
 func TestDigestCoversTheSpec(t *testing.T) {
 	spec := v1alpha1.EtcdClusterSpec{

@@ -10,9 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestConcurrentLoopsShareDeletionLimit checks that loops that manage the same clusters do not let a second deletion
-// begin while a cluster is being deleted, regardless of which loop began it. All loops restart counting at the same
-// time.
+// TestConcurrentLoopsShareDeletionLimit checks that loops that manage the same clusters do not start a second deletion
+// while a cluster is being deleted, whichever loop started its deletion. All loops restart counting at the same time.
 func TestConcurrentLoopsShareDeletionLimit(t *testing.T) { synctest.Test(t, testDeletionsOfReplicas) }
 
 func testDeletionsOfReplicas(t *testing.T) {
@@ -33,12 +32,12 @@ func testDeletionsOfReplicas(t *testing.T) {
 	if !waits(first) {
 		t.Fatal("both may begin")
 	}
-	owned.At("ns", "a").Custom.Spec = doomed() // the deletion of a has begun
+	owned.At("ns", "a").Custom.Spec = doomed() // the deletion of a has started
 	time.Sleep(round / 4)
 	if !waits(second) { // the second loop starts only now
 		t.Error("the second loop lets b begin while the first deletes a")
 	}
-	owned.At("ns", "a").Pods = 0 // a is gone
+	owned.At("ns", "a").Pods = 0 // a has been deleted
 	if !waits(first) || !waits(second) {
 		t.Error("b may begin in the same round")
 	}
@@ -48,8 +47,8 @@ func testDeletionsOfReplicas(t *testing.T) {
 	}
 }
 
-// TestClockJumpDoesNotStopDeletionRounds checks that a clock that was briefly ahead does not prevent new rounds until
-// real time has caught up. A clock that is set back slightly does not start an extra round.
+// TestClockJumpDoesNotStopDeletionRounds checks that, after the clock has briefly been ahead, new rounds do not wait
+// until real time has caught up. A clock that is set back slightly does not start an extra round.
 func TestClockJumpDoesNotStopDeletionRounds(t *testing.T) {
 	d, now := &Deletions{Round: 10 * time.Minute}, time.Date(2026, 11, 1, 12, 0, 1, 0, time.UTC)
 	key := inventory.Key{Namespace: "ns", Name: "a"}

@@ -19,25 +19,26 @@ import (
 // FlagMaxDeletions is the flag that limits how many clusters may start to be deleted with their data.
 const FlagMaxDeletions = "--max-deletions"
 
-// granted is a cluster's place among the clusters whose deletion may begin.
+// granted is the place of a cluster among the clusters whose deletion may start.
 type granted struct {
 	owner string
-	// blocked means that a pass of this process has found, since it granted the place, that the deletion cannot begin.
-	// Until then, the cluster's status may be older than its place.
+	// blocked is set if a pass of this process has found, after the place was granted, that the deletion cannot start.
+	// Before that, the cluster's status may be older than the place.
 	blocked bool
 }
 
-// Deletions counts the clusters that start to be deleted with their data, in all passes of a process or in each Round.
+// Deletions counts the clusters that start to be deleted with their data, over all passes of a process or in each
+// Round.
 type Deletions struct {
 	// Most is the maximum for each owner. nil means no limit.
 	Most *int
-	// Shard is the part of the clusters that this process acts on. Clusters of other shards take places too, as do
-	// clusters whose deletion other shards have begun. All shards therefore grant the same places, and together no
-	// more than a single process would.
+	// Shard is the subset of the clusters on which this process acts. Clusters of other shards take places too,
+	// including clusters whose deletion was started by other shards. Therefore all shards grant the same places, and
+	// together they grant no more than a single process would.
 	Shard shard.Shard
-	// Round is set in processes that run indefinitely: counting restarts at each multiple of this duration, at the
-	// same time in all processes. Several processes may act on the same clusters, so every ongoing deletion takes a
-	// place. Zero means that counting never restarts.
+	// Round is set in long-running processes: counting restarts at each multiple of this duration, at the same time in
+	// all processes. Several processes may act on the same clusters, so every ongoing deletion takes a place. Zero
+	// means that counting never restarts.
 	Round time.Duration
 
 	mu     sync.Mutex
@@ -45,8 +46,8 @@ type Deletions struct {
 	began  time.Time // start of the current round
 }
 
-// recount restarts counting when a round begins. It ignores a recorded round in the future, which was recorded while
-// the clock was ahead. A clock that is set back slightly does not start a round twice.
+// recount restarts counting at the start of each round. It ignores a recorded round in the future, which was recorded
+// while the clock was ahead. A clock that is set back slightly does not start a round twice.
 func (d *Deletions) recount(now time.Time) {
 	if d.Round <= 0 {
 		return
@@ -58,7 +59,7 @@ func (d *Deletions) recount(now time.Time) {
 }
 
 // owner returns the owner whose clusters are counted together: the source or, if the custom resources are the source,
-// the namespace. A user who may edit one namespace must not use up the deletions of another.
+// the namespace. A user who may edit one namespace must not be able to use up the deletions of another namespace.
 func (t Target) owner(live bool) string {
 	if live {
 		return t.Cluster.Namespace
@@ -66,11 +67,11 @@ func (t Target) owner(live bool) string {
 	return t.Source
 }
 
-// Limit allows the deletion of at most Most clusters per owner, with their data, to begin. It counts all passes of
-// this process together, and follows the order of the targets. Clusters that a pass has found blocked come last and
-// take turns, so that they do not keep other deletions from beginning. The remaining clusters are kept as last
-// applied, with a problem that explains what to do. A cluster whose deletion has begun is not counted, because a
-// half-finished deletion is useless.
+// Limit lets at most Most clusters per owner start to be deleted with their data. It counts all passes of this process
+// together and follows the order of the targets. Clusters that a pass has found blocked come last and take turns, so
+// that they do not prevent other deletions from starting. Waiting clusters are kept as last applied, with a problem
+// that explains what to do. Clusters whose deletion has already started are not counted, because a half-finished
+// deletion is useless.
 func (d *Deletions) Limit(targets []Target, owned inventory.ByCluster, live bool) []Target {
 	if d.Most == nil {
 		return targets
@@ -99,7 +100,7 @@ func (d *Deletions) Limit(targets []Target, owned inventory.ByCluster, live bool
 	return targets
 }
 
-// takeOthers gives places to clusters whose deletion other processes have begun, unless they are blocked.
+// takeOthers gives places to clusters whose deletion was started by other processes, unless they are blocked.
 func (d *Deletions) takeOthers(targets []Target, owned inventory.ByCluster, live bool) {
 	for _, t := range targets {
 		k := t.Key()
@@ -111,17 +112,17 @@ func (d *Deletions) takeOthers(targets []Target, owned inventory.ByCluster, live
 	}
 }
 
-// grant gives places to the clusters of an owner whose deletion begins, up to most, and returns the clusters that must
-// wait.
+// grant gives up to most places to the clusters of an owner whose deletion would start, and returns the clusters that
+// must wait.
 func (d *Deletions) grant(
 	owner string, targets []Target, begins []int, owned inventory.ByCluster, live bool, most int,
 ) (waiting []int) {
-	var able, before, blocked []int // before was blocked earlier and now waits; blocked was blocked in the last pass
+	var able, before, blocked []int // before: was blocked earlier and now waits; blocked: was blocked in the last pass
 	for _, i := range begins {
 		k := targets[i].Key()
 		custom, place := owned.Of(k).Custom, d.places[k]
 		switch {
-		case place != nil && (live || !place.blocked): // a deletion that is blocked halfway looks as if it begins
+		case place != nil && (live || !place.blocked): // blocked halfway, a deletion seems to start
 		case blockedNow(custom) != "":
 			delete(d.places, k)
 			blocked = append(blocked, i)
@@ -142,7 +143,7 @@ func (d *Deletions) grant(
 	return waiting
 }
 
-// grantedTo returns how many places the clusters of an owner have.
+// grantedTo returns the number of places that the clusters of an owner have.
 func (d *Deletions) grantedTo(owner string) (n int) {
 	for _, place := range d.places {
 		if place.owner == owner {
@@ -161,7 +162,7 @@ func (d *Deletions) FoundBlocked(k inventory.Key) {
 	}
 }
 
-// inTurn returns the waiting clusters, beginning after the last one that was tried.
+// inTurn returns the waiting clusters in rotated order, starting after the last cluster that was tried.
 func inTurn(waiting, tried []int) []int {
 	if len(tried) == 0 {
 		return waiting
@@ -170,12 +171,12 @@ func inTurn(waiting, tried []int) []int {
 	return slices.Concat(waiting[next:], waiting[:next])
 }
 
-// couldNotBegin introduces the reason, in the status of a cluster that is waiting for its deletion, why the deletion
-// was blocked at its turn.
+// couldNotBegin precedes, in the status of a cluster that waits to be deleted, the reason why the deletion was blocked
+// when it was the cluster's turn.
 const couldNotBegin = "; in its turn, the deletion could not start: "
 
-// blockedNow returns the reason why a cluster was blocked in the last pass, unless it was waiting for its deletion, or
-// "".
+// blockedNow returns the reason why a cluster was blocked in the last pass. It returns "" if the cluster was not
+// blocked, or was only waiting to be deleted.
 func blockedNow(custom *v1alpha1.EtcdCluster) string {
 	stalled := stalled(custom)
 	if stalled == nil || stalled.Reason == "InvalidSpec" {
@@ -184,7 +185,7 @@ func blockedNow(custom *v1alpha1.EtcdCluster) string {
 	return stalled.Reason + ": " + stalled.Message
 }
 
-// blockedBefore returns the reason why a cluster was blocked before it began to wait, or "".
+// blockedBefore returns the reason why a cluster was blocked before it started to wait, or "".
 func blockedBefore(custom *v1alpha1.EtcdCluster) string {
 	stalled := stalled(custom)
 	if stalled == nil {
@@ -194,7 +195,7 @@ func blockedBefore(custom *v1alpha1.EtcdCluster) string {
 	return why
 }
 
-// stalled returns the Stalled condition if it is true, or nil.
+// stalled returns the Stalled condition if its status is true, or nil.
 func stalled(custom *v1alpha1.EtcdCluster) *metav1.Condition {
 	if custom == nil {
 		return nil
@@ -206,7 +207,7 @@ func stalled(custom *v1alpha1.EtcdCluster) *metav1.Condition {
 	return c
 }
 
-// beginsDeletion reports whether this pass would begin to delete an existing cluster with its data.
+// beginsDeletion reports whether this pass would start to delete an existing cluster with its data.
 func (t Target) beginsDeletion(own *inventory.Listed, live bool) bool {
 	custom := own.Custom
 	switch {
@@ -214,7 +215,7 @@ func (t Target) beginsDeletion(own *inventory.Listed, live bool) bool {
 		return false
 	case custom == nil || !goesWithData(custom.Spec):
 		return true
-	case live: // the custom resource is the declaration: check whether it was acted on
+	case live: // the custom resource is the declaration, so check whether it was acted on
 		stopped := custom.Status.Rule == "Stop" || custom.Status.Rule == "NothingRuns"
 		return !stopped || custom.Status.ObservedGeneration != custom.Generation
 	}
@@ -235,8 +236,8 @@ func goesWithData(spec v1alpha1.EtcdClusterSpec) bool {
 		!spec.Suspend
 }
 
-// waitForDeletion keeps a cluster as last applied because this run deletes other clusters of its owner. all is the
-// number of clusters newly declared for deletion; most is the number that may be deleted.
+// waitForDeletion keeps a cluster as last applied because this run deletes other clusters of the same owner. all is the
+// number of clusters newly declared for deletion, of which most may be deleted.
 func (t Target) waitForDeletion(custom *v1alpha1.EtcdCluster, live bool, all, most int) Target {
 	waits := t
 	if custom != nil && !live {

@@ -15,13 +15,13 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// doomed returns the spec of a cluster that is to be deleted with its data.
+// doomed returns the spec of a cluster that will be deleted with its data.
 func doomed() v1alpha1.EtcdClusterSpec {
 	return v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleDeleted, Storage: v1alpha1.StorageSpec{Retention: v1alpha1.RetentionDelete}}
 }
 
-// TestBeginsDeletion checks that only deletions that this run would begin are counted, not deletions that an earlier
-// run began.
+// TestBeginsDeletion checks that only deletions that this run would start are counted, and not deletions that an
+// earlier run has started.
 func TestBeginsDeletion(t *testing.T) {
 	kept, stopped, suspended := doomed(), doomed(), doomed()
 	kept.Storage.Retention, stopped.Lifecycle, suspended.Suspend = v1alpha1.RetentionRetain, v1alpha1.LifecycleStopped, true
@@ -36,7 +36,7 @@ func TestBeginsDeletion(t *testing.T) {
 		change func(*Target)
 		custom *v1alpha1.EtcdCluster
 		live   bool
-		// nothing means that only the custom resource is left.
+		// nothing specifies that only the custom resource is left.
 		nothing, want bool
 	}{
 		{name: "it runs", spec: doomed(), custom: custom(stopped, "", 2), want: true},
@@ -119,7 +119,7 @@ func TestDeletionsAreLimited(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		owned.At("ns", name).Custom.Spec, owned.At("ns", name).Custom.Status = v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}, v1alpha1.EtcdClusterStatus{}
 	}
-	owned.At("ns", "a").Pods = 0 // a is gone; no other deletion may begin until counting restarts
+	owned.At("ns", "a").Pods = 0 // a has been deleted, but no other deletion may start until counting restarts
 	for _, want := range [][]string{{"b", "c"}, {"c"}} {
 		if got := pass(false); !slices.Equal(got, want) {
 			t.Errorf("%q wait once the first is gone, want %q", got, want)
@@ -134,7 +134,7 @@ func TestDeletionsAreLimited(t *testing.T) {
 }
 
 // TestDeletionLimitAppliesPerNamespace checks that, if the custom resources are the source, a user of one namespace
-// cannot use up the places of another.
+// cannot use up the places of another namespace.
 func TestDeletionLimitAppliesPerNamespace(t *testing.T) {
 	one := 1
 	for _, l := range []*Deletions{{Most: &one}, {Most: &one, Round: time.Hour}} {
@@ -162,7 +162,7 @@ func TestDeletionLimitAppliesPerNamespace(t *testing.T) {
 				t.Errorf("%q wait", got)
 			}
 		}
-		owned.At("a", "1").Custom.Status.Rule = "Stop" // begun
+		owned.At("a", "1").Custom.Status.Rule = "Stop" // started
 		if got := pass(); !slices.Equal(got, []string{"a/2", "b/2"}) {
 			t.Errorf("%q wait once the first has begun", got)
 		}
@@ -170,7 +170,7 @@ func TestDeletionLimitAppliesPerNamespace(t *testing.T) {
 }
 
 // TestBlockedDeletionsYieldTheirPlace checks that a deletion that a pass has found blocked does not take the place of a
-// deletion that may begin.
+// deletion that could start.
 func TestBlockedDeletionsYieldTheirPlace(t *testing.T) {
 	one := 1
 	var l *Deletions
@@ -224,9 +224,9 @@ func TestBlockedDeletionsYieldTheirPlace(t *testing.T) {
 	}
 }
 
-// TestBlockedDeletionsAreRetriedInTurn checks that blocked deletions never prevent an unblocked deletion from
-// beginning, regardless of what the process remembers. Each blocked deletion is retried, because only a retry shows
-// that it can now begin.
+// TestBlockedDeletionsAreRetriedInTurn checks that blocked deletions never prevent an unblocked deletion from starting,
+// whatever the process remembers. Each blocked deletion is retried, because only a retry can show that it is no longer
+// blocked.
 func TestBlockedDeletionsAreRetriedInTurn(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	one := 1
@@ -250,8 +250,8 @@ func TestBlockedDeletionsAreRetriedInTurn(t *testing.T) {
 	}
 }
 
-// turn applies the limit to clusters whose deletion has not begun, writes their status, and returns the cluster whose
-// turn it was.
+// turn applies the limit to clusters whose deletion has not started, writes their status, and returns the cluster that
+// was given the place.
 func turn(l *Deletions, owned inventory.ByCluster, names, blocked []string) string {
 	var targets []Target
 	for _, name := range names {
@@ -300,7 +300,7 @@ func TestDeletionLimitAppliesPerSource(t *testing.T) {
 }
 
 // TestGrantedDeletionKeepsItsPlace checks that a cluster keeps its place even if its last status, written before the
-// place was granted, reports it as blocked. The pass may be acting on the cluster.
+// place was granted, reports it as blocked, because the pass may be acting on the cluster.
 func TestGrantedDeletionKeepsItsPlace(t *testing.T) {
 	one, owned := 1, inventory.ByCluster{}
 	for _, name := range []string{"b", "d"} {
@@ -328,8 +328,8 @@ func TestGrantedDeletionKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// TestShardsGrantSameDeletions checks that all shards grant the same places. A cluster keeps waiting while another
-// shard deletes a cluster, unless that deletion is blocked.
+// TestShardsGrantSameDeletions checks that all shards grant the same places. While one shard deletes a cluster,
+// clusters of the other shards have to wait, unless that deletion is blocked.
 func TestShardsGrantSameDeletions(t *testing.T) {
 	one, owned, of := 1, inventory.ByCluster{}, 2
 	names := []string{"a", "b", "c", "d", "e", "f"}
@@ -369,7 +369,7 @@ func TestShardsGrantSameDeletions(t *testing.T) {
 	begun.Spec = doomed()
 	for i := range of {
 		part := shard.Shard{Index: i, Of: of}
-		own, others := begins(&Deletions{Most: &one, Shard: part}) // as in a run that starts only now
+		own, others := begins(&Deletions{Most: &one, Shard: part}) // as in a run that has just started
 		if mine := part.Owns("ns/" + first); mine != (len(own)+len(others) == 1) {
 			t.Errorf("shard %s lets %q and %q begin while %s is being deleted", part, own, others, first)
 		}

@@ -16,21 +16,21 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// orphan is a cluster that the source does not declare. Its description is stored in the Orphaned condition or, as
-// long as the removal may be a mistake, in RemovalHeld.
+// orphan is a cluster that the source does not declare. Its description is stored in the Orphaned condition or, while
+// the removal may be a mistake, in the RemovalHeld condition.
 type orphan struct {
 	custom *v1alpha1.EtcdCluster
 	// id is zero if the cluster has never formed.
 	id decide.ID
-	// said is the message of the condition, or empty. held reports whether the condition is RemovalHeld.
+	// said is the message of the condition, or empty. held is whether the condition is RemovalHeld.
 	said string
 	held bool
 	// since is the revision that removed the cluster, or empty if unknown.
 	since string
 	// revision is the current revision of the source that declared the cluster, or empty if unknown.
 	revision string
-	// confirm is the revision to confirm if the removal is intended. It is the revision that removed the cluster, the
-	// current revision of its source or, if the source is unknown, the revision of all sources.
+	// confirm is the revision to confirm if the removal is intended: the revision that removed the cluster, the current
+	// revision of its source or, if the source is unknown, the revisions of all sources.
 	confirm string
 	// kin reports whether a source may be the source that declared the cluster.
 	kin func(source string) bool
@@ -49,7 +49,7 @@ func orphanOf(custom *v1alpha1.EtcdCluster) *orphan {
 			o.since, _, _ = strings.Cut(o.said, noLonger)
 		}
 	}
-	// The text is theSource or, from earlier versions, the revisions of several sources.
+	// The text is theSource or, if written by an earlier version, the revisions of several sources.
 	if strings.Contains(o.since, " ") {
 		o.since = ""
 	}
@@ -59,8 +59,8 @@ func orphanOf(custom *v1alpha1.EtcdCluster) *orphan {
 // isOrphan reports whether an earlier pass has already reported the cluster as an orphan.
 func (o *orphan) isOrphan() bool { return o.said != "" && !o.held }
 
-// asBefore returns the target of a cluster whose declaration is unknown in this pass: it stays as earlier passes left
-// it.
+// asBefore returns the target of a cluster that may or may not be declared. The target keeps the cluster as earlier
+// passes left it.
 func (o *orphan) asBefore() Target {
 	t := lastApplied(o.custom)
 	if o.held {
@@ -70,8 +70,8 @@ func (o *orphan) asBefore() Target {
 	return t
 }
 
-// orphansOf lists the clusters that the sources do not declare. It marks declared clusters that have no objects yet
-// and seem to be an undeclared cluster under a new name.
+// orphansOf lists the clusters that the sources do not declare. It also marks declared clusters that do not have any
+// objects yet and seem to be an undeclared cluster under a new name.
 func orphansOf(declared []Target, undeclared inventory.ByCluster, desired reconcile.Desired) []*orphan {
 	var list []*orphan
 	for _, k := range slices.SortedFunc(maps.Keys(undeclared),
@@ -93,9 +93,9 @@ func orphansOf(declared []Target, undeclared inventory.ByCluster, desired reconc
 	return list
 }
 
-// sameSource reports whether clusters last declared by the source before may now be declared by the source now. Either
-// both are the same source, possibly at a different path, or now is the only source and before is unknown. Any other
-// source belongs to a different tenant.
+// sameSource reports whether the source before, which last declared a cluster, may be the source now. Either both are
+// the same source, possibly at a different path, or now is the only source and before is unknown. Any other source
+// belongs to a different tenant.
 func sameSource(before, now string, desired reconcile.Desired) bool {
 	if before == now {
 		return true
@@ -110,7 +110,7 @@ func sameSource(before, now string, desired reconcile.Desired) bool {
 }
 
 // describe returns a message with the revision that removed the cluster and its possible new names. Later passes read
-// both from this message, so a new name remains suspect regardless of later revisions.
+// both from this message, so that a new name remains suspect after later revisions.
 func (o *orphan) describe() string {
 	words := cmp.Or(o.since, o.revision, theSource) + noLonger
 	for _, heir := range o.heirs {
@@ -134,8 +134,8 @@ func (t *Target) inherit(list []*orphan) {
 	}
 }
 
-// mayBe reports whether the orphan may be t, declared by the same source under a new name. Either its spec is the same,
-// or the revision that removed the orphan added a cluster with the same name or namespace.
+// mayBe reports whether t may be the orphan under a new name, declared by the same source. Either the specs are equal,
+// or the revision that removed the orphan added a cluster with the same name or in the same namespace.
 func (o *orphan) mayBe(t Target) bool {
 	beside := strings.Split(t.Cluster.Annotations[v1alpha1.AnnotationConfirmNewCluster], ",")
 	if o.id == 0 || !o.kin(t.Source) || slices.ContainsFunc(beside,

@@ -21,8 +21,8 @@ func spec(version string) v1alpha1.EtcdClusterSpec {
 	return v1alpha1.EtcdClusterSpec{Version: version, Lifecycle: v1alpha1.LifecycleRunning}
 }
 
-// declare returns a declaration of namespace/name. An ID after a space confirms that the cluster is new and exists in
-// addition to the cluster with that ID.
+// declare returns a declaration of namespace/name. If what contains a cluster ID after a space, the declaration
+// confirms that the cluster is new and exists in addition to the cluster with that ID.
 func declare(what, version string) reconcile.Declaration {
 	name, beside, _ := strings.Cut(what, " ")
 	d := reconcile.Declaration{Cluster: v1alpha1.EtcdCluster{Spec: spec(version)}, Applied: map[string]any{}}
@@ -33,8 +33,8 @@ func declare(what, version string) reconcile.Declaration {
 	return d
 }
 
-// there adds a live custom resource with the given namespace/name and cluster ID. said is the message of its Orphaned
-// condition.
+// there adds a live custom resource with the given namespace/name, version and cluster ID. said is the message of its
+// Orphaned condition.
 func there(i inventory.ByCluster, what, version, id, said string) {
 	namespace, name, _ := strings.Cut(what, "/")
 	custom := &v1alpha1.EtcdCluster{Spec: spec(version)}
@@ -178,7 +178,7 @@ func TestOrphans(t *testing.T) {
 			for _, l := range test.live {
 				there(owned, l.what, l.version, l.id, l.said)
 			}
-			// TestRemovals tests whether a removal is intended.
+			// Whether a removal is intended is tested by TestRemovals.
 			desired := reconcile.Desired{
 				Revision: "main@sha1:9", Confirmed: []string{"9"}, Clusters: test.declared, Problems: test.problems, Namespaces: test.namespaces,
 			}
@@ -192,8 +192,8 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestRenameIsDetectedWithinOneSource checks that a cluster is considered renamed only if its own source declares the
-// new cluster, at any path.
+// TestRenameIsDetectedWithinOneSource checks that a cluster is considered renamed only if the new cluster is declared
+// by the same source, at any path.
 func TestRenameIsDetectedWithinOneSource(t *testing.T) {
 	for _, test := range []struct {
 		name, before, now string
@@ -226,7 +226,7 @@ func TestRenameIsDetectedWithinOneSource(t *testing.T) {
 	}
 }
 
-// TestUnmanagedClustersAreNotOrphans checks that unmanaged clusters are not orphans.
+// TestUnmanagedClustersAreNotOrphans checks that clusters that Quorate does not manage are not orphans.
 func TestUnmanagedClustersAreNotOrphans(t *testing.T) {
 	owned := inventory.ByCluster{}
 	there(owned, "ns/a", "3.6.16", "c1", "")
@@ -256,8 +256,8 @@ func TestRenameIsDetectedFromRecord(t *testing.T) {
 	}
 }
 
-// TestLiveSourceDeclaresAllClusters checks that, if custom resources are the source, all of them are declared,
-// regardless of their creator, and nothing is applied to them.
+// TestLiveSourceDeclaresAllClusters checks that, if the custom resources are the source, all of them count as declared,
+// regardless of who created them, and nothing is applied to them.
 func TestLiveSourceDeclaresAllClusters(t *testing.T) {
 	owned := inventory.ByCluster{}
 	there(owned, "ns/a", "3.6.16", "c1", "main@sha1:1 no longer declares it")

@@ -13,8 +13,8 @@ import (
 // mostRefusals is the maximum number of policy violations reported for one cluster.
 const mostRefusals = 10
 
-// refuse adds a problem to each target for every policy violation. It also checks specs that were applied earlier:
-// they may have been allowed then, or changed manually since. Orphans are left alone.
+// refuse adds a problem to each target for every policy violation. It also checks specs that were applied earlier,
+// because they may have been allowed at that time or changed manually since. It does not check orphans.
 func refuse(targets []Target, owned inventory.ByCluster, desired reconcile.Desired) {
 	for i := range targets {
 		t := &targets[i]
@@ -29,7 +29,7 @@ func refuse(targets []Target, owned inventory.ByCluster, desired reconcile.Desir
 	}
 }
 
-// effective returns a declaration without fields that no longer have an effect.
+// effective returns a declaration without the fields that no longer have an effect.
 func effective(c v1alpha1.EtcdCluster, custom *v1alpha1.EtcdCluster) v1alpha1.EtcdCluster {
 	if custom != nil && inventory.ReportedClusterID(custom) != 0 {
 		c.Spec.Restore = nil // the cluster has formed
@@ -37,7 +37,7 @@ func effective(c v1alpha1.EtcdCluster, custom *v1alpha1.EtcdCluster) v1alpha1.Et
 	return c
 }
 
-// leftAlone reports whether a target stays unchanged regardless of further problems: it is an orphan, or its
+// leftAlone reports whether a target remains unchanged regardless of further problems, because it is an orphan or its
 // declaration is broken.
 func (t *Target) leftAlone(desired reconcile.Desired) bool {
 	return t.Orphaned != "" || t.Applied == nil && len(t.Problems) > 0 && !desired.Live
@@ -46,10 +46,10 @@ func (t *Target) leftAlone(desired reconcile.Desired) bool {
 // FlagBackupImage is the flag that sets the image for backup pods.
 const FlagBackupImage = "--backup-image"
 
-// FlagAllowRecovery is the flag that allows a run to create new clusters from the remains of lost ones.
+// FlagAllowRecovery is the flag that allows a run to create new clusters from the remains of lost clusters.
 const FlagAllowRecovery = "--allow-recovery"
 
-// RefuseBackups adds a problem to each target that declares backups or will be restored from a backup if image is
+// RefuseBackups adds a problem to each target that declares backups, or is to be restored from a backup, if image is
 // empty. A cluster that cannot be backed up as its spec requests is never up to date.
 func RefuseBackups(targets []Target, image string, owned inventory.ByCluster, desired reconcile.Desired) {
 	if image != "" || desired.Live && desired.Unread != nil {
@@ -73,8 +73,8 @@ func RefuseBackups(targets []Target, image string, owned inventory.ByCluster, de
 }
 
 // RefuseOwnAccounts adds a problem to each target whose pods would use the ServiceAccount that Quorate itself uses in
-// the namespace. Anyone who can use a pod with that account has all of Quorate's rights there. userOf returns the user
-// as which Quorate acts in a namespace.
+// the namespace, because anyone who can use a pod with that account has all of Quorate's rights there. userOf returns
+// the user that Quorate acts as in a namespace.
 func RefuseOwnAccounts(
 	targets []Target, userOf func(namespace string) string, owned inventory.ByCluster, desired reconcile.Desired,
 ) {
@@ -91,9 +91,9 @@ func RefuseOwnAccounts(
 	}
 }
 
-// refusalsOf returns the violations of the source's policy by a cluster. If the source is unknown, every source that
-// may declare clusters in the namespace must allow the cluster. The violations are then not detailed, because the
-// cluster may belong to another source.
+// refusalsOf returns the ways in which a cluster violates the policy of its source. If the source is unknown, the
+// policies of all sources that may declare clusters in the namespace must allow the cluster. In that case, the
+// violations are not detailed, because the cluster may belong to a different source.
 func refusalsOf(c v1alpha1.EtcdCluster, source string, desired reconcile.Desired) []string {
 	if len(desired.Sources) == 0 {
 		return shortened(desired.Refuses.Refusals(c.Spec))

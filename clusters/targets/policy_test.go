@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// refusing returns a policy that refuses one version, just as real policies refuse an image.
+// refusing returns a policy that refuses one version, as a real policy would refuse an image.
 func refusing(version string) reconcile.Policy {
 	return func(spec v1alpha1.EtcdClusterSpec) []string {
 		if spec.Version != version {
@@ -21,9 +21,9 @@ func refusing(version string) reconcile.Policy {
 	}
 }
 
-// TestPolicyAppliesToEverySpec checks that the policy applies to everything that is created for a cluster. That
-// includes declarations that the source reader should have rejected, and custom resources that are the source. It also
-// includes the last applied spec, which may have been allowed earlier or changed manually.
+// TestPolicyAppliesToEverySpec checks that the policy applies to every spec from which objects are created. This
+// includes declarations that the source reader should have rejected, custom resources that are the source, and the last
+// applied spec, which may have been allowed earlier or changed manually.
 func TestPolicyAppliesToEverySpec(t *testing.T) {
 	const shop, fleet = "https://host/shop.git", "https://host/fleet.git"
 	const refused = "3.5.30 is not allowed"
@@ -89,8 +89,7 @@ func TestPolicyAppliesToEverySpec(t *testing.T) {
 	}
 }
 
-// TestIneffectiveRestoreIsNotRefused checks that a field that no longer has an effect is not a reason to leave a
-// cluster alone.
+// TestIneffectiveRestoreIsNotRefused checks that a field that no longer has an effect does not cause a refusal.
 func TestIneffectiveRestoreIsNotRefused(t *testing.T) {
 	refuses := func(spec v1alpha1.EtcdClusterSpec) []string {
 		if spec.Restore == nil {
@@ -125,7 +124,7 @@ func TestRefusalsAreLimited(t *testing.T) {
 	}
 }
 
-// policyProblems returns problems without the problems with options that the tests' short declarations omit.
+// policyProblems returns problems without those that exist only because the tests use short declarations.
 func policyProblems(problems []string) []string {
 	var list []string
 	for _, p := range problems {
@@ -136,7 +135,7 @@ func policyProblems(problems []string) []string {
 	return list
 }
 
-// TestRestoresNeedAnImage checks that a cluster that will be restored from a backup requires a backup image until it
+// TestRestoresNeedAnImage checks that a cluster that is to be restored from a backup requires a backup image until it
 // has formed.
 func TestRestoresNeedAnImage(t *testing.T) {
 	declared := declare("ns/a", "3.6.16")
@@ -164,8 +163,8 @@ func TestRestoresNeedAnImage(t *testing.T) {
 	}
 }
 
-// TestBackupsNeedAnImage checks that a cluster with backups requires a backup image, regardless of where its
-// declaration comes from.
+// TestBackupsNeedAnImage checks that a cluster with backups requires a backup image, whatever the origin of its
+// declaration.
 func TestBackupsNeedAnImage(t *testing.T) {
 	backed := func(d reconcile.Declaration) reconcile.Declaration {
 		d.Cluster.Spec.Backup = &v1alpha1.BackupSpec{Schedule: "@daily", TimeZone: "Etc/UTC"}
@@ -204,7 +203,7 @@ func TestBackupsNeedAnImage(t *testing.T) {
 }
 
 // TestBackupsAreChecked checks that backup settings that the EtcdCluster definition cannot validate are validated
-// before use, even if custom resources are the source.
+// before use, even if the custom resources are the source.
 func TestBackupsAreChecked(t *testing.T) {
 	for _, desired := range []reconcile.Desired{{Live: true}, {Clusters: []reconcile.Declaration{declare("ns/a", "3.6.16")}}} {
 		owned := inventory.ByCluster{}
@@ -221,8 +220,8 @@ func TestBackupsAreChecked(t *testing.T) {
 	}
 }
 
-// TestQuorateServiceAccountIsRefused checks that pods may not use Quorate's own account, because they would have all
-// of Quorate's rights in the namespace.
+// TestQuorateServiceAccountIsRefused checks that pods may not use Quorate's own ServiceAccount, which would give them
+// all of Quorate's rights in the namespace.
 func TestQuorateServiceAccountIsRefused(t *testing.T) {
 	to := v1alpha1.BackupDestination{S3: &v1alpha1.S3Destination{}, ServiceAccountName: "quorate"}
 	declared := declare("ns/a", "3.6.16")

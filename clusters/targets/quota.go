@@ -9,13 +9,12 @@ import (
 	"quorate.dev/quorate/clusters/objects"
 )
 
-// filledIn is the default quota that earlier EtcdCluster definitions set regardless of the volume size.
+// filledIn is the default quota that earlier EtcdCluster definitions set, regardless of the volume size.
 const filledIn = 2 << 30
 
-// WithQuota sets the quota of etcd's database if the quota is not declared. The quota depends on the existing volumes,
-// which a larger size in git does not change. If members run with the default of an earlier definition, their
-// databases may have grown up to that size. That default is kept, so that pods do not restart and databases do not
-// suddenly exceed their quota.
+// WithQuota sets the quota of etcd's database if it is not declared. The quota depends on the existing volumes, because
+// a larger size in git does not change them. If members run with the default of an earlier definition, it is kept:
+// their databases may have grown to that size, and a smaller quota would restart pods and might suddenly be exceeded.
 func (t Target) WithQuota(own *inventory.Cluster) Target {
 	quota := &t.Cluster.Spec.Etcd.Quota
 	if !quota.IsZero() {
@@ -28,8 +27,8 @@ func (t Target) WithQuota(own *inventory.Cluster) Target {
 	return t
 }
 
-// hadFilledIn reports whether an earlier definition has set the quota of a cluster. The custom resource still contains
-// that quota, or the pod template matches the spec with that quota, which t must have.
+// hadFilledIn reports whether an earlier definition has set the quota of a cluster: either the custom resource still
+// contains that quota, or the pod template matches the spec with that quota. t must have that quota.
 func (t Target) hadFilledIn(own *inventory.Cluster) bool {
 	if c := own.Custom; c != nil && c.Spec.Etcd.Quota.Value() == filledIn {
 		return true
@@ -40,7 +39,7 @@ func (t Target) hadFilledIn(own *inventory.Cluster) bool {
 }
 
 // volumeSize returns the size of the smallest volume that exists or will be created, or the declared size if there are
-// no volumes. It compares approximate sizes: an exact comparison of huge quantities takes seconds.
+// no volumes. It compares approximate sizes, because exact comparisons of huge quantities take seconds.
 func (t Target) volumeSize(own *inventory.Cluster) resource.Quantity {
 	var sizes []resource.Quantity
 	if set := t.statefulSet(own); set != nil && len(set.Spec.VolumeClaimTemplates) > 0 {

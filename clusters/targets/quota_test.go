@@ -21,13 +21,13 @@ func volumesOf(size string) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim}}}
 }
 
-// TestQuota checks that the default quota depends on the members' volumes. The default of an earlier definition is
-// kept. Any other value in the custom resource was set without permission, or is no longer declared.
+// TestQuota checks that the default quota depends on the members' volumes, and that the default of an earlier
+// definition is kept. Any other value in the custom resource was set without permission or is no longer declared.
 func TestQuota(t *testing.T) {
 	for _, test := range []struct {
 		name, size, stated, live, made, want string
 		claims                               []string
-		runs                                 string // the quota that its pods were created with
+		runs                                 string // the quota with which the pods were created
 	}{
 		{name: "a new cluster", size: "1Gi", want: "512Mi"},
 		{name: "a new cluster, a large volume", size: "100Gi", want: "2Gi"},
@@ -74,8 +74,8 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestHugeClaimsAreComparedInTime checks that comparing claim sizes does not take long, even if they are huge. The API
-// server accepts such claims.
+// TestHugeClaimsAreComparedInTime checks that even huge claim sizes, which the API server accepts, can be compared
+// quickly.
 func TestHugeClaimsAreComparedInTime(t *testing.T) {
 	own := &inventory.Cluster{}
 	for _, size := range []string{"1e20000000", "8Gi", "1e20000000", "1e20000000", "1e20000000", "1e20000000"} {

@@ -10,18 +10,18 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// candidate is a cluster that was declared when last observed, or is declared now.
+// candidate is a cluster that is declared now or was declared when last observed.
 type candidate struct {
 	// group contains the clusters that are judged together.
 	group group
-	// declared means that a declaration exists, valid or not.
+	// declared is set if a declaration exists, whether it is valid or not.
 	declared bool
-	// held means that an earlier pass found the cluster undeclared, and that the removal has not been confirmed.
+	// held is set if an earlier pass found the cluster undeclared and its removal has not been confirmed.
 	held bool
 }
 
-// group identifies clusters that are judged together. A status may name any source, so the recorded source alone does
-// not keep the clusters of different tenants apart.
+// group identifies clusters that are judged together. The recorded source alone does not separate the clusters of
+// different tenants, because a status may name any source.
 type group struct {
 	// source is the source that last declared the clusters, or empty if unknown.
 	source string
@@ -42,7 +42,7 @@ func groupOf(source, namespace string, sources []reconcile.SourceState) group {
 	return group{source: source, tenants: string(tenants)}
 }
 
-// fate determines how the undeclared clusters of a group are treated.
+// fate is how the undeclared clusters of a group are treated.
 type fate int
 
 const (
@@ -50,18 +50,18 @@ const (
 	dropped fate = iota
 	// held means that the clusters are kept as last applied until the removal is confirmed.
 	held
-	// elsewhere means that the clusters are kept as last applied, because this run does not read the source that
+	// elsewhere means that the clusters are kept as last applied because this run does not read the source that
 	// declared them.
 	elsewhere
 )
 
-// judge returns the fate of the undeclared clusters of each group. A source that no longer declares any of its clusters
-// in a group, or fewer than half of them, may do so by mistake, such as a wrong path or a bad merge. Held clusters
-// remain held, however many new clusters there are.
+// judge returns the fate of the undeclared clusters of each group. If a source declares none or fewer than half of its
+// clusters in a group, the removal may be a mistake, such as a wrong path or a bad merge. Held clusters remain held,
+// however many new clusters are declared.
 //
-// A source that is not one of this run's may belong to another run, or be the same source under another name. It is
-// judged if this run reads its location, if the run declares one of its clusters in the group, or if the run declares
-// no clusters at all.
+// A source that is not one of this run's sources may belong to another run, or may be one of this run's sources under a
+// different name. Its clusters are judged if this run reads its location, if the run declares one of the clusters in
+// the group, or if the run declares no clusters at all.
 func judge(candidates []candidate, sources []reconcile.SourceState, declares bool) map[group]fate {
 	byGroup := map[group][]candidate{}
 	for _, c := range candidates {
@@ -74,8 +74,8 @@ func judge(candidates []candidate, sources []reconcile.SourceState, declares boo
 	return fates
 }
 
-// fateOf returns the fate of the undeclared clusters of one group. ours means that the source may be one of this
-// run's.
+// fateOf returns the fate of the undeclared clusters of one group. ours is set if the source may be one of this run's
+// sources.
 func fateOf(clusters []candidate, ours bool) fate {
 	left, heldBefore := 0, false
 	for _, c := range clusters {
@@ -95,16 +95,16 @@ func fateOf(clusters []candidate, ours bool) fate {
 	return dropped
 }
 
-// reads reports whether one of the sources has the same location as source, at any path.
+// reads reports whether one of the sources has the same location as the given source, regardless of the path.
 func reads(sources []reconcile.SourceState, source string) bool {
 	return slices.ContainsFunc(sources, func(p reconcile.SourceState) bool {
 		return reconcile.SameLocation(p.Name, source)
 	})
 }
 
-// revisionOf returns the revision at which a source was read: its own revision, or the revision of the only source at
-// the same location. It returns "" if the revision is unknown, because the status of a cluster must not contain other
-// sources' revisions.
+// revisionOf returns the revision at which a source was read, or the revision of the only source at the same location.
+// It returns "" if the revision is unknown, because the status of a cluster must not contain the revisions of other
+// sources.
 func revisionOf(source string, desired reconcile.Desired) string {
 	var there []string
 	for _, p := range desired.Sources {
@@ -124,8 +124,8 @@ func revisionOf(source string, desired reconcile.Desired) string {
 	return ""
 }
 
-// confirms reports whether the removals at a revision are confirmed. If revisions contains several revisions, all must
-// be confirmed.
+// confirms reports whether the removals at a revision are confirmed. If revisions contains several revisions, all of
+// them must be confirmed.
 func confirms(confirmed []string, revisions string) bool {
 	commits := strings.Fields(revisions)
 	return len(commits) > 0 && !slices.ContainsFunc(commits, func(r string) bool {
@@ -133,8 +133,8 @@ func confirms(confirmed []string, revisions string) bool {
 	})
 }
 
-// UnusedConfirmations returns a message if removals are held and a different revision is confirmed. If nothing is
-// held, it returns nothing, because an old confirmation may stay on a command line.
+// UnusedConfirmations returns a message if removals are held and only other revisions are confirmed. If nothing is
+// held, it returns nil, because an old confirmation may remain on a command line.
 func UnusedConfirmations(confirmed []string, removals []report.Removal) []string {
 	if len(confirmed) == 0 || len(removals) == 0 {
 		return nil

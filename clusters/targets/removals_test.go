@@ -16,8 +16,8 @@ import (
 
 const fleet, shop = "https://host/fleet.git", "https://host/shop.git"
 
-// situation parses candidates. Each field is a source, a colon, and one letter per cluster. d is declared, u is
-// undeclared, h is undeclared and held before, and H is held before and declared again.
+// situation parses candidates. Each field consists of a source, a colon, and one letter per cluster: d is declared, u
+// is undeclared, h is undeclared and was held before, and H was held before and is declared again.
 func situation(text string) []candidate {
 	var list []candidate
 	for field := range strings.FieldsSeq(text) {
@@ -127,12 +127,12 @@ func describeRemovals(targets []Target, removals []report.Removal) string {
 	return text
 }
 
-// TestRemovals checks that clusters that a source no longer declares are kept as last applied while the removal may be
-// a mistake.
+// TestRemovals checks that clusters that a source no longer declares are kept as last applied as long as the removal
+// may be a mistake.
 func TestRemovals(t *testing.T) {
 	tests := []struct {
 		name string
-		// with, if set, changes the existing clusters: ns/a and ns/b, declared by fleet, and other/c, declared by
+		// with, if set, modifies the existing clusters: ns/a and ns/b, declared by fleet, and other/c, declared by
 		// shop.
 		with      func(inventory.ByCluster)
 		declared  string
@@ -293,8 +293,7 @@ func TestRemovals(t *testing.T) {
 	}
 }
 
-// TestUnusedConfirmations checks that confirmations that do not match the held removals are reported together in one
-// warning.
+// TestUnusedConfirmations checks that a single warning reports all confirmations that do not match the held removals.
 func TestUnusedConfirmations(t *testing.T) {
 	shop, bank := report.Removal{Source: "shop", Revision: "main@sha1:1"}, report.Removal{Source: "bank", Revision: "main@sha1:2"}
 	for _, test := range []struct {
@@ -313,8 +312,8 @@ func TestUnusedConfirmations(t *testing.T) {
 	}
 }
 
-// TestRemovalsAreJudgedWithoutOtherTenants checks that custom resources in the namespace of one tenant, whose status may
-// name any source, do not decide whether another tenant's undeclared clusters are kept and repaired.
+// TestRemovalsAreJudgedWithoutOtherTenants checks that custom resources in one tenant's namespace, whose status may
+// name any source, do not affect whether another tenant's undeclared clusters are kept and repaired.
 func TestRemovalsAreJudgedWithoutOtherTenants(t *testing.T) {
 	for name, recorded := range map[string]string{
 		"a source under a new address":      "https://old.host/b.git",

@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestRenamedSourceKeepsItsClusters checks that no other source takes over the clusters of a source that cannot be read
-// under its new name. The name in status changes if the path changes, or if a second branch of the repository becomes a
+// TestRenamedSourceKeepsItsClusters checks that no other source takes over the clusters of a renamed source that cannot
+// be read. The name in the status changes if the path changes, or if a second branch of the repository becomes a
 // source.
 func TestRenamedSourceKeepsItsClusters(t *testing.T) {
 	for name, source := range map[string]string{

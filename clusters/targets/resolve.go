@@ -10,17 +10,17 @@ import (
 
 // Resolved is the result of Resolve.
 type Resolved struct {
-	// Desired contains only the declarations by each cluster's own source, and warnings about unused confirmations.
+	// Desired contains only declarations by the source that owns the cluster, and warnings about unused confirmations.
 	Desired reconcile.Desired
 	// Targets are the clusters of the pass, in order.
 	Targets []Target
-	// Removals are the clusters that seem to have been omitted by mistake.
+	// Removals are the clusters that seem to have been removed by mistake.
 	Removals []report.Removal
 }
 
 // Resolve derives the targets of a pass from the declarations and the listed objects. It determines which source
-// declares each cluster, checks the targets against the policies, and limits how many deletions begin. refuse adds
-// problems that are specific to this run; it may be nil.
+// declares each cluster, checks the targets against the policies, and limits how many deletions start. refuse, if not
+// nil, adds problems that are specific to this run.
 func Resolve(desired reconcile.Desired, owned inventory.ByCluster, deletions *Deletions,
 	refuse func([]Target, reconcile.Desired),
 ) Resolved {

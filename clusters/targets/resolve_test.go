@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestResolve checks that a declaration of another source's cluster is ignored, and that the run's own checks apply.
-// It also checks that unused confirmations are reported after earlier warnings, and that deletions are limited.
+// TestResolve checks that a declaration of a cluster that belongs to a different source is ignored, that the run's own
+// checks apply, that unused confirmations are reported after earlier warnings, and that deletions are limited.
 func TestResolve(t *testing.T) {
 	const mine, other = "https://host/fleet.git", "https://host/shop.git"
 	owned := inventory.ByCluster{}

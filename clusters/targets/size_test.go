@@ -9,9 +9,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestVolumeSizeCannotBeReverted checks that reverting the size in git is refused, just like a size that is smaller
-// than the volumes, because the custom resource contains the larger size. The message explains this, and names the
-// size to declare.
+// TestVolumeSizeCannotBeReverted checks that a smaller size in git is refused even if the volumes have not grown yet,
+// because the custom resource contains the larger size. The message explains this and names the size to declare.
 func TestVolumeSizeCannotBeReverted(t *testing.T) {
 	with := func(size string) *v1alpha1.EtcdCluster {
 		c := liveOf(t, stated(3, size))

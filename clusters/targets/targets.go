@@ -1,5 +1,5 @@
 // Package targets determines the clusters of a pass and their desired state: as declared by their source, as last
-// applied, or, for an orphan, unchanged.
+// applied or, for orphans, unchanged.
 package targets
 
 import (
@@ -21,7 +21,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Target is a cluster of a pass, in its desired state.
+// Target is a cluster of a pass in its desired state.
 type Target struct {
 	// Cluster has the metadata and the spec, with defaults.
 	Cluster v1alpha1.EtcdCluster
@@ -30,16 +30,16 @@ type Target struct {
 	Warnings []string
 	// Problems lists the reasons why Quorate does not act on the declaration.
 	Problems []string
-	// Orphaned and RenamedFrom are as in decide.Declared.
+	// Orphaned and RenamedFrom have the same meaning as in decide.Declared.
 	Orphaned, RenamedFrom string
-	// Held names the revision that removed the cluster if the removal has not been confirmed. The cluster is kept as
+	// Held contains the revision that removed the cluster if the removal has not been confirmed. The cluster is kept as
 	// last applied.
 	Held string
-	// Elsewhere means that this run does not read the source that declared the cluster.
+	// Elsewhere is set if this run does not read the source that declared the cluster.
 	Elsewhere bool
-	// Source is the source that now declares the cluster, or empty if there is none or it is unknown.
+	// Source is the source that declares the cluster now, or empty if no source does or it is unknown.
 	Source string
-	// Empty means that none of the cluster's objects exist yet.
+	// Empty is set if none of the cluster's objects exist yet.
 	Empty bool
 }
 
@@ -47,9 +47,9 @@ type Target struct {
 func (t Target) Key() inventory.Key { return inventory.KeyOf(&t.Cluster) }
 
 // Of lists the targets of a pass: declared clusters, clusters with broken declarations, and undeclared clusters.
-// Clusters with broken declarations are kept as last applied, and undeclared clusters stay unchanged. If a source
-// could not be read, clusters that are not declared elsewhere are kept as last applied. So are clusters that seem to
-// have been omitted by mistake, which Of returns as removals.
+// Clusters with broken declarations are kept as last applied, and undeclared clusters remain unchanged. If a source
+// could not be read, clusters that no other source declares are kept as last applied. The same applies to clusters that
+// seem to have been removed by mistake, which Of returns as removals.
 func Of(desired reconcile.Desired, owned inventory.ByCluster) ([]Target, []report.Removal) {
 	targets, removals := unchecked(desired, owned)
 	refuse(targets, owned, desired)
@@ -106,7 +106,7 @@ func selfDeclared(owned inventory.ByCluster, known bool) []Target {
 	return targets
 }
 
-// unbuildable returns the problems that keep the objects of a cluster from being created.
+// unbuildable returns the problems that prevent the objects of a cluster from being created.
 func (t Target) unbuildable() []string {
 	c := t.Cluster
 	return append(objects.CheckOptions(c.Spec), objects.CheckBackup(c.Spec, c.Namespace, c.Name)...)
@@ -141,7 +141,7 @@ func inOrder(targets []Target) []Target {
 	return targets
 }
 
-// lastApplied returns the target of a cluster without a usable declaration: its spec as last applied.
+// lastApplied returns the target of a cluster without a usable declaration. Its spec is the last applied spec.
 func lastApplied(custom *v1alpha1.EtcdCluster) Target {
 	return Target{Cluster: v1alpha1.EtcdCluster{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind},
@@ -150,8 +150,8 @@ func lastApplied(custom *v1alpha1.EtcdCluster) Target {
 	}}
 }
 
-// against completes a target from the live custom resource. It adds the UID, the replicas if the source omits them,
-// and forbidden changes as problems.
+// against completes a target from the live custom resource. It sets the UID, sets the replicas if the source omits
+// them, and adds forbidden changes as problems.
 func (t Target) against(custom *v1alpha1.EtcdCluster) Target {
 	t.Problems = append(t.Problems, t.unbuildable()...)
 	if custom == nil {
@@ -203,8 +203,8 @@ func (t Target) forbiddenChanges(live *v1alpha1.EtcdCluster) []string {
 	return problems
 }
 
-// irreversibleChanges returns text to append to the problem with a declared size that is smaller than the size in the
-// custom resource, or "". Even if the volumes have not grown, a size that was applied once remains the minimum.
+// irreversibleChanges returns text to append to a problem if the declared size is smaller than the size in the custom
+// resource, or "". Once a size has been applied, it is the minimum, even if the volumes have not grown.
 func irreversibleChanges(problem string, next, live *v1alpha1.EtcdCluster) string {
 	applied := live.Spec.Storage.Size
 	if !strings.HasPrefix(problem, "spec.storage.size: ") || next.Spec.Storage.Size.Cmp(applied) >= 0 {

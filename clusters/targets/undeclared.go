@@ -12,7 +12,7 @@ import (
 )
 
 // undeclared returns the targets of the clusters that no source declares, and the held removals among them. unplaced
-// contains the problems by source that may affect any of the source's clusters.
+// contains, by source, the problems that may affect any cluster of the source.
 func undeclared(
 	declared []Target, all, rest inventory.ByCluster, desired reconcile.Desired, unplaced map[string][]string,
 ) ([]Target, []report.Removal) {
@@ -46,10 +46,10 @@ func undeclared(
 	return targets, unconfirmed.list
 }
 
-// doubts returns the reasons why it is unknown whether a source declares a cluster. The source could not be read, has
-// problems that may affect the cluster, or its clusters are not completely listed, so the number of omitted clusters
-// is unknown. If the source is unknown or not one of this run's, any source of this run may now declare the cluster.
-// The problems of these sources are then not returned, because they may belong to another tenant.
+// doubts returns the reasons why it is unknown whether a source declares a cluster: the source could not be read, it
+// has problems that may affect the cluster, or not all of its clusters were listed, so the number of removed clusters
+// is unknown. If the source is unknown or not one of this run's sources, any source of this run may now declare the
+// cluster. The problems of these sources are then omitted, because they may belong to a different tenant.
 func doubts(source string, desired reconcile.Desired, unplaced map[string][]string) (unread bool, problems []string) {
 	if desired.Unread != nil || len(desired.Sources) == 0 {
 		return desired.Unread != nil, unplaced[source]
@@ -61,9 +61,8 @@ func doubts(source string, desired reconcile.Desired, unplaced map[string][]stri
 	return desired.Failure() != nil || unlisted || len(unplaced) > 0, nil
 }
 
-// unjudged returns the target of an undeclared cluster while it is uncertain whether it is declared. A source that
-// cannot be read may declare the cluster, or a problem that does not name a cluster may affect it. An existing orphan
-// remains an orphan.
+// unjudged returns the target of an undeclared cluster that may in fact be declared, by a source that cannot be read or
+// in a file with a problem that does not name a cluster. An existing orphan remains an orphan.
 func (o *orphan) unjudged(unread bool, problems []string) Target {
 	t := o.asBefore()
 	switch {
@@ -76,15 +75,15 @@ func (o *orphan) unjudged(unread bool, problems []string) Target {
 	return t
 }
 
-// goes reports whether an undeclared cluster is an orphan regardless of other declarations. It already is an orphan,
+// goes reports whether an undeclared cluster is an orphan regardless of other declarations: it already was an orphan,
 // its last lifecycle is Deleted, or its removal is confirmed.
 func (o *orphan) goes(confirmed []string) bool {
 	meant := confirms(confirmed, o.confirm) || confirms(confirmed, o.revision)
 	return o.isOrphan() || o.custom.Spec.Lifecycle == v1alpha1.LifecycleDeleted || meant
 }
 
-// candidatesIn lists the clusters that count when undeclared clusters are judged: clusters that were declared when
-// last observed, except clusters that are already orphans.
+// candidatesIn lists the clusters that count when undeclared clusters are judged: all that were declared when last
+// observed, except those that are already orphans.
 func candidatesIn(
 	all, rest inventory.ByCluster, goes map[inventory.Key]bool, sources []reconcile.SourceState,
 ) []candidate {
@@ -100,13 +99,13 @@ func candidatesIn(
 	return list
 }
 
-// removals lists the held removals, with the group of each.
+// removals lists the held removals and the group of each.
 type removals struct {
 	list   []report.Removal
 	groups []group
 }
 
-// add adds a cluster to the removal with the same group and revision, or adds a new removal.
+// add adds a cluster to the removal with the same group and revision, or to a new removal.
 func (r *removals) add(o *orphan, g group, candidates []candidate) {
 	name := inventory.KeyOf(o.custom).String()
 	for i := range r.list {
@@ -125,8 +124,8 @@ func (r *removals) add(o *orphan, g group, candidates []candidate) {
 	r.groups = append(r.groups, g)
 }
 
-// hold keeps a cluster as last applied although no source declares it. The warning does not mention revisions of other
-// sources, which are in the report of the run.
+// hold keeps a cluster as last applied although no source declares it. The warning does not contain revisions of other
+// sources, which the report of the run shows.
 func (t Target) hold(o *orphan) Target {
 	t.Held = o.said
 	how := report.FlagConfirm + ", with the revision in the report of the run,"
@@ -137,7 +136,7 @@ func (t Target) hold(o *orphan) Target {
 	return t
 }
 
-// leaveTo keeps a cluster as last applied, because it was declared by a source that this run does not read.
+// leaveTo keeps a cluster as last applied because it was declared by a source that this run does not read.
 func (t Target) leaveTo(source, revision string) Target {
 	t.Elsewhere = true
 	t.Warnings = []string{fmt.Sprintf(

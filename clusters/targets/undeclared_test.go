@@ -2,8 +2,8 @@ package targets
 
 import "testing"
 
-// TestHold checks that the message about a held removal shows how to confirm the removal. It names the revision to
-// confirm or, if that revision is unknown, refers to the report of the run.
+// TestHold checks that the message about a held removal explains how to confirm the removal. It names the revision to
+// confirm or, if that is unknown, refers to the report of the run.
 func TestHold(t *testing.T) {
 	const said = "main@sha1:def no longer declares it"
 	for _, test := range []struct {

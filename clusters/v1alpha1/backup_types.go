@@ -9,11 +9,11 @@ import "strings"
 // +kubebuilder:validation:XValidation:rule="!has(self.drill) || !has(self.recipients) || self.recipients.size() == 0 || has(self.identitySecretName)",message="backup.drill of encrypted backups needs backup.identitySecretName to decrypt them",fieldPath=".drill"
 // +kubebuilder:validation:XValidation:rule="!has(self.identitySecretName) || has(self.recipients) && self.recipients.size() > 0",message="backup.identitySecretName is for encrypted backups; set backup.recipients as well",fieldPath=".identitySecretName"
 type BackupSpec struct {
-	// schedule is the cron schedule: minute, hour, day of the month, month and day of the week, such as "0 * * * *".
-	// It can also be @hourly, @daily, @weekly, @monthly or @yearly. H as the minute or the hour is replaced by a
-	// number derived from the cluster's namespace and name, so that clusters start at different times. "H * * * *"
-	// means once an hour, and "H H * * *" once a day. If several backups could not start on time, only the newest of
-	// them is taken later.
+	// schedule is the cron schedule: minute, hour, day of the month, month and day of the week, such as "0 * * * *". It
+	// can also be @hourly, @daily, @weekly, @monthly or @yearly. H as the minute or hour is replaced by a number
+	// derived from the cluster's namespace and name, so that clusters start at different times: "H * * * *" means once
+	// an hour, and "H H * * *" once a day. If several backups could not start on time, only the newest of them is taken
+	// later.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
@@ -27,11 +27,11 @@ type BackupSpec struct {
 	// suspend stops scheduled backups and drills from starting.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
-	// to is the store for the backups. The administrator configures which stores are allowed. By default, none is
+	// to is the store for the backups. The administrator configures which stores are allowed. By default, no stores are
 	// allowed.
 	// +required
 	To BackupDestination `json:"to"`
-	// recipients lists the age public keys (age1…) that backups are encrypted to. Only holders of a matching identity
+	// recipients lists the age public keys (age1…) for which backups are encrypted. Only holders of a matching identity
 	// can read the backups. If unset, Quorate does not encrypt backups.
 	// +optional
 	// +listType=set
@@ -58,9 +58,9 @@ type BackupSpec struct {
 	// declared version, and its data is checked. status.backup.drill reports how long the restore took.
 	// +optional
 	Drill *BackupDrill `json:"drill,omitempty"`
-	// before lists the operations that wait for a backup. Upgrade: pods are rolled to a different etcd version only
-	// after a backup has been taken since that version was declared. Deletion: a cluster declared Deleted is stopped
-	// only after a backup has been taken since the deletion was declared.
+	// before lists the operations that wait for a backup. With Upgrade, pods are rolled to a different etcd version
+	// only after a backup has been taken since that version was declared. With Deletion, a cluster that is declared
+	// Deleted is stopped only after a backup has been taken since then.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=2
@@ -111,7 +111,7 @@ const (
 type BackupRecipient string
 
 // BackupRetention specifies which backups are kept. A backup is kept if at least one setting keeps it. The newest
-// backup and the newest verified backup are always kept. Nothing is deleted unless the newest backup was verified.
+// backup and the newest verified backup are always kept. Nothing is deleted unless the newest backup has been verified.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.last) || has(self.hourly) || has(self.daily) || has(self.weekly)",message="backup.retention must keep something; set last, hourly, daily or weekly"
 type BackupRetention struct {
@@ -138,7 +138,7 @@ type BackupRetention struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	Weekly int32 `json:"weekly,omitempty"`
-	// minAge is the minimum age at which a backup may be deleted. Defaults to 24h.
+	// minAge is the age before which a backup is never deleted. Defaults to 24h.
 	// +optional
 	// +kubebuilder:default="24h"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) <= duration('87600h')",message="minAge must be a duration of at most 87600h, such as 24h"
@@ -150,7 +150,7 @@ type BackupRetention struct {
 // +kubebuilder:validation:XValidation:rule="[has(self.s3), has(self.gcs), has(self.azure), has(self.volume)].filter(given, given).size() == 1",message="set exactly one store: s3, gcs, azure or volume"
 // +kubebuilder:validation:XValidation:rule="!has(self.volume) || !has(self.secretName) && !has(self.serviceAccountName)",message="a volume does not use credentials; omit secretName and serviceAccountName"
 type BackupDestination struct {
-	// s3 is a bucket of AWS S3 or of another S3-compatible store.
+	// s3 is an S3 bucket of AWS or of a compatible store.
 	// +optional
 	S3 *S3Destination `json:"s3,omitempty"`
 	// gcs is a Google Cloud Storage bucket.
@@ -228,8 +228,8 @@ type S3Destination struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9:/_-]+$')",message="kmsKey must be the ID, ARN or alias of a key, such as alias/backups"
 	KMSKey string `json:"kmsKey,omitempty"`
 	// lockFor is how long S3 Object Lock (mode COMPLIANCE) prevents the deletion of a backup, regardless of access
-	// rights. Object lock must be enabled on the bucket. Retention keeps backups while they are locked. lockFor has no
-	// effect on stores that are only read.
+	// rights. Object Lock must be enabled on the bucket. Retention does not delete backups while they are locked.
+	// lockFor has no effect on a store that is only read.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('1h') && duration(self) <= duration('8760h')",message="lockFor must be a duration between 1h and 8760h, such as 720h"
 	LockFor Duration `json:"lockFor,omitempty"`
@@ -304,11 +304,11 @@ func (d BackupDestination) Location() string {
 	return ""
 }
 
-// Place returns the URL of the store, followed by @ and the endpoint or the AWS partition. An Azure endpoint that does
-// not name the account is followed by the account. The public endpoints of AWS and Google and the public partition are
-// omitted. The URL alone is not enough: each Azure account, AWS partition and S3-compatible store may have a bucket
-// with the same name. An AWS bucket without a region counts as a bucket in the public partition; its region is in the
-// pods' environment.
+// Place returns the URL of the store, followed by @ and the endpoint or the AWS partition, except for the public
+// endpoints of AWS and Google and for AWS's public partition. An Azure endpoint that does not name the account is
+// followed by the account. The URL alone is not sufficient, because each Azure account, AWS partition and S3-compatible
+// store may have a bucket with the same name. An AWS bucket without a region counts as being in the public partition,
+// because its region is specified in the environment of the pods.
 func (d BackupDestination) Place() string {
 	switch {
 	case d.S3 != nil && d.S3.Endpoint == "":
@@ -324,8 +324,8 @@ func (d BackupDestination) Place() string {
 	return d.Location()
 }
 
-// partitions lists the AWS partitions other than the public one: the prefix of their region names, their name, and the
-// domain of their endpoints.
+// partitions lists the AWS partitions except the public partition, with the prefix of their region names, their name,
+// and the domain of their endpoints.
 var partitions = []struct{ region, name, domain string }{
 	{"cn-", "aws-cn", "amazonaws.com.cn"},
 	{"us-gov-", "aws-us-gov", "amazonaws.com"},
@@ -347,8 +347,8 @@ func (d S3Destination) Partition() (name, domain string) {
 	return "", ""
 }
 
-// endpointNamesAccount reports whether the endpoint serves only this account: its host begins with the account name
-// or, for an emulator, its path does.
+// endpointNamesAccount reports whether the endpoint serves only this account, because its host begins with the account
+// name or, for an emulator, its path does.
 func (d AzureDestination) endpointNamesAccount() bool {
 	_, at, _ := strings.Cut(string(d.Endpoint), "://")
 	host, path, _ := strings.Cut(at, "/")

@@ -53,8 +53,9 @@ type EtcdClusterList struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.image.digests) || self.image.digests.size() == 0 || self.version in self.image.digests",message="image.digests must contain a digest for spec.version if it is set; a digest is valid for one version only",fieldPath=".image.digests"
 type EtcdClusterSpec struct {
-	// replicas is the number of voting members, 1 to 9. Defaults to 3. Odd numbers are best: an even number tolerates
-	// no more failures than the odd number below it. If git does not set replicas, the scale subresource may set it.
+	// replicas is the number of voting members, from 1 to 9. Defaults to 3. Odd numbers are best: an even number does
+	// not tolerate more failures than the odd number below it. If git does not set replicas, the scale subresource may
+	// set it.
 	// +optional
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=1
@@ -69,7 +70,7 @@ type EtcdClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!(self in ['3.5.0', '3.5.1', '3.5.2'])",message="3.5.0 to 3.5.2 can lose committed data in a crash (etcd issue 13766); use 3.5.3 or newer"
 	Version string `json:"version"`
 
-	// image specifies where the etcd image is pulled from.
+	// image specifies the etcd image and the registry from which it is pulled.
 	// +optional
 	// +kubebuilder:default={}
 	Image ImageSpec `json:"image,omitzero"`
@@ -94,9 +95,9 @@ type EtcdClusterSpec struct {
 	// +kubebuilder:default={}
 	Pod PodSpec `json:"pod,omitzero"`
 
-	// networkPolicy restricts connections to the members to other members, Quorate's own pods, the cluster's backup
-	// pods, and the peers listed here. If unset, there is no NetworkPolicy and nothing is restricted. It requires a
-	// network plugin that enforces policies.
+	// networkPolicy restricts connections to the members. It allows only other members, Quorate's own pods, the
+	// cluster's backup pods, and the peers listed here. If unset, there is no NetworkPolicy, and nothing is restricted.
+	// It requires a network plugin that enforces NetworkPolicies.
 	// +optional
 	NetworkPolicy *NetworkPolicySpec `json:"networkPolicy,omitempty"`
 
@@ -109,26 +110,26 @@ type EtcdClusterSpec struct {
 	// +optional
 	Restore *RestoreSpec `json:"restore,omitempty"`
 
-	// recovery requests a new cluster in place of one that has permanently lost its majority. If unset, Quorate waits
-	// for the members to come back.
+	// recovery requests a new cluster that replaces this cluster after it has permanently lost its majority. If unset,
+	// Quorate waits for the members to come back.
 	// +optional
 	Recovery *RecoverySpec `json:"recovery,omitempty"`
 
-	// replaceAfter is how long a member may be unresponsive before it is replaced, if the other members have quorum: a
-	// duration such as 15m. If unset, members are not replaced only because they are unresponsive. Regardless of
-	// replaceAfter, a member is replaced if its volume or node is provably gone, or if its etcd keeps crashing while
-	// the other members run. The same applies if its data differs from the data of most members.
+	// replaceAfter is how long a member may be unresponsive before it is replaced, such as 15m. A member is replaced
+	// only if the other members have quorum. If unset, members are not replaced only because they are unresponsive.
+	// Regardless of replaceAfter, a member is replaced if its volume or node is provably gone, if its etcd keeps
+	// crashing while the other members run, or if its data differs from the data of most members.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('10s') && duration(self) <= duration('8760h')",message="replaceAfter must be a duration between 10s and 8760h, such as 15m"
 	ReplaceAfter *Duration `json:"replaceAfter,omitempty"`
 
-	// suspend makes passes report status without changing anything.
+	// suspend makes passes report the status without changing anything.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
 	// lifecycle specifies whether the members run: Running, Stopped or Deleted. Defaults to Running. Stopped removes
-	// the pods and keeps volumes and identity. Deleted removes the cluster; storage.retention specifies what happens to
-	// its volumes. Removing the declaration from git does not delete anything.
+	// the pods and keeps the volumes and the cluster's identity. Deleted removes the cluster, and storage.retention
+	// specifies what happens to its volumes. Removing the declaration from git does not delete anything.
 	// +optional
 	// +kubebuilder:default=Running
 	Lifecycle Lifecycle `json:"lifecycle,omitempty"`
@@ -146,7 +147,7 @@ const (
 	LifecycleDeleted Lifecycle = "Deleted"
 )
 
-// ImageSpec specifies where the etcd image is pulled from. The tag is v plus spec.version.
+// ImageSpec specifies the etcd image. Its tag is v followed by spec.version.
 type ImageSpec struct {
 	// repository is the image repository, without a tag. Defaults to gcr.io/etcd-development/etcd.
 	// +optional
@@ -154,9 +155,9 @@ type ImageSpec struct {
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$')",message="an image repository must not have a tag or digest, such as gcr.io/etcd-development/etcd"
 	Repository string `json:"repository,omitempty"`
-	// digests maps etcd versions to image digests. If set, it must contain spec.version, and pods run exactly that
-	// image. Add the digest of the next version before spec.version changes, or in the same commit. Keep the digest of
-	// the previous version so that you can go back.
+	// digests maps etcd versions to image digests. If set, it must contain spec.version, and pods run exactly the image
+	// with that digest. Add the digest of the next version before spec.version changes, or in the same commit. Keep the
+	// digest of the previous version so that you can go back.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^3[.](0|[1-9][0-9]{0,4})[.](0|[1-9][0-9]{0,4})$'))",message="a digest key must be an etcd version, such as 3.6.5"
@@ -169,7 +170,7 @@ type ImageSpec struct {
 	PullSecrets []SecretReference `json:"pullSecrets,omitempty"`
 }
 
-// ImageDigest is the digest of an image: sha256: and 64 hexadecimal digits.
+// ImageDigest is the digest of an image: sha256: followed by 64 hexadecimal digits.
 //
 // +kubebuilder:validation:MaxLength=71
 // +kubebuilder:validation:Pattern=`^sha256:[a-f0-9]{64}$`
@@ -199,7 +200,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",message="storageClassName is immutable, because the class of an existing volume is fixed",fieldPath=".storageClassName"
 type StorageSpec struct {
-	// size is the size of each member's volume. Defaults to 8Gi. It may grow, but never shrink.
+	// size is the size of each member's volume. Defaults to 8Gi. It can be increased but not reduced.
 	// +optional
 	// +kubebuilder:default="8Gi"
 	// +kubebuilder:validation:XValidation:rule="string(self).size() <= 36 && !string(self).matches('[eE].{4}')",message="a quantity may have at most 36 characters and an exponent of at most two digits"

@@ -2,21 +2,22 @@ package v1alpha1
 
 import "k8s.io/apimachinery/pkg/api/resource"
 
-// EtcdOptions configures etcd. Options that do not have a field here go into options.
+// EtcdOptions configures etcd. Options for which there is no field are set in options.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.electionTimeout) || !has(self.heartbeatInterval) || !self.electionTimeout.matches('^([0-9]{1,5}(ms|s|m|h))+$') || !self.heartbeatInterval.matches('^([0-9]{1,5}(ms|s|m|h))+$') || duration(self.electionTimeout) >= duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval) + duration(self.heartbeatInterval)",message="electionTimeout must be at least five times heartbeatInterval; otherwise etcd does not start",fieldPath=".electionTimeout"
 type EtcdOptions struct {
-	// quota is the maximum size of the backend database (quota-backend-bytes). A write beyond it raises the NOSPACE
-	// alarm and makes the cluster read-only. Defaults to half of the size with which the members' volumes were created,
-	// in whole mebibytes, up to 2Gi. If an earlier definition has set 2Gi in the custom resource, that value is kept.
+	// quota is the maximum size of the backend database (quota-backend-bytes). A write that exceeds it raises the
+	// NOSPACE alarm and makes the cluster read-only. Defaults to half of the size with which the members' volumes were
+	// created, in whole mebibytes, up to 2Gi. If an earlier definition has set 2Gi in the custom resource, that value
+	// is kept.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="string(self).size() <= 36 && !string(self).matches('[eE].{4}')",message="a quantity may have at most 36 characters and an exponent of at most two digits"
 	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('100Mi')) >= 0",message="a quota under 100Mi would fill up immediately; is a unit missing, as in 2Gi?"
 	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('100Gi')) <= 0",message="a quota over 100Gi is more than etcd can handle"
 	Quota resource.Quantity `json:"quota,omitzero"`
 
-	// autoCompaction specifies how the key history is compacted automatically. If unset, there is no automatic
-	// compaction.
+	// autoCompaction specifies how the key history is compacted automatically. If unset, it is not compacted
+	// automatically.
 	// +optional
 	AutoCompaction *AutoCompaction `json:"autoCompaction,omitempty"`
 
@@ -48,7 +49,7 @@ type EtcdOptions struct {
 	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || (quantity(string(self)).compareTo(quantity('1Ki')) >= 0 && quantity(string(self)).compareTo(quantity('10Mi')) <= 0)",message="maxRequestBytes must be between 1Ki and 10Mi"
 	MaxRequestBytes resource.Quantity `json:"maxRequestBytes,omitzero"`
 
-	// options sets further etcd options, named as on the command line of etcd 3.6. Only options that are safe to set on
+	// options sets further etcd options, by their command-line names in etcd 3.6. Only options that are safe to set on
 	// a cluster run by Quorate are accepted.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=24
@@ -88,8 +89,8 @@ type AutoCompaction struct {
 	// mode specifies the unit of retention: Periodic (a duration) or Revision (a number of revisions).
 	// +required
 	Mode CompactionMode `json:"mode"`
-	// retention is how much history is kept: a duration such as 1h (Periodic), or a number of revisions such as 1000
-	// (Revision).
+	// retention is the amount of history to keep: a duration such as 1h (Periodic), or a number of revisions such as
+	// 1000 (Revision).
 	// +required
 	// +kubebuilder:validation:MaxLength=32
 	Retention string `json:"retention"`

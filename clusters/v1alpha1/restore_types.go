@@ -2,7 +2,7 @@ package v1alpha1
 
 // RestoreSpec specifies the backup from which a new cluster is created. It has no effect once the cluster has formed.
 type RestoreSpec struct {
-	// from is the store that contains the backup. The administrator allows the same stores as for backups.
+	// from is the store that contains the backup. The same stores are allowed as for backups.
 	// +required
 	From BackupDestination `json:"from"`
 	// cluster is the cluster that was backed up, as NAMESPACE/NAME. Defaults to the namespace and name of this cluster.
@@ -11,14 +11,14 @@ type RestoreSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[a-z]([-a-z0-9]*[a-z0-9])?$')",message="cluster must be NAMESPACE/NAME, such as prod/a"
 	Cluster string `json:"cluster,omitempty"`
 	// backup is the time of the backup, as shown by quorate backups list, such as 20261121t180000z. Defaults to the
-	// newest backup that is usable when the cluster is created. It is required if the store has backups of several
-	// cluster IDs.
+	// newest backup that is usable when the cluster is created. It is required if the store contains backups with
+	// several cluster IDs.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{8}t[0-9]{6}z$')",message="a backup is named by its time, such as 20261121t180000z"
 	Backup string `json:"backup,omitempty"`
-	// identitySecretName is the name of a Secret in the cluster's namespace. Its key identity.txt contains an age
-	// identity, for an encrypted backup.
+	// identitySecretName is the name of a Secret in the cluster's namespace. Its key identity.txt contains the age
+	// identity to decrypt an encrypted backup.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

@@ -4,8 +4,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // The condition types. Reasons are rule names, unless a read failed before the rules were evaluated.
 const (
-	// ConditionReady is true when every declared member is a healthy voter, and the cluster is meant to serve and not
-	// blocked.
+	// ConditionReady is true when every declared member is a healthy voter, and the cluster is supposed to serve
+	// clients and is not blocked.
 	ConditionReady = "Ready"
 	// ConditionReconciling is true while passes make changes or wait.
 	ConditionReconciling = "Reconciling"
@@ -13,12 +13,12 @@ const (
 	ConditionStalled = "Stalled"
 	// ConditionSourceReady is false while git cannot be read. The last applied declaration then remains in effect.
 	ConditionSourceReady = "SourceReady"
-	// ConditionRemovalHeld is true while git no longer declares the cluster and the removal is held: so many clusters
-	// were removed that it may be an accident, and the removal is not confirmed. The last applied declaration then
-	// remains in effect. The message names the first revision without the cluster.
+	// ConditionRemovalHeld is true while git no longer declares the cluster and the removal is held, because so many
+	// clusters were removed that it may be an accident, and the removal has not been confirmed. The last applied
+	// declaration then remains in effect. The message names the first revision without the cluster.
 	ConditionRemovalHeld = "RemovalHeld"
 	// ConditionOrphaned is true while git no longer declares the cluster. The message names the first revision without
-	// it.
+	// the cluster.
 	ConditionOrphaned = "Orphaned"
 	// ConditionCertificatesValid is false when a certificate has expired or is about to expire. The message names the
 	// certificate that expires first, and when.
@@ -31,7 +31,7 @@ const (
 	// applies. The message names the fields.
 	ConditionFieldsRewritten = "FieldsRewritten"
 	// ConditionBackupStale is true when the newest scheduled backup has not succeeded within its deadline. The message
-	// states the age of the newest backup, and why the last backup failed.
+	// contains the age of the newest backup and the reason why the last backup failed.
 	ConditionBackupStale = "BackupStale"
 	// ConditionBackupUnverified is true when the newest successful backup was not read back, although
 	// spec.backup.verify requires it.
@@ -50,14 +50,14 @@ type EtcdClusterStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// declaredRevision is the git revision that declared this cluster, as branch@sha1:commit.
+	// declaredRevision is the git revision that declares this cluster, as branch@sha1:commit.
 	// +optional
 	DeclaredRevision string `json:"declaredRevision,omitempty"`
-	// declaredRevisionTime is the time of the commit in declaredRevision, according to the commit. It is absent if
-	// unknown, for example for a directory that is not a repository. It is only written together with other changes.
+	// declaredRevisionTime is the time of the commit in declaredRevision, as recorded in the commit. It is absent if it
+	// is unknown, for example for a directory that is not a repository. It is written only together with other changes.
 	// +optional
 	DeclaredRevisionTime *metav1.Time `json:"declaredRevisionTime,omitempty"`
-	// declaredSource is the source that declared this cluster, such as https://git.example.com/fleet.git,path=clusters.
+	// declaredSource is the source that declares this cluster, such as https://git.example.com/fleet.git,path=clusters.
 	// +optional
 	DeclaredSource string `json:"declaredSource,omitempty"`
 	// sourceRevision is the revision at which declaredSource was last read and accepted, whether or not it still
@@ -88,8 +88,8 @@ type EtcdClusterStatus struct {
 	// selector selects the members' pods.
 	// +optional
 	Selector string `json:"selector,omitempty"`
-	// endpoints lists the client URLs, one per member. It is empty until all initial members have been sealed,
-	// or until restored data has been checked.
+	// endpoints lists the client URLs, one per member. It is empty until all initial members have been sealed and any
+	// restored data has been checked.
 	// +optional
 	// +listType=atomic
 	Endpoints []string `json:"endpoints,omitempty"`
@@ -106,31 +106,34 @@ type EtcdClusterStatus struct {
 	// restoredFrom is the backup from which the cluster was created.
 	// +optional
 	RestoredFrom string `json:"restoredFrom,omitempty"`
-	// voidRecovery is the digest of a spec.recovery that had no effect because the cluster had quorum. It remains
-	// without effect. If the majority is lost later, remove spec.recovery from git, run a pass, and declare it again.
+	// voidRecovery is the digest of a spec.recovery that had no effect because the cluster had quorum. It will not take
+	// effect later either. If the majority is lost later, remove spec.recovery from git, run a pass, and declare it
+	// again.
 	// +optional
 	VoidRecovery string `json:"voidRecovery,omitempty"`
 	// waiting lists the waits and unsuccessful attempts of passes since a pass last changed anything. If a wait takes
-	// too long, manual action is required: see the condition Stalled.
+	// too long, manual action is required, as reported by the condition Stalled.
 	// +optional
 	// +listType=atomic
 	Waiting []WaitStatus `json:"waiting,omitempty"`
-	// repeated lists the actions that passes repeated because a later pass found them reverted. After three
-	// repetitions, other actions come first if they are safe without the repeated action. It also counts the changes to
-	// objects that preceded the repair of a member ("preempted"): after five, the repair comes first.
+	// repeated lists the actions that passes have repeated because a later pass found them reverted. After three
+	// repetitions, other actions that are safe without the repeated action take precedence. The list also counts the
+	// changes to objects that took precedence over the repair of a member ("preempted"). After five such changes, the
+	// repair takes precedence.
 	// +optional
 	// +listType=atomic
 	Repeated []RepeatedAction `json:"repeated,omitempty"`
-	// rewritten lists the fields that an admission policy or webhook sets to a different value than Quorate applies.
-	// They are applied again when either value changes.
+	// rewritten lists the fields that an admission policy or webhook sets to a value other than the value that Quorate
+	// applies. They are applied again when either value changes.
 	// +optional
 	// +listType=atomic
 	Rewritten []RewrittenField `json:"rewritten,omitempty"`
 }
 
-// RepeatedAction is an action that passes carried out repeatedly, or a repair that other actions preceded.
+// RepeatedAction is an action that passes have carried out repeatedly, or a repair over which other actions took
+// precedence.
 type RepeatedAction struct {
-	// rule is the rule that decided the action.
+	// rule is the rule that requested the action.
 	// +required
 	Rule string `json:"rule"`
 	// what identifies the action: its kind, and its target or a digest of the target.
@@ -139,12 +142,12 @@ type RepeatedAction struct {
 	// times is the number of times the action was carried out.
 	// +required
 	Times int32 `json:"times"`
-	// last is when the action was last carried out.
+	// last is the time at which the action was last carried out.
 	// +required
 	Last metav1.Time `json:"last"`
 }
 
-// RewrittenField is a field that the API server returned with a different value than Quorate applied.
+// RewrittenField is a field that the API server returned with a value other than the applied value.
 type RewrittenField struct {
 	// object is the kind and name of the object.
 	// +required
@@ -160,28 +163,28 @@ type RewrittenField struct {
 	Digest string `json:"digest"`
 }
 
-// BackupStatus reports the backups that passes have observed. The store may contain others.
+// BackupStatus reports the backups that passes have observed. The store may contain other backups.
 type BackupStatus struct {
 	// last is the newest successful backup.
 	// +optional
 	Last *BackupResult `json:"last,omitempty"`
 	// beforeDeletion is the backup on which the deletion of the cluster relies, if backup.before contains Deletion. Its
-	// generation is the generation that declares the deletion.
+	// generation is the generation that declared the deletion.
 	// +optional
 	BeforeDeletion *BackupResult `json:"beforeDeletion,omitempty"`
-	// failed is the newest backup that has failed since the backup in last.
+	// failed is the newest failed backup, if it is newer than last.
 	// +optional
 	Failed *BackupFailure `json:"failed,omitempty"`
 	// drill is the newest successful drill.
 	// +optional
 	Drill *DrillResult `json:"drill,omitempty"`
-	// drillFailed is the newest drill that has failed since the drill in drill.
+	// drillFailed is the newest failed drill, if it is newer than drill.
 	// +optional
 	DrillFailed *BackupFailure `json:"drillFailed,omitempty"`
 }
 
 // DrillResult is the result of a successful drill: a backup was restored, and etcd started with the restored data.
-// Unless uncompared is set, the data was the same as the data that was backed up.
+// Unless uncompared is set, the restored data was the same as the backed-up data.
 type DrillResult struct {
 	// job is the name of the Job that ran the drill.
 	// +required
@@ -195,7 +198,7 @@ type DrillResult struct {
 	// etcdVersion is the version of the etcd that was started.
 	// +optional
 	EtcdVersion string `json:"etcdVersion,omitempty"`
-	// finishedAt is when the drill finished.
+	// finishedAt is the time at which the drill finished.
 	// +required
 	FinishedAt metav1.Time `json:"finishedAt"`
 	// seconds is the duration of the restore in seconds, rounded up: fetching and checking the backup, creating a data
@@ -205,7 +208,8 @@ type DrillResult struct {
 	// bytes is the size of the snapshot in bytes, before compression.
 	// +optional
 	Bytes int64 `json:"bytes,omitempty"`
-	// uncompared is why the data could not be compared. It is empty if the data was compared and is the same.
+	// uncompared is the reason why the data could not be compared. It is empty if the data was compared and is the
+	// same.
 	// +optional
 	Uncompared string `json:"uncompared,omitempty"`
 }
@@ -225,10 +229,10 @@ type BackupResult struct {
 	// to is the store that contains the backup.
 	// +optional
 	To string `json:"to,omitempty"`
-	// startedAt is when the backup started.
+	// startedAt is the time at which the backup started.
 	// +required
 	StartedAt metav1.Time `json:"startedAt"`
-	// finishedAt is when the backup finished.
+	// finishedAt is the time at which the backup finished.
 	// +required
 	FinishedAt metav1.Time `json:"finishedAt"`
 	// clusterID is the ID of the cluster that was backed up, in hexadecimal.
@@ -250,10 +254,10 @@ type BackupFailure struct {
 	// job is the name of the Job that failed.
 	// +required
 	Job string `json:"job"`
-	// at is when the Job failed, after all retries.
+	// at is the time at which the Job failed, after all retries.
 	// +required
 	At metav1.Time `json:"at"`
-	// message is why the Job failed.
+	// message is the reason why the Job failed.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -266,11 +270,11 @@ type WaitStatus struct {
 	// for names what the rule is waiting for, such as the unhealthy members.
 	// +optional
 	For string `json:"for,omitempty"`
-	// since is when the wait started.
+	// since is the time at which the wait started.
 	// +required
 	Since metav1.Time `json:"since"`
-	// seen is when the wait was last recorded. It is recorded again every ten minutes. A wait that has not been
-	// observed for half an hour does not count.
+	// seen is the time at which the wait was last recorded. It is recorded every ten minutes. A wait that has not been
+	// observed for half an hour no longer counts.
 	// +required
 	Seen metav1.Time `json:"seen"`
 }
@@ -316,13 +320,13 @@ type MemberStatus struct {
 	// health is the health of the member in the last pass.
 	// +required
 	Health MemberHealth `json:"health"`
-	// message is why the member is not healthy.
+	// message is the reason why the member is not healthy.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// revision is the etcd revision that the member has applied. It is only written together with other changes.
+	// revision is the etcd revision that the member has applied. It is written only together with other changes.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
-	// dbSize is the size of the member's database file in bytes. It is written together with other changes, or once it
+	// dbSize is the size of the member's database file in bytes. It is written together with other changes, or when it
 	// has changed by a tenth and by 1 MiB.
 	// +optional
 	DBSize int64 `json:"dbSize,omitempty"`
@@ -336,12 +340,12 @@ type MemberStatus struct {
 	// pod is the pod that runs the member.
 	// +optional
 	Pod string `json:"pod,omitempty"`
-	// since is when the role or health last changed. For an unreachable member, it is the time of the first pass that
-	// did not reach the member while the others responded.
+	// since is the time at which the role or health last changed. For an unreachable member, it is the time of the
+	// first pass that did not reach the member while others responded.
 	// +optional
 	Since metav1.Time `json:"since,omitzero"`
-	// strandedSince is when passes first found that no pod can use the member's volume again, for example because its
-	// node is gone.
+	// strandedSince is the time at which passes first found that no pod can use the member's volume again, for example
+	// because its node is gone.
 	// +optional
 	StrandedSince metav1.Time `json:"strandedSince,omitzero"`
 }

@@ -16,7 +16,8 @@ import (
 type Proxy struct {
 	*httptest.Server
 	Asked atomic.Int32
-	// Password is the password that the proxy requires. If Status is not zero, the proxy rejects requests with it.
+	// Password is the password that the proxy requires. If Status is not zero, the proxy responds with that status to
+	// requests with the right password.
 	Password string
 	Status   int
 	to       string

@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/gitsource/gittest"
 )
 
-// TestIndexIsReadLikeGit compares the names in an index with those that git lists, in every version and with the
+// TestIndexIsReadLikeGit checks that the names in an index are the names that git lists, in every version and with the
 // extensions that git writes.
 func TestIndexIsReadLikeGit(t *testing.T) {
 	long := strings.Repeat(strings.Repeat("d", 200)+"/", 15) + "file" // 3,019 bytes

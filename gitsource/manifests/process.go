@@ -18,8 +18,8 @@ const childName = "quorate-render"
 
 func init() { confined.Serve(childName, serve) }
 
-// message is sent by the child. It contains a question, which the parent answers, the kustomization that the child is
-// about to render, a cluster, a problem, or an error. An empty message is the last message.
+// message is sent by the child. It contains one of the following: a question for the parent, the kustomization that the
+// child is about to render, a cluster, a problem, or an error. An empty message is the last message.
 type message struct {
 	Question
 	Rendering string       `json:",omitempty"`

@@ -24,7 +24,7 @@ type httpClient struct {
 	// own connects to the repository's server, with the client certificate. others connects to redirect targets and to
 	// GitHub's API.
 	own, others *http.Transport
-	// redirected is the server to which the repository's server redirected, as a URL without a path.
+	// redirected is the server to which the repository's server redirected a request, as a URL without a path.
 	redirected string
 	// sent holds the secrets that are known before the first request, and the secrets sent with every request.
 	sent   []string

@@ -36,7 +36,7 @@ type Session struct {
 	upload     transport.UploadPackSession
 	advertised *packp.AdvRefs
 	close      func()
-	// elsewhere returns the server to which the repository's server redirected, or "".
+	// elsewhere returns the server to which the repository's server redirected a request, or "".
 	elsewhere func() string
 	// secrets returns the credentials that the server or a proxy may repeat.
 	secrets func() []string

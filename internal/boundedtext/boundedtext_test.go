@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestExcerptsIgnoreWriteBoundaries checks that Head and Tail do not depend on how the text is split into writes.
+// TestExcerptsIgnoreWriteBoundaries checks that the results of Head and Tail do not depend on how the text is split
+// into writes.
 func TestExcerptsIgnoreWriteBoundaries(t *testing.T) {
 	chance := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

@@ -18,7 +18,7 @@ type Version struct {
 	Pre string
 }
 
-// unreadable is the error for text that is not a version. Its message is built only when needed, because many callers
+// unreadable is the error for text that is not a version. It formats its message only when needed, because many callers
 // parse versions that may be missing and ignore the error.
 type unreadable struct{ text, form string }
 
@@ -42,8 +42,8 @@ func Parse(text string) (Version, error) {
 // preReleases are etcd's own pre-release suffixes.
 var preReleases = []string{"-alpha", "-beta", "-rc", "-pre"}
 
-// ParseRunning parses the version that a program reports. A vendor suffix, as in 3.6.16+acme.1 or 3.6.16-k3s1, is
-// dropped, which leaves the release that the vendor's build is based on.
+// ParseRunning parses the version that a program reports. It drops a vendor suffix, as in 3.6.16+acme.1 or 3.6.16-k3s1,
+// and returns the release on which the vendor's build is based.
 func ParseRunning(text string) (Version, error) {
 	full := "v" + text
 	build := semver.Build(full)
@@ -58,7 +58,7 @@ func ParseRunning(text string) (Version, error) {
 	return v, nil
 }
 
-// numbers splits a well-formed version; the patch may be missing. It returns false for numbers that are too large.
+// numbers splits a well-formed version, which may lack the patch number. It returns false if a number is too large.
 func numbers(text string) (v Version, ok bool) {
 	v.Pre = semver.Prerelease("v" + text)
 	rest, number := strings.TrimSuffix(text, v.Pre), ""
@@ -84,19 +84,19 @@ func Must(text string) Version {
 	return v
 }
 
-// String returns the form that Parse accepts.
+// String returns the version in the form that Parse accepts.
 func (v Version) String() string {
 	return fmt.Sprintf("%d.%d.%d%s", v.Major, v.Minor, v.Patch, v.Pre)
 }
 
-// Compare returns a negative number if v is older than o, and a positive number if it is newer. A pre-release is older
-// than its release.
+// Compare returns a negative number if v is older than o, a positive number if it is newer, and otherwise zero. A
+// pre-release is older than its release.
 func (v Version) Compare(o Version) int {
 	return cmp.Or(cmp.Compare(v.Major, o.Major), cmp.Compare(v.Minor, o.Minor), cmp.Compare(v.Patch, o.Patch),
 		semver.Compare("v0.0.0"+v.Pre, "v0.0.0"+o.Pre))
 }
 
-// AtLeast reports whether v is o or newer.
+// AtLeast reports whether v is equal to or newer than o.
 func (v Version) AtLeast(o Version) bool { return v.Compare(o) >= 0 }
 
 // MajorMinor returns the minor version of v.
@@ -118,15 +118,15 @@ func ParseMajorMinor(text string) (MajorMinor, error) {
 	return v.MajorMinor(), nil
 }
 
-// String returns the form that ParseMajorMinor accepts.
+// String returns the minor version in the form that ParseMajorMinor accepts.
 func (m MajorMinor) String() string { return fmt.Sprintf("%d.%d", m.Major, m.Minor) }
 
-// Compare returns a negative number if m is older than o, and a positive number if it is newer.
+// Compare returns a negative number if m is older than o, a positive number if it is newer, and otherwise zero.
 func (m MajorMinor) Compare(o MajorMinor) int {
 	return cmp.Or(cmp.Compare(m.Major, o.Major), cmp.Compare(m.Minor, o.Minor))
 }
 
-// Next returns the minor version that is the given number of steps newer.
+// Next returns the minor version that is newer by the given number of steps.
 func (m MajorMinor) Next(steps int) MajorMinor { return MajorMinor{m.Major, m.Minor + steps} }
 
 // Steps returns the number of minor versions by which m is newer than o. It is negative if m is older, and 100 or -100

@@ -27,8 +27,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseRunning checks that a vendor's build gets the version of the release that it is based on, and that etcd's
-// own pre-releases keep their suffix.
+// TestParseRunning checks that a vendor's build is parsed as the release on which it is based, and that etcd's own
+// pre-releases keep their suffix.
 func TestParseRunning(t *testing.T) {
 	for text, want := range map[string]string{
 		"3.6.16": "3.6.16", "3.6.16+acme.1": "3.6.16", "3.5.26-k3s1": "3.5.26", "3.5.26-k3s1+b": "3.5.26", "3.6.0-rc.1": "3.6.0-rc.1",

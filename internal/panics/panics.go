@@ -1,4 +1,4 @@
-// Package panics converts panics into errors, so that a defect affects only one cluster.
+// Package panics converts panics into errors, so that a bug affects only one cluster.
 package panics
 
 import (
@@ -10,7 +10,7 @@ import (
 
 // Error is a caught panic.
 type Error struct {
-	// Value is the value that panic was called with.
+	// Value is the value that was passed to panic.
 	Value any
 	// Stack is the stack of the goroutine that panicked, as the runtime prints it.
 	Stack string
@@ -30,8 +30,8 @@ func Catch(f func() error) (err error) {
 	return f()
 }
 
-// caught returns the error for a recovered value. A panic that was caught in another goroutine keeps the stack of that
-// goroutine.
+// caught returns the error for a recovered value. If the panic was caught in another goroutine, the error keeps that
+// goroutine's stack.
 func caught(value any) *Error {
 	if earlier, is := value.(*Error); is {
 		return earlier
@@ -57,8 +57,8 @@ func (g *Group) Go(f func()) {
 	})
 }
 
-// Wait waits for all goroutines. If one has panicked, Wait panics with the *Error of the first panic. The caller of
-// Wait can recover from that panic, but not from a panic in another goroutine.
+// Wait waits for all goroutines. If any of them has panicked, Wait panics with the *Error of the first panic. The
+// caller of Wait can recover from this panic, but could not recover from a panic in another goroutine.
 func (g *Group) Wait() {
 	g.all.Wait()
 	if first := g.first.Load(); first != nil {

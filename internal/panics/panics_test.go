@@ -26,7 +26,7 @@ func TestCatch(t *testing.T) {
 	}
 }
 
-// TestGroup checks that Wait waits for all goroutines, and panics with the value and stack of a panic in one of them.
+// TestGroup checks that Wait waits for all goroutines and panics with the value and stack of a panic in one of them.
 func TestGroup(t *testing.T) {
 	var done atomic.Int32
 	err := panics.Catch(func() error {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// shortestSecret is the minimum length, in bytes, of a secret that is hidden. Hiding shorter secrets would blank out
-// ordinary text.
+// shortestSecret is the minimum length, in bytes, of a secret to hide. Hiding shorter secrets would blank out ordinary
+// text.
 const shortestSecret = 4
 
-// Hide replaces secrets in text that may quote a response, such as an error. It finds secrets in upper or lower case,
+// Hide replaces secrets in text that may quote a response, such as an error. It finds secrets in upper and lower case,
 // in Go's quoted form, and percent-encoded. Call Hide before truncating the text, because truncation may leave part of
 // a secret.
 func Hide(text string, secrets ...string) string {
@@ -57,7 +57,7 @@ func mark(marked []bool, text, s string) {
 	}
 }
 
-// lowerASCII converts the ASCII letters in s to lower case. The result has the same length as s, even if s is not
+// lowerASCII converts the ASCII letters in s to lower case. The result has the same length as s, even if s is not valid
 // UTF-8.
 func lowerASCII(s string) string {
 	b := []byte(s)
@@ -69,8 +69,8 @@ func lowerASCII(s string) string {
 	return string(b)
 }
 
-// Credentials returns the secrets in user, in the forms in which they are sent. If user has no password, its name is a
-// token.
+// Credentials returns the secrets in user, in the forms in which they are sent. If user has no password, the user name
+// is a token.
 func Credentials(user *url.Userinfo) []string {
 	if user == nil {
 		return nil

@@ -15,17 +15,17 @@ import (
 // Is reports whether s can be shown unchanged.
 func Is(s string) bool { return !strings.ContainsFunc(s, isInvisible) }
 
-// IsFileName reports whether name is a safe file name. It rejects names that git can store but that legitimate
-// repositories do not contain: names that are paths, and names that would garble a report.
+// IsFileName reports whether name is a safe file name. It rejects names that git can store but legitimate repositories
+// do not contain: names that are paths, and names that would garble a report.
 func IsFileName(name string) bool {
 	return fs.ValidPath(name) && name != "." && path.Base(name) == name && IsPath(name)
 }
 
-// IsPath reports whether a path can be shown unchanged and has the same meaning on every platform. It returns false
-// for a path with a backslash, whose meaning depends on the platform.
+// IsPath reports whether a path can be shown unchanged and has the same meaning on every platform. The meaning of a
+// path with a backslash depends on the platform.
 func IsPath(name string) bool { return Is(name) && !strings.Contains(name, `\`) }
 
-// Text escapes characters that a terminal would interpret or not show. It uses Go's escape sequences.
+// Text escapes, as Go does, characters that a terminal would interpret or not show.
 func Text(s string) string {
 	if Is(s) {
 		return s
@@ -53,8 +53,8 @@ func isInvisible(r rune) bool {
 const Longest = 8 << 10
 
 // Line converts s to a single line that a terminal shows unchanged and a CI system treats as plain text. It escapes
-// control and invisible characters as Go does, breaks up commands such as ##vso[…] and ::error::, and cuts long text
-// in the middle. Line is idempotent.
+// control and invisible characters as Go does, breaks up commands such as ##vso[…] and ::error::, and removes the
+// middle of long text. Line is idempotent.
 func Line(s string) string {
 	s = Text(strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -76,7 +76,7 @@ func Line(s string) string {
 	return strings.ToValidUTF8(start, "") + gap + strings.ToValidUTF8(end, "")
 }
 
-// Short is like Line, but truncates the result to the given number of bytes. It is idempotent.
+// Short is like Line, but truncates the result to at most the given number of bytes. It is idempotent.
 func Short(s string, most int) string {
 	s = Line(s)
 	if len(s) <= most {

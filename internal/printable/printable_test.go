@@ -50,7 +50,7 @@ func TestDefaultIgnorablesAreEscaped(t *testing.T) {
 	}
 }
 
-// TestShort checks that shortened text is the beginning of a line and is itself a line.
+// TestShort checks that shortened text is a prefix of the line and is itself a line.
 func TestShort(t *testing.T) {
 	for name, text := range printabletest.Hostile {
 		for _, most := range []int{3, 4, 10, 100, 1000} {
@@ -66,7 +66,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// TestJSON checks that escaped JSON has the same meaning as the original, for any text.
+// TestJSON checks that escaped JSON has the same meaning as the original, whatever text it contains.
 func TestJSON(t *testing.T) {
 	for name, text := range printabletest.Hostile {
 		document, err := json.Marshal(text)

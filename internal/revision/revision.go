@@ -12,14 +12,14 @@ const (
 	fullLength, shortLength = 40, 7
 )
 
-// Revision identifies a commit, and the reference that selected it. The zero value is the revision of a directory.
+// Revision identifies a commit and the reference that selected it. The zero value is the revision of a directory.
 type Revision struct{ ref, hash string }
 
 // Of returns the revision of a commit. ref is empty if no reference selected the commit.
 func Of(ref, hash string) Revision { return Revision{ref: ref, hash: hash} }
 
 // Parse parses the text of one revision: ref@sha1:HASH, sha1:HASH, or directory. The text is untrusted, because anyone
-// who can write a status can write any text. The hash has lower-case digits and may be abbreviated: see IsFull.
+// who can write a status can write any text. The hash must have lower-case digits. It may be abbreviated (see IsFull).
 func Parse(text string) (Revision, bool) {
 	if text == Directory {
 		return Revision{}, true
@@ -32,15 +32,15 @@ func Parse(text string) (Revision, bool) {
 	return Revision{ref: ref, hash: hash}, true
 }
 
-// IsCommit reports whether text is an accepted way to name a commit: a revision, or a hash with or without a
-// reference. The hash must be full.
+// IsCommit reports whether text names a commit in an accepted way: as a revision, or as a hash with or without a
+// reference. The hash must be complete.
 func IsCommit(text string) bool {
 	_, id, ok := cutRef(text)
 	return ok && IsHash(strings.TrimPrefix(id, algorithm))
 }
 
-// cutRef splits text into the reference, if it has one, and the rest. Git does not allow white space or colons in
-// reference names.
+// cutRef splits text into the reference, if any, and the rest. Git does not allow white space or colons in reference
+// names.
 func cutRef(text string) (ref, id string, ok bool) {
 	at := strings.LastIndex(text, "@")
 	if at < 0 {
@@ -50,7 +50,7 @@ func cutRef(text string) (ref, id string, ok bool) {
 	return ref, id, ref != "" && !strings.ContainsAny(ref, ": \t\n\f\r")
 }
 
-// IsHash reports whether the text is the full hash of a commit.
+// IsHash reports whether text is the full hash of a commit.
 func IsHash(text string) bool { return len(text) == fullLength && isHex(text) }
 
 // SameCommit reports whether two texts name the same commit (see IsCommit). It ignores the reference and the prefix
@@ -68,7 +68,8 @@ func commitIn(text string) string {
 	return text
 }
 
-// String returns the form used by Flux: ref@sha1:HASH or sha1:HASH. It returns "directory" if there is no commit.
+// String returns the revision in the form used by Flux, ref@sha1:HASH or sha1:HASH, or "directory" if there is no
+// commit.
 func (r Revision) String() string {
 	switch {
 	case r.hash == "":
@@ -80,8 +81,8 @@ func (r Revision) String() string {
 	}
 }
 
-// Ref returns the name of the branch or tag, or the full name of any other reference. It returns "" if the reference
-// is unknown.
+// Ref returns the name of the branch or tag, or the full name of any other reference, or "" if the reference is
+// unknown.
 func (r Revision) Ref() string { return r.ref }
 
 // Hash returns the hash of the commit, or "" for a directory.

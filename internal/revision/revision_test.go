@@ -93,8 +93,8 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// TestRoundTrip checks that the text of a revision is parsed as that revision, and that parsed text is the text of the
-// resulting revision. It uses random combinations of the pieces that matter.
+// TestRoundTrip checks that formatting and parsing a revision returns the same revision, and that parsing and
+// formatting text returns the same text. It uses random combinations of the relevant pieces.
 func TestRoundTrip(t *testing.T) {
 	pieces := []string{"main", "@", "sha1:", ":", " ", full, "1", "f", "directory", "/", "\n", "é", "\xff", "A", ""}
 	random := rand.New(rand.NewPCG(1, 2))

@@ -12,7 +12,7 @@ import (
 var errAlias = errors.New("it contains a YAML alias; replace the alias with the content of its anchor")
 
 // Refuse rejects text that contains an alias, and text that may contain an alias but cannot be parsed. Untrusted text
-// could contain thousands of aliases for one long text, and decoding expands each alias to the full length.
+// could contain thousands of aliases for one long text, and decoding would expand each of them to its full length.
 func Refuse(text string) error {
 	if !strings.Contains(text, "*") {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Action is one change. Actions are small values without clients, comparable with == and printable on one line. They
-// contain IDs and UIDs, so that a late action cannot affect a different object.
+// Action is one change to a cluster. Actions are small, comparable values that hold no clients and print on one line.
+// They contain IDs and UIDs, so that an action carried out late cannot affect a different object.
 //
 //sumtype:decl
 type Action interface {
@@ -46,7 +46,7 @@ type ApplyObjects struct{}
 // RenewCertificates reissues certificates that are about to expire, from the recorded CA. It writes only their Secrets.
 type RenewCertificates struct{}
 
-// Declare writes only the declaration to the custom resource.
+// Declare writes the declaration to the custom resource and changes nothing else.
 type Declare struct{}
 
 // StopPods only scales the StatefulSet to 0. In particular, it does not change certificates.
@@ -81,7 +81,7 @@ type DisarmAlarm struct {
 	Kind AlarmKind `json:"kind"`
 }
 
-// DeleteObjects deletes all objects of a cluster without pods, except its custom resource and volumes.
+// DeleteObjects deletes all objects of a cluster that has no pods, except its custom resource and volumes.
 type DeleteObjects struct{}
 
 // AddLearner adds a non-voting member.

@@ -28,8 +28,8 @@ func all[T any](list []T, is func(T) bool) bool {
 }
 
 // heldByAlarm returns why an active alarm prevents restarts for the current declaration, or "". An alarm does not
-// prevent restarts if all pods are up to date, or if the rollout raises the quota that has led to NOSPACE (hard case
-// H109).
+// prevent restarts if all pods are up to date, or if the rollout raises the quota whose exhaustion caused a NOSPACE
+// alarm (hard case H109).
 func (s State) heldByAlarm() string {
 	if !s.alarmed() || !s.anyReplica(s.madeOtherwise) {
 		return ""
@@ -57,7 +57,7 @@ func (s State) heldByAlarm() string {
 	return ""
 }
 
-// describeAlarms describes a member's alarms in words that follow the member's name.
+// describeAlarms describes a member's alarms in a phrase to append to the member's name.
 func (m Member) describeAlarms() string {
 	if len(m.Alarms) == 1 {
 		return "has a " + string(m.Alarms[0]) + " alarm"
@@ -100,8 +100,8 @@ func alarmRaised(s State) (Decision, bool) {
 	return block("%s", message)
 }
 
-// EtcdWarnings names every active alarm, regardless of the decision, and the members whose database exceeds the
-// declared quota.
+// EtcdWarnings returns warnings about every active alarm, regardless of the decision, and about members whose database
+// exceeds the declared quota.
 func (s State) EtcdWarnings() []string {
 	var warnings []string
 	for _, fact := range s.alarms() {

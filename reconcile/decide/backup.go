@@ -14,18 +14,19 @@ type Backups struct {
 	Jobs []BackupJob `json:"jobs,omitempty"`
 	// Last is the newest successful backup, according to these Jobs or the status, or nil if unknown.
 	Last *Backup `json:"last,omitempty"`
-	// BeforeDeletion is the backup in the status on which a deletion in the backup's generation relies, or nil.
+	// BeforeDeletion is the backup in the status that a deletion declared in the backup's generation relies on, or nil.
 	BeforeDeletion *Backup `json:"beforeDeletion,omitempty"`
 	// Since is the time at which the schedule was created in Kubernetes, or zero if backups are not scheduled.
 	Since time.Time `json:"since,omitzero"`
-	// Due is the due time of the newest backup that should already have succeeded, or of the first backup. It is zero
-	// if unknown. Overdue is true if no backup has succeeded since.
+	// Due is when the newest scheduled backup that should have succeeded by now was due or, if no backup of this
+	// cluster is known, when the first backup was due. It is zero if unknown. Overdue is true if no backup has
+	// succeeded since.
 	Due     time.Time `json:"due,omitzero"`
 	Overdue bool      `json:"overdue,omitempty"`
-	// Drift lists the CronJob's differences, as Objects.Drift does for the other objects. It is separate because
-	// repairs must not wait for it.
+	// Drift lists how the CronJob differs from the declaration, as Objects.Drift does for the other objects. It is
+	// separate because repairs must not wait for it.
 	Drift []string `json:"drift,omitempty"`
-	// Foreign reports an unmanaged CronJob with the same name, or is empty.
+	// Foreign describes an unmanaged CronJob that has the name of the backup CronJob, or is empty.
 	Foreign string `json:"foreign,omitempty"`
 	// To is the location where the existing CronJob stores backups. Suspended is true if the CronJob is suspended.
 	To        string `json:"to,omitempty"`
@@ -36,12 +37,12 @@ type Backups struct {
 	// newest drill that has failed since.
 	Drill       *Drill        `json:"drill,omitempty"`
 	DrillFailed *DrillFailure `json:"drillFailed,omitempty"`
-	// DrillDue is the due time of the second to last drill that should already have ended, or zero if unknown or not
+	// DrillDue is when the second-to-last drill that should have ended by now was due, or zero if unknown or not
 	// applicable.
 	DrillDue time.Time `json:"drillDue,omitzero"`
 	// Drills is true if a drill CronJob exists and is not suspended.
 	Drills bool `json:"drills,omitempty"`
-	// DrillForeign reports an unmanaged CronJob with the name of the drill CronJob, or is empty.
+	// DrillForeign describes an unmanaged CronJob that has the name of the drill CronJob, or is empty.
 	DrillForeign string `json:"drillForeign,omitempty"`
 }
 
@@ -99,8 +100,8 @@ type Backup struct {
 // slotAhead is how far in the future the scheduled minute in the name of a CronJob's Job may be.
 const slotAhead = 10 * time.Minute
 
-// CanHaveBeen reports whether the backup can already have begun. The age of the data in a backup from the future is
-// unknown: until its time has come, it would count as the newest backup, taken after everything else.
+// CanHaveBeen reports whether the backup can already have begun. If its times are in the future, the age of its data is
+// unknown, and until then the backup would count as newer than all others.
 func (b Backup) CanHaveBeen(now time.Time) bool {
 	return !YetToCome(b.StartedAt, now) && !b.Slot.After(now.Add(clockSkew+slotAhead))
 }
@@ -115,8 +116,8 @@ func (s State) startedBackup() (BackupJob, bool) {
 	return BackupJob{}, false
 }
 
-// earlierBackupRuns returns the name of a running Job that a pass started for an earlier generation, or "". Regardless
-// of how often git changes, only one Job takes a backup at a time.
+// earlierBackupRuns returns the name of a running Job that a pass started for an earlier generation, or "". Only one
+// such Job takes a backup at a time, however often git changes.
 func (s State) earlierBackupRuns() string {
 	for _, job := range s.Backups.jobs() {
 		if job.Generation != 0 && job.Generation != s.Generation && job.Phase == JobRuns {
@@ -126,20 +127,21 @@ func (s State) earlierBackupRuns() string {
 	return ""
 }
 
-// hasBackupSince reports whether a known backup of this cluster was begun at or after since and, if git requires it,
-// verified.
+// hasBackupSince reports whether a known backup of this cluster began at or after the given time and, if git requires
+// it, has been verified.
 func (s State) hasBackupSince(since time.Time) bool {
 	return slices.ContainsFunc(s.Backups.all(), func(b Backup) bool {
 		return s.isOurs(b) && !b.StartedAt.Before(since)
 	})
 }
 
-// isOurs reports whether a backup is of this cluster, not from the future and, if git requires it, verified.
+// isOurs reports whether a backup was taken of this cluster, is not from the future and, if git requires it, has been
+// verified.
 func (s State) isOurs(b Backup) bool {
 	return b.ClusterID == s.Record.ClusterID && b.CanHaveBeen(s.Now) && (b.Verified || !s.Declared.VerifiesBackups)
 }
 
-// mayStartBackup reports whether etcd can be backed up and a backup has not been started for this generation yet.
+// mayStartBackup reports whether etcd can be backed up and no backup has been started for this generation yet.
 func (s State) mayStartBackup() bool {
 	_, started := s.startedBackup()
 	return s.canBackUp() && !started
@@ -191,9 +193,9 @@ func (s State) startDueBackup() (Decision, bool) {
 	return Decision{}, false
 }
 
-// needsBackup reports whether pods are about to move to an etcd version with which no pod has been created yet, so that
-// the move must wait for a backup. If a pod was created with that version, the move has begun or is being reverted. If
-// quorum is impossible, a backup cannot be taken, and actions that may restore quorum do not wait for it.
+// needsBackup reports whether pods are about to move to an etcd version that no pod was created with yet, so that the
+// move must wait for a backup. If a pod was created with that version, the upgrade has begun or is being reverted. If
+// quorum is impossible, a backup cannot be taken, and actions that may restore quorum do not wait for one.
 func (s State) needsBackup() bool {
 	refusal, _ := s.judgeVersion()
 	if !s.Declared.BacksUpBeforeUpgrade || refusal != "" || s.quorumIsGone() || s.founding() {
@@ -212,9 +214,9 @@ func (s State) needsBackup() bool {
 	return moves
 }
 
-// quorumIsGone reports whether too few pods are ready for a quorum of the recorded members, and a pod fails, which a
-// different version may fix. A different version does not help pods that are waiting for a node, and a member that only
-// briefly fails to respond does not count as failing.
+// quorumIsGone reports whether too few pods are ready for a quorum of the recorded members, and a pod is failing, which
+// a different version may fix. A different version does not help pods that are waiting for a node, and a member that
+// fails to respond only briefly does not count as failing.
 func (s State) quorumIsGone() bool {
 	ready, fails := 0, false
 	for _, m := range s.Record.Members {
@@ -227,8 +229,8 @@ func (s State) quorumIsGone() bool {
 	return !s.Membership.MayServe() && fails && ready < len(s.Record.Members)/2+1
 }
 
-// lacksBackup reports whether an upgrade must wait for its backup. Any backup counts if it was begun after a pass
-// started the backup for the current declaration: if that backup failed, a later scheduled or manual backup is enough.
+// lacksBackup reports whether an upgrade must wait for its backup. Any backup counts if it began after a pass started
+// the backup for the current declaration: if that backup failed, a later scheduled or manual backup is enough.
 func (s State) lacksBackup() bool {
 	job, started := s.startedBackup()
 	has := started && !s.Objects.DeclarationDiffers && s.hasBackupSince(job.CreatedAt)
@@ -267,7 +269,7 @@ func (s State) statefulSetAfterBackup() (Decision, bool) {
 	return block("%s", message)
 }
 
-// waitForBackup makes an upgrade wait. Repairs do not wait for it.
+// waitForBackup makes an upgrade wait for its backup. Repairs do not wait for it.
 func waitForBackup(s State) (Decision, bool) {
 	lack, ends := s.describeLackingBackup()
 	switch {
@@ -296,8 +298,8 @@ const (
 	beforeDeletion = "Deletion"
 )
 
-// describeAwaitedBackup returns the operation that is waiting for the backup required by occasion, the progress of that
-// backup, and whether the wait ends by itself.
+// describeAwaitedBackup describes the operation that is waiting for the backup required by occasion, and the progress
+// of that backup. It also reports whether the wait ends by itself.
 func (s State) describeAwaitedBackup(occasion string) (lack string, ends bool) {
 	progress, ends := s.awaitedBackup(occasion)
 	if occasion == beforeDeletion {

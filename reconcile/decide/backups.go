@@ -40,7 +40,7 @@ func (b Backups) jobs() []BackupJob {
 	})
 }
 
-// NewestFailure returns the Job that failed most recently, or nil if a backup was begun after it.
+// NewestFailure returns the Job that failed most recently, or nil if a backup began after that Job.
 func (b Backups) NewestFailure() *BackupJob {
 	var newest *BackupJob
 	jobs := b.jobs()
@@ -63,7 +63,7 @@ func (b Backups) Runs(job string) bool {
 	return slices.ContainsFunc(b.Jobs, func(j BackupJob) bool { return j.Name == job && j.Phase == JobRuns })
 }
 
-// NewerBackup returns the backup that was begun later. If both were begun at the same time, as by two pods of a Job, it
+// NewerBackup returns the backup that began later. If both began at the same time, for example in two pods of a Job, it
 // returns the verified backup, or else b, which was observed later. Either may be nil.
 func NewerBackup(a, b *Backup) *Backup {
 	switch {
@@ -75,14 +75,14 @@ func NewerBackup(a, b *Backup) *Backup {
 	return a
 }
 
-// BackupStale reports whether a backup is overdue. known is false if git does not request backups now, or if this
-// cannot be determined.
+// BackupStale reports whether a backup is overdue. known is false if git does not currently request backups, or if the
+// answer cannot be determined.
 func (s State) BackupStale() (is, known bool) {
 	return s.Backups.Overdue, s.Declared.BacksUp && s.backupsJudged()
 }
 
-// BackupUnverified reports whether the newest backup was not read back although git requires verification. known is
-// false if git does not require verification, or while the backup is about to be read back.
+// BackupUnverified reports whether the newest backup has not been read back although git requires verification. known
+// is false if git does not require verification, or while the backup is about to be read back.
 func (s State) BackupUnverified() (is, known bool) {
 	last := s.Backups.Last
 	if !s.Declared.VerifiesBackups || !s.backupsJudged() || last == nil || last.ClusterID != s.Record.ClusterID {

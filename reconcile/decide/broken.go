@@ -8,10 +8,11 @@ import (
 	"quorate.dev/quorate/internal/etcdversion"
 )
 
-// restartBroken applies the newest declaration to a member that does not run, regardless of other problems: this
-// repairs a broken rollout (hard cases H48, H101). A pod without a running container does not serve, but it may recover
-// by itself. So it is moved to the newest declaration only if another pod runs with that declaration, or if pods have
-// not failed with it, and never because of only a brief failure. A pod that can never get its volume is also recreated.
+// restartBroken recreates, from the newest declaration, the pod of a member that does not run, regardless of other
+// problems: this repairs a broken rollout (hard cases H48, H101). A pod without a running container does not serve, but
+// it may recover by itself. It is therefore recreated only if another pod runs with the newest declaration, or if no
+// pod has failed with it, and never because of a brief failure alone. A pod that can never get its volume is also
+// recreated.
 func restartBroken(s State) (Decision, bool) {
 	for _, r := range slices.Backward(s.replicasInOrder()) {
 		if s.waitsInVain(r) {
@@ -53,7 +54,7 @@ func (s State) waitsInVain(r Replica) bool {
 	return r.PodUnbound && r.Pod == PodPending && r.PodUID != "" && !m.Answers && r.ClusterID == 0
 }
 
-// broken reports whether a pod created from a different declaration does not run etcd, and might run etcd with the
+// broken reports whether a pod created from a different declaration does not run etcd, but might run it with the
 // current declaration. A member that etcd has removed can never run again. A member that the others report as leader
 // runs etcd, even if Quorate cannot reach it.
 func (s State) broken(r Replica) bool {
@@ -65,8 +66,8 @@ func (s State) broken(r Replica) bool {
 	return s.stuck(r) && r.PodUID != "" && !m.Answers && r.ClusterID == 0 && s.madeOtherwise(r)
 }
 
-// stuck reports whether a pod does not come up. A starting pod may have a lot of data to read, but gets less time while
-// the other members serve.
+// stuck reports whether a pod does not come up. A starting pod may have a lot of data to read, so its time is limited
+// only while the other members serve.
 func (s State) stuck(r Replica) bool {
 	since := s.Now.Sub(r.PodSince)
 	switch {
@@ -80,14 +81,14 @@ func (s State) stuck(r Replica) bool {
 }
 
 // outlastsPatience reports whether a broken pod has failed for longer than the kubelet takes to recover it. A shorter
-// failure is enough if nothing depends on the pod: other members serve with the current declaration, or members have
-// never had a vote.
+// failure is enough if nothing depends on the pod: other members serve with the current declaration, or no member has
+// ever had a vote.
 func (s State) outlastsPatience(r Replica) bool {
 	serves := s.Membership.Known && s.Membership.HasQuorum()
 	return r.Pod != PodFailing || s.neverFormed() || serves && s.anyReplica(s.runsAsDeclared) || s.failsForGood(r)
 }
 
-// neverFormed reports whether members have never had a vote, so that data cannot be lost yet.
+// neverFormed reports whether no member has ever had a vote, so that no data can be lost yet.
 func (s State) neverFormed() bool {
 	return s.founding() && s.Membership.ClusterID == 0 && !s.anyReplica(inCluster)
 }
@@ -100,7 +101,7 @@ func (s State) failsForGood(r Replica) bool {
 	return r.Pod == PodFailing && !r.PodSince.IsZero() && enough
 }
 
-// runsAsDeclared reports whether a pod created from the current declaration runs well.
+// runsAsDeclared reports whether a pod was created from the current declaration and is ready, or its member responds.
 func (s State) runsAsDeclared(r Replica) bool {
 	m := s.listed()[r.Ordinal]
 	return s.madeAsDeclared(r) && (r.Pod == PodReady || m.Answers)
@@ -118,8 +119,8 @@ func (s State) holdsAsDeclared(r Replica) bool {
 	return s.runsAsDeclared(r) || s.madeAsDeclared(r) && lacksOthers
 }
 
-// mayMoveTo reports whether members may be moved to the current declaration: a pod runs with it, or pods have not
-// failed with it. A starting pod does not count as failed.
+// mayMoveTo reports whether members may be moved to the current declaration: a pod runs with it, or no pod has failed
+// with it. A starting pod does not count as failed.
 func (s State) mayMoveTo() bool {
 	return s.anyReplica(s.holdsAsDeclared) || !s.anyReplica(s.failsAsDeclared)
 }
@@ -165,8 +166,8 @@ func (s State) failsAsDeclared(r Replica) bool {
 	return s.madeAsDeclared(r) && s.counts(r) && (s.failsForGood(r) || r.Pod == PodPending && s.stuck(r))
 }
 
-// onTrial reports whether it is still unknown if a pod comes up with the current declaration. If nothing can be lost,
-// only a pod that has just crashed is on trial.
+// onTrial reports whether it is still uncertain that a pod comes up with the current declaration. As long as nothing
+// can be lost, only a pod that has just crashed is on trial.
 func (s State) onTrial(r Replica) bool {
 	ran := s.Now.Sub(r.PodStarted)
 	switch {
@@ -189,8 +190,8 @@ func (s State) onTrial(r Replica) bool {
 	return r.Pod == PodFailing && !s.failsForGood(r) || r.Pod == PodPending && !s.stuck(r)
 }
 
-// counts reports whether a replica belongs to a recorded member, on a usable volume, so that the declaration is the
-// likely reason for a failure. A replica that does not find data, or a cluster to join, does not count.
+// counts reports whether a replica belongs to a recorded member on a usable volume, so that the declaration is the
+// likely reason for a failure. A replica that finds no data, or no cluster to join, does not count.
 func (s State) counts(r Replica) bool {
 	_, recorded := s.Record.Member(r.Ordinal)
 	return recorded && !r.NoPeers && !s.volumeLost(r.Ordinal) && r.Stranded == "" && !r.NoData

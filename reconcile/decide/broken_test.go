@@ -41,7 +41,7 @@ func founded(s *State) {
 	}
 }
 
-// first changes a-1 in a cluster in which members have never had a vote.
+// first changes a-1 in a cluster in which no member has ever had a vote.
 func first(phase PodPhase, since time.Duration, changes ...func(*Replica)) func(*State) {
 	return both(slot1(phase, since, changes...), founded)
 }

@@ -12,10 +12,10 @@ type CA struct {
 	// Secret is the CA from which certificates would be issued: the CA in the Secret or, if it is missing and no CA is
 	// in use, a new CA. It is empty if that CA is not usable.
 	Secret string `json:"secret,omitempty"`
-	// Mounted are the CAs mounted in pods with their certificates, without duplicates, in any order.
+	// Mounted lists the CAs that pods mount with their certificates, without duplicates, in any order.
 	Mounted []string `json:"mounted,omitempty"`
-	// Proven is the CA of a member that responded: the member's certificate is from that CA, and the member accepted
-	// Quorate's certificate. It is empty if members did not respond.
+	// Proven is the CA of a member that responded: it issued the member's certificate, and the member accepted
+	// Quorate's certificate. It is empty if no member responded.
 	Proven string `json:"proven,omitempty"`
 }
 

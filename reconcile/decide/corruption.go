@@ -74,15 +74,15 @@ func (s State) mayCopyFrom(m Member) bool {
 	return !s.InDoubt() || m.Hash.Known() && m.Hash == s.Membership.agreed()
 }
 
-// copyCounts reports whether a member's copy may be right, so that neither crashes nor unresponsiveness justify
+// copyCounts reports whether a member's copy may be right, so that neither crashes nor a lack of response justifies
 // discarding it. Once a majority responds with the same data, an unresponsive member does not matter, unless it is down
 // because its data differs from a peer's.
 func (s State) copyCounts(m Member) bool {
 	return !m.Learner && s.InDoubt() && (s.stoppedByCheck(m) || !s.Membership.agreed().Known())
 }
 
-// corruptMinority returns why a member counts as lost if a strict majority is known to hold different data; otherwise
-// "". Its replacement copies the leader's data, so an outvoted leader is removed first.
+// corruptMinority returns why a member counts as lost because a strict majority is known to hold different data, or "".
+// A replacement copies the leader's data, so an outvoted leader is removed first.
 func (s State) corruptMinority(m Member) string {
 	agreed := s.Membership.agreed()
 	majority := fmt.Sprintf("%d of %s (%s)", s.Membership.votes(agreed),
@@ -123,8 +123,8 @@ func (s State) stoppedForLong(m Member) bool {
 // Refuted reports whether all voters are known to hold the same data, contrary to an alarm.
 func (s State) Refuted(a Alarm) bool { return slices.Contains(s.refuted(), a) }
 
-// refuted returns the CORRUPT alarms that all voters refute or have outlived, because they are known to hold the same
-// data. A single voter refutes only alarms of removed members.
+// refuted returns the CORRUPT alarms that are wrong or outdated because all voters are known to hold the same data. A
+// single voter refutes only alarms of removed members.
 func (s State) refuted() []Alarm {
 	voters := s.Membership.Voters()
 	if len(voters) == 0 || s.Membership.votes(voters[0].Hash) < len(voters) {

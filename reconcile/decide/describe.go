@@ -142,7 +142,7 @@ func (s State) nameOf(m Member) string {
 	return "member " + m.ID.String()
 }
 
-// Explain describes a member's problem in words that follow the member's name. It returns "" for a sealed, healthy
+// Explain describes a member's problem in a phrase to append to the member's name. It returns "" for a sealed, healthy
 // voter in a ready pod.
 func (s State) Explain(m Member) string {
 	if m.Answers && len(m.Alarms) > 0 {
@@ -249,8 +249,8 @@ func (s State) why() string {
 	return " (" + s.Membership.Why + ")"
 }
 
-// describeSealable returns which of the members to be sealed are not sealed yet, which were unresponsive when they were
-// sealed, and which have changed.
+// describeSealable returns which of the members to seal have started, which lack a recorded ID or volume, and which
+// differ from the record.
 func (s State) describeSealable(set Ordinals) string {
 	var started, silent, changed, facts []string
 	for _, ordinal := range set.List() {

@@ -7,9 +7,10 @@
 // # Words
 //
 // Declared is the desired state in git. A replica is a slot in Kubernetes, with its pod, volume, name and ordinal. A
-// member is an entry in etcd's own list: voter or learner. Membership is that list, or the reason why the list is
-// unknown; an unknown list is never treated as empty. The record is what Quorate stores about a cluster between passes,
-// in the cluster itself. A cluster has formed once etcd has given it an ID; this is never forgotten.
+// member is an entry in etcd's own list, either a voter or a learner. Membership is that list, or the reason why the
+// list is unknown; an unknown list is never treated as empty. The record is the information about a cluster that
+// Quorate keeps between passes, in the cluster itself. A cluster has formed once etcd has given it an ID; this is never
+// forgotten.
 //
 // # Invariants
 //

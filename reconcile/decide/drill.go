@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Drill is a backup that was restored in a drill: etcd started with it, and had the data that was backed up.
+// Drill is a successful drill: etcd started from the restored backup and had the data that was backed up.
 type Drill struct {
 	Job string `json:"job"`
 	// Slot is the slot of the backup, and ClusterID the ID of the cluster that was backed up.
@@ -14,7 +14,7 @@ type Drill struct {
 	ClusterID ID        `json:"clusterID,omitempty"`
 	// EtcdVersion is the version of the started etcd.
 	EtcdVersion string `json:"etcdVersion,omitempty"`
-	// FinishedAt is when the drill was complete.
+	// FinishedAt is when the drill ended.
 	FinishedAt time.Time `json:"finishedAt"`
 	// Seconds is the duration, rounded up, and Bytes the size of the snapshot.
 	Seconds int64 `json:"seconds,omitempty"`
@@ -30,7 +30,7 @@ const clockSkew = 5 * time.Minute
 // now.
 func YetToCome(at, now time.Time) bool { return at.After(now.Add(clockSkew)) }
 
-// CanHaveBeen reports whether the drill can already have ended. A drill from the future would count as the newest
+// CanHaveBeen reports whether the drill can already have ended. A drill from the future would count as the newest drill
 // until then, and hide failures.
 func (d Drill) CanHaveBeen(now time.Time) bool { return !YetToCome(d.FinishedAt, now) }
 
@@ -38,7 +38,7 @@ func (d Drill) CanHaveBeen(now time.Time) bool { return !YetToCome(d.FinishedAt,
 type DrillFailure struct {
 	Job string    `json:"job"`
 	At  time.Time `json:"at"`
-	// Message is why it failed.
+	// Message is why the drill failed.
 	Message string `json:"message,omitempty"`
 }
 

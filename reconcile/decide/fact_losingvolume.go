@@ -14,9 +14,9 @@ func (s State) mustMove(m Member) string {
 	return ""
 }
 
-// mayServeOthers reports whether a member may serve clients outside the known list: it uses a different list, for
-// example because a new cluster was forced on it, or its pod is ready although it does not respond. Data that it has
-// acknowledged may exist nowhere else.
+// mayServeOthers reports whether a member may serve clients as part of a different member list: its own list differs,
+// for example because it was restarted with --force-new-cluster, or its pod is ready although it does not respond. Data
+// that it has acknowledged may exist nowhere else.
 func (s State) mayServeOthers(m Member) bool {
 	ordinal, _ := s.OrdinalOf(m)
 	return m.Disagrees != "" || !m.Answers && s.Replica(ordinal).Pod == PodReady
@@ -26,7 +26,7 @@ func (s State) mayServeOthers(m Member) bool {
 func (s State) onGoingVolume(m Member) bool { return !m.Learner && s.volumeGoes(m) }
 
 // volumeGoes reports whether the volume with a member's data is being deleted, or its claim is already gone while etcd
-// still runs on it. The volume exists as long as the pod does.
+// still runs on it. Such a volume exists as long as the pod does.
 func (s State) volumeGoes(m Member) bool {
 	ordinal, ours := s.OrdinalOf(m)
 	r := s.Replica(ordinal)
@@ -61,17 +61,19 @@ func (s State) safeWithout(m Member) int {
 	return n
 }
 
-// FewerCopies reports whether a removal must be decided again: fewer of the other voters have their data on volumes
-// that are kept than when it was decided, because a claim was deleted or etcd has found that data differs.
+// FewerCopies reports whether a removal must be decided again because fewer of the other voters now have their data on
+// volumes that are kept: a claim was deleted, or etcd has found that data differs.
 func FewerCopies(seen, now State, but ID) bool {
 	return now.safeWithout(Member{ID: but}) < seen.safeWithout(Member{ID: but})
 }
 
 // mayGiveUp reports whether a voter that must move can be removed. All other members must be healthy, except that they
-// may also have to move, and the other voters must have quorum. In addition, either there are more voters than
-// declared, and another voter has its data on a volume that is kept, or every declared slot has a member, and the other
-// voters with data on volumes that are kept are enough for a quorum of the declared number. Voters that must move are
-// therefore removed one at a time, and the number of copies never decreases.
+// may also have to move, and the other voters must have quorum. In addition, one of these conditions must be met:
+//   - There are more voters than declared, and another voter has its data on a volume that is kept.
+//   - Every declared slot has a member, and the other voters with data on volumes that are kept are enough for a quorum
+//     of the declared number.
+//
+// Voters that must move are therefore removed one at a time, and the number of copies never decreases.
 func (s State) mayGiveUp(m Member) bool {
 	if !s.othersAreWell(m) || !s.Membership.without(m.ID).HasQuorum() {
 		return false

@@ -22,8 +22,8 @@ const (
 	Corruption Loss = "Corruption"
 )
 
-// LossEvidence is the reason for removing a member. It is read again, by name, immediately before the removal is
-// requested from etcd.
+// LossEvidence is the reason for removing a member. It is checked again, in objects read by name, immediately before
+// the removal is requested from etcd.
 type LossEvidence struct {
 	Loss Loss `json:"loss,omitempty"`
 	// VolumeUID is the UID of the claim that is lost, being deleted or stranded.
@@ -58,9 +58,9 @@ func (s State) evidenceFor(m Member) LossEvidence {
 	return LossEvidence{Loss: Silence}
 }
 
-// VotersChanged reports whether an action on a member must be decided again: the other voters have changed, fewer of
-// them respond, or more of them raise alarms about their data. The same applies if a voter now uses a different list,
-// as after --force-new-cluster, because it may serve alongside the others.
+// VotersChanged reports whether an action on a member must be decided again: the other voters have changed, one of them
+// no longer responds, or one of them has raised a new CORRUPT alarm. The same applies if a voter now uses a different
+// list, as after --force-new-cluster, because it may serve alongside the others.
 func VotersChanged(seen, now Membership, but ID) bool {
 	voters, others := seen.Voters(), now.Voters()
 	if len(voters) != len(others) {

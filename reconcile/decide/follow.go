@@ -26,10 +26,11 @@ func (s State) follow(r Record) Record {
 		member, found := listed[m.Ordinal]
 		switch {
 		case found && others && m.Mode == Founding && !member.Started:
-			// Its file would name initial members that no longer exist: it would bootstrap a different cluster.
+			// The member's file would name initial members that no longer exist, and it would bootstrap a different
+			// cluster.
 			r = r.With(RecordedMember{Ordinal: m.Ordinal, Mode: Joining})
 		case found && m.Leaving && !s.removes(member.ID):
-			m.Leaving = false // etcd did not get the request or rejected it, and there is no longer a reason
+			m.Leaving = false // etcd did not receive the request or rejected it, and the reason for it is gone
 			r = r.With(m)
 		case !found:
 			if m.Mode == Sealed && m.Ordinal < s.Declared.Replicas {
@@ -65,7 +66,8 @@ func (r Record) lists(listed map[int]Member) bool {
 	return len(r.Members) == len(listed)
 }
 
-// modeOfNew returns the mode for a listed member without an entry. A member that has started needs only its data.
+// modeOfNew returns the mode for a listed member without an entry. A member that has started needs nothing but its
+// data.
 func modeOfNew(m Member) Mode {
 	if m.Started {
 		return Sealed
@@ -89,7 +91,7 @@ func (s State) followVolumes(r Record, listed map[int]Member) Record {
 		_, inUse := listed[slot.Ordinal]
 		gone, known := r.removed(slot.Ordinal)
 		if !inUse && !known && slot.VolumeTerminating && slot.Pod != PodReady && slot.ClusterID == 0 {
-			// It is being deleted: the volume that Kubernetes creates in its place is unneeded.
+			// The volume is being deleted, and the volume that Kubernetes creates in its place is not needed.
 			r = r.WithRemoved(RemovedMember{Ordinal: slot.Ordinal, VolumeUID: slot.VolumeUID})
 		}
 		isNew := gone.VolumeUID == "" || slot.Ordinal >= replicas && gone.VolumeUID != slot.VolumeUID

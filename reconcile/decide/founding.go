@@ -28,9 +28,10 @@ func (s State) recordsNoID() bool {
 	return s.recorded() && s.Record.ClusterID == 0 && s.ReportedClusterID == 0
 }
 
-// formedBefore reports whether an outdated record, written during the bootstrap or the initial restore, was brought
-// back after the cluster had formed. Either of two things shows this: a claim that the cluster's etcd has used, or a
-// recovery Job on a claim that still exists. Neither exists while a cluster is being created.
+// formedBefore reports whether an outdated record, written during the bootstrap or the initial restore, was restored
+// after the cluster had formed. Any of the following shows this: a claim that etcd has used, a claim that is marked as
+// belonging to a lost cluster, or a recovery Job on a claim that still exists. None of them exists while a cluster is
+// being created.
 func (s State) formedBefore() bool {
 	job := s.Recovery.Job
 	early := s.recordsFounding() || s.recordsNoID() && s.Record.Restoring()
@@ -40,7 +41,7 @@ func (s State) formedBefore() bool {
 	})
 }
 
-// recordLost reports whether the record does not describe the current cluster: it is missing or as old as the
+// recordLost reports whether the record does not describe the current cluster: it is missing, or it dates from the
 // bootstrap.
 func (s State) recordLost() bool { return !s.recorded() || s.formedBefore() }
 
@@ -54,9 +55,9 @@ func (r Record) beyondFounding() bool {
 	return false
 }
 
-// MayFound reports whether any member may still bootstrap the cluster: an initial member that is not sealed yet also
-// starts on an empty volume. Writes that it has acknowledged can be lost with its volume, so the client Service stays
-// closed until all initial members are sealed.
+// MayFound reports whether any member may still bootstrap the cluster: an initial member also starts on an empty volume
+// until it is sealed. Writes that it has acknowledged can be lost with its volume, so the client Service stays closed
+// until all initial members are sealed.
 func (r Record) MayFound() bool {
 	return slices.ContainsFunc(r.Members, func(m RecordedMember) bool { return m.Mode == Founding })
 }
@@ -148,7 +149,7 @@ func seal(s State) (Decision, bool) {
 }
 
 // sealable returns the members that etcd lists as started, but that are not recorded as sealed, or are recorded with a
-// different ID or volume. A member that has not started must not be sealed: it could never start. ID and volume are
+// different ID or volume. A member that has not started must not be sealed: it could never start. The ID and volume are
 // recorded only while the member responds: an unresponsive member may have lost the volume that would be recorded.
 func (s State) sealable() Ordinals {
 	var set Ordinals

@@ -157,8 +157,8 @@ func terminating(s State) (Decision, bool) {
 	return wait(recheck, "being deleted: %s", sentence(going))
 }
 
-// goingRemains returns the pods and volumes being deleted, if only they remain and members are not recorded: once they
-// are gone, the cluster may have left no trace.
+// goingRemains returns the pods and volumes being deleted, if nothing else remains and no members are recorded. Once
+// they are gone, there may be no trace of the cluster.
 func (s State) goingRemains() []string {
 	var going []string
 	for _, r := range s.Replicas {
@@ -236,8 +236,8 @@ func (s State) mayRecover(voters []Member) bool {
 	return recoverable >= Quorum(len(voters))
 }
 
-// whatToDoWithVolumes returns the manual action on volumes if members do not come up: only volumes on which etcd has
-// found no data may be deleted.
+// whatToDoWithVolumes returns what to do with the volumes if members do not come up: they may be deleted only if etcd
+// has found no data on any of them.
 func (s State) whatToDoWithVolumes() string {
 	for _, m := range s.Record.Members {
 		if r := s.Replica(m.Ordinal); !r.NoData || s.volumeLost(m.Ordinal) {

@@ -3,7 +3,7 @@ package decide
 import "fmt"
 
 // Hash is etcd's hash of all data of a member at one point (HashKV). Two hashes are comparable only at the same point:
-// the same revision, with the same history compacted. The zero Hash means unknown.
+// at the same revision, and with the same history compacted. The zero Hash means unknown.
 type Hash struct {
 	Revision        int64  `json:"revision,omitempty"`
 	CompactRevision int64  `json:"compactRevision,omitempty"`

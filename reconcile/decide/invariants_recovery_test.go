@@ -2,8 +2,8 @@ package decide_test
 
 import "quorate.dev/quorate/reconcile/decide"
 
-// loses changes the state to a cluster that has permanently lost two of three members, if git requests a new cluster
-// from the third member. Its pods are gone.
+// loses makes a cluster permanently lose two of three members. Git requests a new cluster from the third member's data.
+// All pods are gone.
 func loses(w *world) {
 	w.Declared.Recovery = decide.RecoveryOrder{ClusterID: theCluster, Ordinal: 1, Lost: 0b101, Digest: "d1"}
 	w.Membership = decide.Membership{Why: "no pod"}
@@ -13,7 +13,7 @@ func loses(w *world) {
 	}
 }
 
-// begun changes the state in the same way as loses, and adds a Job that has just ended.
+// begun does the same as loses, and adds a recovery Job that has just ended.
 func begun(w *world) {
 	loses(w)
 	w.Record = decide.RecoveringRecord(w.State, w.Replica(w.Declared.Recovery.Ordinal).VolumeUID)
@@ -21,8 +21,7 @@ func begun(w *world) {
 	w.Recovery.Job.Phase, w.Recovery.Job.Into = decide.JobSucceeded, 0xc2
 }
 
-// inPlace changes the state to a cluster that has permanently lost all members, if git requests a new cluster from a
-// backup.
+// inPlace makes a cluster permanently lose all members. Git requests a new cluster from a backup.
 func inPlace(w *world) {
 	loses(w)
 	w.Declared.Recovery.Backup, w.Declared.Recovery.Lost = "tuesday", 0b111
@@ -39,11 +38,11 @@ func restoringInPlace(change func(*world)) func(*world) {
 	}
 }
 
-// losing and beginning are loses and begun with a further change.
+// losing and beginning apply loses and begun, and then a further change.
 func losing(change func(*world)) func(*world)    { return func(w *world) { loses(w); change(w) } }
 func beginning(change func(*world)) func(*world) { return func(w *world) { begun(w); change(w) } }
 
-// keeps changes the state to the new cluster, alongside a volume of the lost cluster.
+// keeps changes the state to that of a new cluster that keeps a volume of the lost cluster.
 func keeps(w *world) {
 	w.Declared.Recovery = decide.RecoveryOrder{ClusterID: 0xc9, Ordinal: 1, OldVolumes: decide.Delete}
 	w.Record.Recovery = decide.RecordedRecovery{ClusterID: 0xc9, Ordinal: 1, VolumeUID: "v1"}

@@ -2,8 +2,8 @@ package decide_test
 
 import "quorate.dev/quorate/reconcile/decide"
 
-// restores changes the state to a cluster whose data was restored by a Job that has just ended, and whose member has
-// not started yet.
+// restores changes the state to that of a cluster whose data was restored by a Job that has just ended, and whose
+// member has not started yet.
 func restores(w *world) {
 	from := decide.RestoreSource{From: "tuesday", Digest: "d1"}
 	*w = world{State: decide.State{
@@ -17,12 +17,13 @@ func restores(w *world) {
 	w.Declared.Restore = from
 }
 
-// restoring is restores with a further change.
+// restoring applies restores, and then a further change.
 func restoring(change func(*world)) func(*world) {
 	return func(w *world) { restores(w); change(w) }
 }
 
-// proving changes the state to a cluster whose first member runs on restored data, not yet confirmed by a pass.
+// proving changes the state to that of a cluster whose first member runs on restored data that no pass has confirmed
+// yet.
 func proving(change func(*world)) func(*world) {
 	return func(w *world) {
 		data := decide.RestoredData{ClusterID: 0xc1, MemberID: 0xa0, Revision: 1018}

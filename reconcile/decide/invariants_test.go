@@ -646,7 +646,7 @@ var right = []wrong{
 	{"", "done, nothing runs", func(w *world) { nothing(w); w.Declared.Lifecycle = "Stopped" }, decision{decide.Done, nil, "done"}},
 }
 
-// halted changes the state to a rollout that has stopped at a-2.
+// halted simulates a rollout that has stopped at a-2.
 func halted(w *world) {
 	rolling(w)
 	fails(2, time.Hour)(w)
@@ -689,7 +689,8 @@ func otherCA(w *world) {
 	w.Record.CA, w.CA = "CA1", decide.CA{Secret: "CA2", Mounted: []string{"CA1"}, Proven: "CA1"}
 }
 
-// worn sets an orphan with a certificate that has a lifetime of 300 days.
+// worn makes the cluster an orphan with a certificate that expires in the given number of days, of a lifetime of 300
+// days.
 func worn(w *world, days int) {
 	w.Declared.Orphaned = "git declares it no longer"
 	w.Record.CA, w.CA = "CA1", decide.CA{Secret: "CA1", Mounted: []string{"CA1"}, Proven: "CA1"}
@@ -715,7 +716,7 @@ func allRun(w *world, version string) {
 	}
 }
 
-// rolling changes the state to a rollout in which all pods are still outdated.
+// rolling simulates a rollout in which all pods are still outdated.
 func rolling(w *world) {
 	w.Declared.SpecHash, w.Objects.RunsHash = "h2", "h2"
 }
@@ -735,7 +736,8 @@ func healthy(t *testing.T) *world {
 	return w
 }
 
-// noSpace sets a rollout of h2 with the declared quota while a-2 raises an alarm. All pods run with the other quota.
+// noSpace simulates a rollout of h2 with the declared quota while a-2 raises an alarm. All pods still run with the
+// quota runs.
 func noSpace(kind decide.AlarmKind, declared, runs int64) func(*world) {
 	return also(rolling, func(w *world) {
 		w.Declared.Quota = declared

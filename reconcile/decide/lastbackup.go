@@ -111,7 +111,7 @@ func (s State) takenBackup() *Backup {
 }
 
 // isOfGeneration reports whether a backup is from the Job that a pass started for this generation, even if Kubernetes
-// has since deleted the Job, or was begun after the Job was created.
+// has since deleted the Job, or began after that Job was created.
 func (s State) isOfGeneration(b Backup) bool {
 	job, started := s.startedBackup()
 	return s.Generation != 0 && b.Generation == s.Generation || started && !b.StartedAt.Before(job.CreatedAt)
@@ -128,8 +128,8 @@ func (s State) outlasted(job BackupJob) bool {
 		(s.tooLongAgo(job.EndedAt) || job.Backup != nil && s.tooLongAgo(job.Backup.StartedAt))
 }
 
-// yetToCome reports whether a Job was created in the future, because clocks were set back. Once that time has come, its
-// backup would look new.
+// yetToCome reports whether a Job's creation time is in the future because clocks were set back. Its backup would look
+// new once that time has come.
 func (s State) yetToCome(job BackupJob) bool { return YetToCome(job.CreatedAt, s.Now) }
 
 // tooLongAgo reports whether a backup that began at the given time is too old: it does not contain later writes,
@@ -138,5 +138,5 @@ func (s State) tooLongAgo(begin time.Time) bool {
 	return s.Now.Sub(begin) > s.lastsFor()
 }
 
-// lastsFor returns for how long, from the start of a backup, a deletion may rely on that backup.
+// lastsFor returns how long, counted from the start of a backup, a deletion may rely on that backup.
 func (s State) lastsFor() time.Duration { return s.Declared.BackupDeadline + LateBackup }

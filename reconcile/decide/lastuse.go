@@ -17,8 +17,8 @@ type LastUse struct {
 }
 
 // OutdatedUses returns the replicas whose claims have outdated annotations, each with the current values. Only a member
-// that responds, and that is recorded with this volume, is known to run on it. A pod that has started etcd without
-// responding yet may already have changed the data to its newer version.
+// that responds and is recorded with this volume is known to run on it. A pod that has started etcd but does not
+// respond yet may already have converted the data to its newer version.
 func (s State) OutdatedUses() []Replica {
 	another := s.Membership.Known && s.Membership.ClusterID != s.Record.ClusterID
 	if s.Declared.Orphaned != "" || s.Declared.Suspended || s.LockHolder != "" || another {
@@ -59,8 +59,8 @@ func (r Replica) startsNewer() bool {
 	return started && err == nil && errNext == nil && last.Compare(next) < 0
 }
 
-// otherUser returns the cluster that last used a replica's claim, such as a lost cluster whose claim came back, or zero
-// if this is the given cluster or unknown.
+// otherUser returns the cluster that last used a replica's claim, such as a lost cluster whose claim came back. It
+// returns zero if that cluster is the given one or is unknown.
 func (r Replica) otherUser(id ID) ID {
 	if r.LastUse.ClusterID == id {
 		return 0

@@ -17,7 +17,8 @@ func (s State) toRun() bool { return s.Declared.Lifecycle == Running }
 
 func (s State) toDelete() bool { return s.Declared.Lifecycle == Deleted }
 
-// nothingRuns does not require that volumes are gone, because they outlive the cluster.
+// nothingRuns applies if the cluster should not run and nothing is left to stop or delete. Retained volumes may remain,
+// because they outlive the cluster.
 func nothingRuns(s State) (Decision, bool) {
 	if s.toRun() || s.anythingLeft() || s.anyReplica(hasPod) || len(s.Membership.Members) > 0 {
 		return Decision{}, false

@@ -8,7 +8,7 @@ import (
 // SeenMember is a member as last reported in the custom resource's status.
 type SeenMember struct {
 	Name string `json:"name"`
-	// Revision is the minimum revision that the member had reached: not every change is recorded.
+	// Revision is a lower bound of the revision that the member had reached, because not every change is recorded.
 	Revision int64 `json:"revision,omitempty"`
 }
 
@@ -70,7 +70,7 @@ func (s State) lastRevision(name string) int64 {
 	return revision
 }
 
-// describeNewestBackup returns the revision of the cluster's newest backup, which may be newer than a member, or "".
+// describeNewestBackup describes the cluster's newest backup, which may be newer than a member's data, or returns "".
 func (s State) describeNewestBackup() string {
 	last := s.Backups.Last
 	if last == nil || last.ClusterID != s.Record.ClusterID {

@@ -8,8 +8,8 @@ import (
 )
 
 // lost returns why a member is permanently lost, or "". A member is lost if its data is known to be wrong, if it is a
-// learner on a volume that is being deleted, or if it does not respond and will not come back with its data. Being
-// slow, restarting, evicted or out of memory is not a reason (hard case H45).
+// learner on a volume that is being deleted, or if it does not respond and will not come back with its data. A member
+// that is slow, restarting, evicted or out of memory is not lost (hard case H45).
 func (s State) lost(m Member) string {
 	ordinal, ours := s.OrdinalOf(m)
 	r := s.Replica(ordinal)
@@ -56,8 +56,8 @@ func (s State) withoutItsData(r Replica) bool {
 }
 
 // strandedFor reports whether a volume has been unreachable for at least the given time: passes have found it stranded,
-// and its pod has been waiting, for that long. Neither alone is enough: a node may be drained long before it is
-// removed, and may have been back between two passes.
+// and its pod has not been ready, for that long. Neither alone is enough: a node may be drained long before it is
+// removed, and it may have been back between two passes.
 func (s State) strandedFor(r Replica, least time.Duration) bool {
 	return s.notReadyFor(r, least) && !r.StrandedSince.IsZero() && s.Now.Sub(r.StrandedSince) >= least
 }
@@ -81,7 +81,7 @@ func (s State) notReadyFor(r Replica, least time.Duration) bool {
 }
 
 // silentForLong reports whether a member has been unresponsive for the declared time. Kubernetes must have found its
-// pod unready for the same time: otherwise only Quorate may be unable to reach the member, or the member may have
+// pod unready for the same time. Otherwise, Quorate alone may be unable to reach the member, or the member may have
 // recovered in between.
 func (s State) silentForLong(m Member, r Replica) bool {
 	enough := s.Declared.ReplaceAfter
@@ -93,12 +93,13 @@ func (s State) silentForLong(m Member, r Replica) bool {
 }
 
 // standsBehindList reports whether the known list may depend on an unresponsive voter: the responding voters are not a
-// majority, so unresponsive voters also serve, and only Quorate cannot reach them. Which of them serve is unknown.
+// majority, so other voters must also be serving, and only Quorate cannot reach them. It is unknown which of them
+// serve.
 func (s State) standsBehindList(m Member) bool {
 	return !m.Learner && !s.Membership.HasQuorum()
 }
 
-// silentSince returns the time since which both passes and Kubernetes have found a member unhealthy.
+// silentSince returns the time from which both passes and Kubernetes have found a member unhealthy.
 func silentSince(m Member, r Replica) time.Time {
 	if r.PodSince.After(m.SilentSince) {
 		return r.PodSince
@@ -151,8 +152,8 @@ func (s State) crashLoops(m Member, r Replica) bool {
 	return true
 }
 
-// replacedAgainAndAgain returns why another replacement would not help, or "" if it may help, or if the member could
-// not come back with its data.
+// replacedAgainAndAgain returns why another replacement would not help. It returns "" if a replacement may help, or if
+// the member could not come back with its data.
 func (s State) replacedAgainAndAgain(m Member) string {
 	ordinal, _ := s.OrdinalOf(m)
 	before := s.Record.replacements(ordinal)

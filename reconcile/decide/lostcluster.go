@@ -1,8 +1,8 @@
 package decide
 
-// lostClusterRuns stops members of a lost cluster that run, or would start, alongside the cluster created from it. An
-// older record restores their files, and enough of these members would form the lost cluster again: clients would reach
-// both clusters.
+// lostClusterRuns stops members of a lost cluster that run, or would start, alongside the cluster created from it. If
+// an older record is restored, these members get their configuration files back. Enough of them would then form the
+// lost cluster again, and clients would reach both clusters.
 func lostClusterRuns(s State) (Decision, bool) {
 	slots, lost := s.runsOfLost()
 	if slots == 0 {
@@ -55,7 +55,8 @@ func (s State) madeOf(lost ID) ID {
 	return 0
 }
 
-// StoppedRecord returns the record after action a: the slots have no file to start with, and their volumes are kept.
+// StoppedRecord returns the record after action a: members in the slots have no file to start with, and their volumes
+// are kept.
 func StoppedRecord(s State, a StopReplicas) Record {
 	r := s.catchUp(s.Record) // a formed cluster is never bootstrapped again
 	for _, ordinal := range a.Ordinals.List() {

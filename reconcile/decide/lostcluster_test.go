@@ -2,7 +2,7 @@ package decide
 
 import "testing"
 
-// restoredRecord changes the state to cluster 2, created from cluster 1, after the record of cluster 1 was restored:
+// restoredRecord returns the state of cluster 2, created from cluster 1, after the record of cluster 1 was restored:
 // the volumes of a-0 and a-1 still carry the mark, and their pods start with the restored files.
 func restoredRecord() State {
 	s := State{Name: "a", ReportedClusterID: 2, Record: Record{Token: "t", ClusterID: 1}}

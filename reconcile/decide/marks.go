@@ -7,7 +7,7 @@ import (
 )
 
 // recoveredBefore returns a message if, according to the marks on the remaining claims, a new cluster was created from
-// the recorded cluster; otherwise "". While a recovery is in progress, the marks belong to it.
+// the recorded cluster. Otherwise, it returns "". While a recovery is in progress, the marks belong to it.
 func (s State) recoveredBefore() string {
 	if s.Record.Recovering() || s.Record.ClusterID == 0 {
 		return ""
@@ -26,7 +26,7 @@ func (s State) recoveredBefore() string {
 
 // usedByOthers returns the replicas without a mark whose pod or claim belongs to a cluster other than the given one.
 // Their claims show that a recovery from the given cluster has ended, although the record and status may be older. The
-// claim in which this cluster was created may still name the lost cluster.
+// claim in which this cluster was created does not count merely because it still names the lost cluster.
 func (s State) usedByOthers(id ID) []string {
 	return s.replicaNames(func(r Replica) bool {
 		source := s.Record.Recovery
@@ -85,8 +85,8 @@ func (s State) WrongMarks() []Replica {
 	})
 }
 
-// wayOutOfMarks returns how to start members that are kept as belonging to a lost cluster although a cluster created
-// from it is not known: the recovery has begun, but its record is lost. Otherwise, it returns "".
+// wayOutOfMarks returns how to start members whose volumes are kept for a lost cluster although no cluster created from
+// it is known: a recovery has begun, but its record is lost. Otherwise, it returns "".
 func (s State) wayOutOfMarks() string {
 	names, claims, lost := s.keptOfUnfinished()
 	if len(names) == 0 {
@@ -98,8 +98,8 @@ func (s State) wayOutOfMarks() string {
 		Enumerate(names), lost, strings.Join(claims, " "), s.Name)
 }
 
-// keptOfUnfinished returns the replicas and claims that are kept as belonging to a lost cluster if a new cluster is not
-// known to have been created from it.
+// keptOfUnfinished returns the replicas and claims that are kept for a lost cluster although no cluster is known to
+// have been created from it.
 func (s State) keptOfUnfinished() (names, claims []string, lost ID) {
 	required, known := RequiredRecord(s, ""), s.clusterIDs()
 	for _, gone := range required.Removed {

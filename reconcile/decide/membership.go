@@ -70,7 +70,7 @@ type Member struct {
 	// Why is why the member does not respond.
 	Why string `json:"why,omitempty"`
 
-	// SilentSince is the time since which passes have found it unresponsive, or zero if it responds or the time is
+	// SilentSince is when the member stopped responding to passes. It is zero if the member responds or the time is
 	// unknown.
 	SilentSince time.Time `json:"silentSince,omitzero"`
 	// Disagrees describes how the member's own list differs from the linearizable list, or is empty.
@@ -87,14 +87,14 @@ type Member struct {
 	DBSizeInUse int64       `json:"dbSizeInUse,omitempty"`
 	Alarms      []AlarmKind `json:"alarms,omitempty"`
 
-	// Hash is the hash of the member's data. Members are asked for hashes only if their data may differ, all at one
-	// revision.
+	// Hash is the hash of the member's data. Hashes are requested only if the members' data may differ, and always for
+	// the same revision.
 	Hash Hash `json:"hash,omitzero"`
 	// HashWhy is why a member that was asked returned no hash.
 	HashWhy string `json:"hashWhy,omitempty"`
 }
 
-// AlarmNames returns etcd's names of the alarms that a member raises.
+// AlarmNames returns the names of a member's alarms, as etcd reports them.
 func (m Member) AlarmNames() []string {
 	var names []string
 	for _, kind := range m.Alarms {

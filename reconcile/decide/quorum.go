@@ -8,10 +8,10 @@ import (
 // Quorum returns how many of n voters must agree.
 func Quorum(n int) int { return n/2 + 1 }
 
-// MinAvailable returns how many pods Kubernetes must not evict to keep quorum. While members join or leave, and while
-// etcd's list is unknown, the larger membership counts, because pods do not show whether they have a vote (hard cases
-// H32, H105). A learner has no vote, but before etcd 3.5.18 its pod may be ready, and may count instead of a voter that
-// quorum requires.
+// MinAvailable returns how many pods must remain when Kubernetes evicts pods, so that quorum is kept. While members
+// join or leave, and while etcd's list is unknown, the larger membership counts, because pods do not show whether they
+// have a vote (hard cases H32, H105). A learner has no vote, but before etcd 3.5.18 its pod may be ready, and may count
+// instead of a voter that quorum requires.
 func MinAvailable(voters, learners, recorded, declared int) int {
 	needed := Quorum(max(voters, recorded, declared))
 	if learners > 0 {
@@ -20,8 +20,8 @@ func MinAvailable(voters, learners, recorded, declared int) int {
 	return needed
 }
 
-// Voters returns the voting members. Learners never count, neither as reachable nor as needed. The result may share the
-// list of members: do not change it.
+// Voters returns the voting members. Learners count neither as reachable nor as needed. The result may share the list
+// of members: do not change it.
 func (m Membership) Voters() []Member {
 	if m.learners() == 0 {
 		return slices.Clip(m.Members)

@@ -97,10 +97,14 @@ func FoundingRecord(token string, n int) Record {
 }
 
 // RequiredRecord returns the record that the objects must carry in the current state, regardless of the action that
-// applies them. If a record exists, this is that record, brought up to date. If the record is missing and the cluster
-// has never formed, it is the bootstrap record, with freshToken. If the record is missing and the cluster has formed,
-// it contains what etcd, or else pods and volumes, prove. A member whose record is lost is sealed: with data, it can
-// start; without data, it must not start. The record does not have members if there is nothing left to run.
+// applies them:
+//   - If a record exists, it returns that record, brought up to date.
+//   - If the record is missing and the cluster has never formed, it returns the bootstrap record, with freshToken.
+//   - If the record is missing and the cluster has formed, it returns a record of what etcd, or else the pods and
+//     volumes, prove.
+//
+// A member whose record is lost is sealed: with data, it can start; without data, it must not start. The record has no
+// members if nothing is left to run.
 func RequiredRecord(s State, freshToken string) Record {
 	return s.UnderCA(s.requiredRecord(freshToken))
 }
@@ -171,7 +175,7 @@ func (s State) complete(r Record) Record {
 		_, recorded := r.Member(ordinal)
 		_, removed := r.removed(ordinal)
 		slot := s.Replica(ordinal)
-		used := slot.LastUse.ClusterID != 0 || slot.ClusterID != 0 // unlike what kubectl scale creates
+		used := slot.LastUse.ClusterID != 0 || slot.ClusterID != 0 // unlike slots that kubectl scale creates
 		if !recorded && !removed && used {
 			r = r.With(RecordedMember{Ordinal: ordinal, Mode: Sealed})
 		}
@@ -199,9 +203,9 @@ func (s State) remainingOrdinals() []int {
 	return ordinals
 }
 
-// belongsElsewhere reports whether a claim was last used by a different cluster, and its pod does not show the
-// contrary: a lost cluster's claim may have come back without its mark. The volume from which this cluster is being
-// recovered still names the lost cluster.
+// belongsElsewhere reports whether a claim was last used by a different cluster, and its pod does not contradict this:
+// a lost cluster's claim may have come back without its mark. The volume from which this cluster is being recovered is
+// excluded, because it still names the lost cluster.
 func (s State) belongsElsewhere(r Replica) bool {
 	known := cmp.Or(s.Record.ClusterID, s.ReportedClusterID)
 	job := s.Recovery.Job

@@ -63,7 +63,7 @@ func recoverCluster(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
-// ordersRecovery reports whether git requests recovery of this cluster, and its quorum does not respond.
+// ordersRecovery reports whether git requests recovery of this cluster, and no quorum responds.
 func (s State) ordersRecovery() bool {
 	order := s.Declared.Recovery.ClusterID
 	if order == 0 || order != s.Record.ClusterID || s.Membership.MayServe() || s.Membership.HasQuorum() {
@@ -78,8 +78,8 @@ func (s State) ordersRecovery() bool {
 }
 
 // recoverableCluster returns the cluster whose recovery git requests, if neither the record nor the status names a
-// cluster and only that cluster has used the claims and pods, or zero. A new cluster that had already been created from
-// it would also have used the claims.
+// cluster and only that cluster has used the claims and pods. Otherwise, it returns zero. A new cluster that had
+// already been created from the lost one would also have used the claims.
 func (s State) recoverableCluster() ID {
 	order := s.Declared.Recovery
 	used := s.anyReplica(func(r Replica) bool { return r.LostCluster == 0 && r.LastUse.ClusterID == order.ClusterID })
@@ -190,7 +190,7 @@ func (s State) hinderedByOthers() string {
 		"spec.recovery.lost", Enumerate(left))
 }
 
-// nothingRuns reports whether pods do not exist and the StatefulSet does not start any.
+// nothingRuns reports whether no pods exist and the StatefulSet does not create any.
 func (s State) nothingRuns() bool { return s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPod) }
 
 func isReady(r Replica) bool { return r.Pod == PodReady }
@@ -256,7 +256,7 @@ func (s State) startRecovery() (Decision, bool) {
 	case order.Refused != "":
 		return block("a new cluster was being created from %s, but %s", s.describeSource(), order.Refused)
 	case job == nil && s.Replica(order.Ordinal).VolumeTerminating:
-		return wait(recheck, "the volume of %s is being deleted", s.ReplicaName(order.Ordinal)) // a new one follows
+		return wait(recheck, "the volume of %s is being deleted", s.ReplicaName(order.Ordinal)) // a new volume follows
 	case job == nil && order.Backup != "":
 		return act(StartRecovery{order.Ordinal, order.Digest}, "creating a new cluster from %s, in the slot of %s; "+
 			"writes made after the backup are lost%s", order.Backup, s.ReplicaName(order.Ordinal), s.describeLoss())
@@ -316,8 +316,8 @@ func (s State) goOnRecovering() (Decision, bool) {
 	return s.followRecovery()
 }
 
-// firstGiveUp returns what to delete manually before a recovery that has begun is removed from git: the Job, or the
-// claim that may already hold the new cluster.
+// firstGiveUp returns what to delete manually before a recovery that has begun is removed from the record: the Job, or
+// the claim that may already hold the new cluster.
 func (s State) firstGiveUp() string {
 	begun, job := s.Record.Recovery, s.Recovery.Job
 	switch {
@@ -330,7 +330,7 @@ func (s State) firstGiveUp() string {
 	return ""
 }
 
-// unnamedRecovery returns why nothing shows that this is the cluster whose recovery git requests, or "".
+// unnamedRecovery returns why it is unknown whether this is the cluster whose recovery git requests, or "".
 func (s State) unnamedRecovery() string {
 	order := s.Declared.Recovery
 	if order.ClusterID == 0 || !s.recorded() || !s.Formed() || s.Membership.MayServe() ||

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// lostMajority changes a cluster of three that has permanently lost a-0 and a-2: git declares their data lost and
-// requests a new cluster from the data of a-1. All pods are gone.
+// lostMajority makes a cluster of three permanently lose a-0 and a-2. Git declares their data lost and requests a new
+// cluster from the data of a-1. All pods are gone.
 func lostMajority(s *State) {
 	s.Declared.Recovery = RecoveryOrder{ClusterID: 0xc1, Ordinal: 1, Lost: 0b101, Digest: "d1", Word: "w1"}
 	s.Membership, s.Objects.RunsReplicas = Membership{}, 0
@@ -16,7 +16,7 @@ func lostMajority(s *State) {
 	}
 }
 
-// lostAll changes a cluster of three that has permanently lost all members: git requests a new cluster from a backup.
+// lostAll makes a cluster of three permanently lose all members. Git requests a new cluster from a backup.
 func lostAll(s *State) {
 	lostMajority(s)
 	s.Declared.Recovery.Backup, s.Declared.Recovery.Lost = "tuesday", 0b111

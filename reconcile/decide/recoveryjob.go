@@ -42,9 +42,9 @@ func (s State) recoversUnasked() bool {
 	return job != nil && job.runs() && (order.ClusterID != job.ClusterID || s.isVoid(order))
 }
 
-// endingJob names the Job that is being deleted, or has been deleted and still has pods, and that may write to a
-// member's volume, or returns "". A Job that fills the volume of a cluster that is being restored is handled by a
-// different rule.
+// endingJob names a Job that may still write to a member's volume: it is being deleted, or it has been deleted and
+// still has pods. It returns "" if no such Job exists. A Job that fills the volume of a cluster being restored is
+// handled by a different rule.
 func (s State) endingJob() string {
 	recovery, restore := s.Recovery, s.Restore
 	switch {
@@ -66,8 +66,8 @@ func describeStopping(pods []string) string {
 	return " (" + Enumerate(pods) + ")"
 }
 
-// stopsRecovery returns why a running Job must be stopped, or "": the request has changed, or no longer declares the
-// other members lost. A run that must not carry out a request does not touch another run's Job.
+// stopsRecovery returns why a running Job must be stopped: the request has changed, or no longer declares the other
+// members lost. Otherwise, it returns "". A run that must not carry out a request does not touch another run's Job.
 func (s State) stopsRecovery() string {
 	job, order := s.Recovery.Job, s.Declared.Recovery
 	switch {
@@ -79,7 +79,7 @@ func (s State) stopsRecovery() string {
 	return s.hinderedByOthers()
 }
 
-// followRecovery follows the Job on the existing volume.
+// followRecovery returns the next step while a recovery's Job works on the existing volume.
 func (s State) followRecovery() (Decision, bool) {
 	begun, job := s.Record.Recovery, s.Recovery.Job
 	if job == nil || job.Terminating || !job.isFor(begun) || job.Digest != s.Declared.Recovery.Digest {

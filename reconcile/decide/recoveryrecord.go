@@ -2,7 +2,7 @@ package decide
 
 import "slices"
 
-// RecordedRecovery is a recovery that has begun. It is in progress while its ClusterID is the record's.
+// RecordedRecovery is a recovery that has begun. It is in progress while its ClusterID is the same as the record's.
 type RecordedRecovery struct {
 	// ClusterID is the ID of the lost cluster.
 	ClusterID ID `json:"clusterID"`
@@ -32,7 +32,8 @@ func (r Record) Supersedes(lost ID) bool {
 		slices.ContainsFunc(r.Removed, func(gone RemovedMember) bool { return gone.LostCluster == lost })
 }
 
-// RecoveringRecord returns the record of a cluster if git requests that a new cluster in the given volume replace it.
+// RecoveringRecord returns the record of a cluster that, at git's request, is about to be replaced with a new cluster
+// in the given volume.
 func RecoveringRecord(s State, volumeUID string) Record {
 	r := RequiredRecord(s, "")
 	order := s.Declared.Recovery
@@ -68,8 +69,8 @@ func RecoveredRecord(s State, a FinishRecovery) Record {
 }
 
 // voidRecovery records that a request has no effect because the cluster has a quorum: it must not take effect when
-// quorum is lost again, perhaps months later. If the record is lost, whether the request was void before is unknown. A
-// request that is removed from git and declared again is a new request.
+// quorum is lost again, perhaps months later. If the record is lost, it is unknown whether the request was void before,
+// so it is recorded as void. A request that is removed from git and declared again is a new request.
 func (s State) voidRecovery(r Record) Record {
 	order := s.Declared.Recovery
 	served := s.Membership.MayServe() && order.ClusterID == s.Membership.ClusterID
@@ -133,9 +134,9 @@ func (s State) keepLost(r Record) Record {
 
 // takeUpRecovery restores a recovery that the record has lost, because passes start Jobs only for recorded recoveries.
 // A Job not created by Quorate must not stop members. Therefore the Job must use the slot's current volume, and git
-// must request the recovery, unless the whole record is lost. Since then, this cluster must not have had a quorum, and
-// a different cluster must not have used the claims. Pods may run only if the record and the StatefulSet were restored
-// during the recovery.
+// must request the recovery, unless the whole record is lost. In addition, the request must not be void, this cluster
+// must not have a quorum, and no other cluster may have used the claims. Pods may run only if the record and the
+// StatefulSet were restored during the recovery.
 func (s State) takeUpRecovery(r Record) Record {
 	job := s.Recovery.Job
 	if job == nil || job.ClusterID == 0 || job.ClusterID != r.ClusterID || r.Recovering() || s.Membership.MayServe() {
@@ -179,9 +180,9 @@ func (s State) mayBeRight(gone RemovedMember) string {
 	return ""
 }
 
-// keeps reports whether a lost cluster's volume is kept for now. Git may request the deletion of the volumes of the
-// cluster that it names. They are deleted one at a time, each when a new member is about to use the slot and all
-// existing members are healthy: until then, they may hold the better copy.
+// keeps reports whether a lost cluster's volume is kept for now. Git may request the deletion of the old volumes of the
+// cluster named in spec.recovery. They are deleted one at a time, each when a new member is about to use the slot and
+// all existing members are healthy. Until then, they may hold the better copy.
 func (s State) keeps(gone RemovedMember) bool {
 	order := s.Declared.Recovery
 	switch {

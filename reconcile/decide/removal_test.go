@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// leaders simulates leaders that always refuse to remove a member, or to transfer leadership.
+// leaders simulates leaders that always refuse to remove a member and, if neverHandOver is set, to transfer leadership.
 type leaders struct {
 	State
 	neverHandOver bool

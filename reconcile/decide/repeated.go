@@ -9,12 +9,12 @@ import (
 )
 
 // Repeated is an action that passes carried out repeatedly, because a later pass found it reverted each time: by an
-// admission policy, another controller or an operator. Alternatively, it counts the actions of other rules that
-// preceded a repair. It is kept in the status of the custom resource.
+// admission policy, another controller or an operator. If What is preempted, it instead counts the actions of other
+// rules that preceded a repair. It is kept in the status of the custom resource.
 type Repeated struct {
 	// Rule is the rule that decided the action.
 	Rule string `json:"rule"`
-	// What describes the action, without IDs that differ each time, or is preempted.
+	// What describes the action, without IDs that differ each time, or is the constant preempted.
 	What string `json:"what"`
 	// Times is how often the action was carried out.
 	Times int `json:"times"`
@@ -44,7 +44,7 @@ func (s State) subject(d Decision) string {
 	case Seal:
 		return KindOf(a) + " " + digest(d.Message+s.identities(a.Members))
 	case Bootstrap:
-		return KindOf(a) + " " + digest(d.Message) // the objects that are missing
+		return KindOf(a) + " " + digest(d.Message) // the message names the missing objects
 	case DisarmAlarm, StartRollout, StopReplicas:
 		return a.String()
 	case RenewCertificates, StopPods, EnableDowngrade, CancelDowngrade, MoveLeader, StartBackup, DiscardBackup,
@@ -66,7 +66,7 @@ func (s State) slotsInUse() Ordinals {
 	return slots
 }
 
-// identities returns which members and volumes are in slots.
+// identities returns the members and volumes in the given slots as text.
 func (s State) identities(slots Ordinals) string {
 	var text strings.Builder
 	members := s.listed()
@@ -97,8 +97,8 @@ func (s State) repeats(d Decision) Repeated {
 // reverted.
 func (s State) keepsBeingUndone(d Decision) bool { return s.repeats(d).Times >= undoneThreshold }
 
-// mayRetry reports whether an action that keeps being reverted may be tried again. Stopping what must not run is tried
-// in every pass.
+// mayRetry reports whether an action that keeps being reverted may be tried again. Stopping something that must not run
+// is tried in every pass.
 func (s State) mayRetry(d Decision) bool {
 	switch d.Action.(type) {
 	case StopPods, StopReplicas, StopRestore, StopRecovery:
@@ -112,9 +112,9 @@ func (s State) isRecent(r Repeated) bool {
 	return s.Now.Sub(r.Last) < undonePause && !YetToCome(r.Last, s.Now)
 }
 
-// mayBeSkipped are the rules after which later rules are also evaluated if their action keeps being reverted: the
-// later rules are safe while that action is missing. No other rule is skipped, because later rules would change what
-// it protects, such as a suspended cluster or members that trust a different CA.
+// mayBeSkipped lists the rules that do not hold up later rules while their action keeps being reverted: the later rules
+// are safe without that action. No other rule is skipped, because later rules would change something that it protects,
+// such as a suspended cluster or members that trust a different CA.
 var mayBeSkipped = append([]string{"RenewCertificates", ruleSeal, "Bootstrap", ruleApplyObjects, "DisarmAlarm", "BackUp"},
 	membershipRules...)
 
@@ -143,15 +143,15 @@ func needsRecord(d Decision) bool {
 	return d.Verdict == Wait || d.Verdict == Act && slices.Contains(membershipRules, d.Rule)
 }
 
-// membershipRules are the rules that change members, or restart them for the declaration.
+// membershipRules lists the rules that change members, or restart them for the declaration.
 var membershipRules = append([]string{ruleScaleDown, "Downgrade", "PrepareUpgrade", "StartRollout", "RollOneMember"},
 	repairs...)
 
-// repairs are the rules that replace a lost member.
+// repairs lists the rules that replace a lost member.
 var repairs = []string{"CancelDowngrade", "RestartBroken", "CleanUp", ruleReplaceMember, ruleJoinTogether,
 	"PromoteLearner", "ScaleUp"}
 
-// mayRecur are the rules whose actions can be needed again and again without any progress of the cluster.
+// mayRecur lists the rules whose actions can be needed again and again without the cluster making progress.
 var mayRecur = []string{"RenewCertificates", ruleSeal, ruleApplyObjects, "CancelDowngrade", "DisarmAlarm"}
 
 // preempted is the value of What in an entry that counts the actions that preceded a repair. It is not the subject of
@@ -272,7 +272,7 @@ func Repeats(s State, d Decision, changed bool) []Repeated {
 // mostSeals is the maximum number of Seals that are remembered.
 const mostSeals = 8
 
-// remembered returns the recent Seals, newest first and without the Seal named by but, if the rule is Seal.
+// remembered returns, for rule Seal, the recent Seals other than but, newest first.
 func (s State) remembered(rule, but string) []Repeated {
 	var list []Repeated
 	for _, r := range s.Repeated {

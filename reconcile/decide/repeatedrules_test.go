@@ -120,7 +120,7 @@ func TestRepairIsDelayedOnlyByChanges(t *testing.T) {
 }
 
 // TestChangedClusterEndsRepetition checks that applying objects again does not count as repeated after a member or a
-// volume has changed, in whatever slot it is, and that bootstrapping other objects does not either.
+// volume has changed, in any slot, and that bootstrapping other objects does not either.
 func TestChangedClusterEndsRepetition(t *testing.T) {
 	subject := func(change func(*State)) string {
 		s := healthy(3)

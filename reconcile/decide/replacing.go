@@ -101,8 +101,8 @@ func (s State) MayPromote(id ID) bool {
 		m.Answers && !s.volumeGoes(m) && s.Membership.promoted(id).HasQuorum()
 }
 
-// disarmAlarm disarms alarms of removed members. A CORRUPT alarm, also of a current voter, is disarmed only once all
-// voters are known to hold the same data.
+// disarmAlarm disarms alarms of removed members. A CORRUPT alarm, including that of a current voter, is disarmed only
+// once all voters are known to hold the same data.
 func disarmAlarm(s State) (Decision, bool) {
 	stale := slices.DeleteFunc(slices.Clone(s.Membership.StaleAlarms),
 		func(a Alarm) bool { return a.ID == unidentified || a.Kind == AlarmCorrupt })
@@ -150,7 +150,7 @@ func cleanUp(s State) (Decision, bool) {
 	for _, r := range s.replicasInOrder() {
 		m, inUse := listed[r.Ordinal]
 		_, removed := s.Record.removed(r.Ordinal)
-		mayServe := !inUse && !removed && (r.Pod == PodReady || r.ClusterID != 0) // for which cluster is unknown
+		mayServe := !inUse && !removed && (r.Pod == PodReady || r.ClusterID != 0) // it is unknown for which cluster
 		serves := inUse && (m.Started || m.Answers) || mayServe
 		if !serves && s.Membership.allNamed(s) && r.holdsGoingVolume() && r.Ordinal < s.Record.Replicas() {
 			return act(RestartReplica{r.Ordinal, r.PodUID},
@@ -168,7 +168,7 @@ func (r Replica) holdsGoingVolume() bool {
 	return (r.holdsTerminating() || claimGone) && r.PodUID != ""
 }
 
-// allNamed reports whether it is known for every member which slot it is in, or that it is outside all slots.
+// allNamed reports whether the slot of every member is known, or the member is known not to be in a slot.
 func (m Membership) allNamed(s State) bool {
 	return !slices.ContainsFunc(m.Members, func(member Member) bool {
 		_, ours := s.OrdinalOf(member)

@@ -5,8 +5,8 @@ import "time"
 // PodPhase is the state of a pod.
 type PodPhase string
 
-// The phases of a pod. PodFailing means that the container exits, or its image cannot be pulled. This may be brief:
-// only a pod that has been unready for a long time is given up.
+// The phases of a pod. PodFailing means that the container exits, or its image cannot be pulled. This may be brief: a
+// member is replaced only if its pod has been unready for a long time.
 const (
 	PodAbsent      PodPhase = "Absent"
 	PodPending     PodPhase = "Pending"

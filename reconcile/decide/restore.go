@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// SeedOrdinal is the slot of the member whose volume is filled from a backup. The other members join it.
+// SeedOrdinal is the slot of the member whose volume is filled from a backup. The other members join that member.
 const SeedOrdinal = 0
 
 // RestoreSource is the declared backup from which a new cluster is created.
@@ -39,11 +39,11 @@ type RestoreJob struct {
 	Data RestoredData `json:"data,omitzero"`
 }
 
-// RestoredData describes the data that a member that starts on restored data must report. Unknown values are zero.
+// RestoredData contains the values that a member started on restored data must report. Unknown values are zero.
 type RestoredData struct {
 	ClusterID ID `json:"clusterID,omitempty"`
 	MemberID  ID `json:"memberID,omitempty"`
-	// Revision is the revision at which etcd starts: the backup's revision, raised.
+	// Revision is the revision at which etcd starts: the backup's revision, increased by the restore.
 	Revision int64 `json:"revision,omitempty"`
 }
 
@@ -129,8 +129,8 @@ func restore(s State) (Decision, bool) {
 	return s.followRestore(*job)
 }
 
-// hasID reports whether any source has an ID for the cluster: the cluster has then formed, even if its record was
-// reset.
+// hasID reports whether any source has an ID or a member list for the cluster. If so, the cluster has formed, even if
+// its record was reset.
 func (s State) hasID() bool {
 	return s.Record.ClusterID != 0 || s.ReportedClusterID != 0 || s.Membership.ClusterID != 0 ||
 		len(s.Membership.Members) > 0 || s.anyReplica(inCluster)
@@ -145,9 +145,9 @@ func (s State) isBeingRestored() bool {
 	return !s.recorded() && !s.hasID() && job != nil && job.Phase != JobSucceeded && s.besideRestore() == ""
 }
 
-// besideRestore returns the objects that a cluster being created from a backup cannot have, or "": a pod, a volume
-// other than its only member's, or a record of other members. If such an object exists, an older record, from before
-// the cluster formed, may have been restored.
+// besideRestore returns the objects that a cluster being created from a backup cannot have, or "": a pod, a volume of
+// any member except the first, or a record of other members. If such an object exists, an older record, from before the
+// cluster formed, may have been restored.
 func (s State) besideRestore() string {
 	var facts []string
 	if len(s.Record.Members) > 1 {
@@ -164,8 +164,9 @@ func (s State) besideRestore() string {
 	return Enumerate(facts)
 }
 
-// followRestore follows the Job on the existing volume. A Job for an earlier declaration is started again even if it
-// has ended, because its data may be invalid for the new declaration, such as an older etcd version.
+// followRestore returns the next step while a restore's Job works on the existing volume. A Job for an earlier
+// declaration is started again even if it has ended, because its data may be invalid for the new declaration, for
+// example for an older etcd version.
 func (s State) followRestore(job RestoreJob) (Decision, bool) {
 	switch {
 	case s.Declared.Restore.Digest != job.Digest:

@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide/invariants"
 )
 
-// revertEachPass decides passes after each of which something reverts the action, and calls check with each decision.
+// revertEachPass runs passes whose actions are always reverted, and calls check with each decision.
 func revertEachPass(w *world, check func(pass int, d decide.Decision)) {
 	for pass := range 12 {
 		d := decide.Decide(w.State)
@@ -61,9 +61,9 @@ func TestRevertedStopOfPodsIsRetriedInEachPass(t *testing.T) {
 	})
 }
 
-// TestForgedRepetitionsKeepInvariants checks that no entries in the status, whatever they claim to be reverted or
-// delayed, make a decision break an invariant. The entries are those of every action that the rules want in the state
-// of a story: alone, in pairs, and together with each delayed repair.
+// TestForgedRepetitionsKeepInvariants checks that entries in the status, whatever they claim to be reverted or delayed,
+// never make a decision violate an invariant. They cover every action that the rules want in the state of a story:
+// alone, in pairs, and together with each delayed repair.
 func TestForgedRepetitionsKeepInvariants(t *testing.T) {
 	forged := 0
 	for _, s := range statesOfStories(t) {

@@ -30,8 +30,8 @@ func (f RewrittenField) String() string {
 	return fmt.Sprintf("%s: %s (owned by %s)", f.Object, f.Field, f.By)
 }
 
-// fieldsRewritten blocks if a template or another object is less secure than Quorate applied it, before pods are
-// created from the template, or clients and members rely on the object.
+// fieldsRewritten blocks if a template or another object is less secure than what Quorate applied. It does so before
+// pods are created from the template, and before clients or members rely on the object.
 func fieldsRewritten(s State) (Decision, bool) {
 	refused := describeRewritten(s.Objects.Rewritten, false)
 	if refused == "" || !s.toRun() {

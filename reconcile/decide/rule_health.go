@@ -91,7 +91,8 @@ func (s State) silentOrdinals() []int {
 	return silent
 }
 
-// membershipMismatch leaves unknown members to be removed manually. Otherwise, the record follows etcd's list.
+// membershipMismatch blocks if etcd lists unknown members, which must be removed manually. Any other change of the list
+// is recorded.
 func membershipMismatch(s State) (Decision, bool) {
 	if !s.Membership.Known {
 		return Decision{}, false
@@ -160,7 +161,7 @@ func (s State) neverReady() (Decision, bool) {
 	return Decision{}, false
 }
 
-// replacedInTime reports whether an unresponsive member will be replaced after the declared time, and can be.
+// replacedInTime reports whether an unresponsive member can be replaced, and will be after the declared time.
 func (s State) replacedInTime(ordinal int) bool {
 	m := s.listed()[ordinal]
 	return s.Declared.ReplaceAfter > 0 && s.replaceable(m, s.Replica(ordinal)) && !s.standsBehindList(m) &&

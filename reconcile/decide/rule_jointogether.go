@@ -34,8 +34,8 @@ func FoundingToken(nonce, version string) string {
 	return nonce
 }
 
-// MaxLearners returns the max-learners setting that every member of the given version has and always had, or zero if it
-// was never set.
+// MaxLearners returns the max-learners setting that every member of the given version has and has always had, or zero
+// if it was never set.
 func (r Record) MaxLearners(version etcdversion.Version) int {
 	if !strings.HasSuffix(r.Token, together) || !version.AtLeast(withMaxLearners) {
 		return 0
@@ -45,10 +45,10 @@ func (r Record) MaxLearners(version etcdversion.Version) int {
 
 // joinTogether adds a second learner once the first has started on its data. Until then, the first learner compares the
 // list in its file with etcd's list, which must not change (hard case H18). Two learners that start at the same time
-// each wait for the other to respond, for etcd's request timeout of seven seconds (etcd: isCompatibleWithCluster). Once
-// the first learner is a voter, etcd would require it to be connected for five seconds before the next learner is
-// added. If anything, including etcd itself, prevents the second learner from joining, the first joins alone, and the
-// second follows.
+// each wait for the other to respond, for up to seven seconds (etcd's request timeout: isCompatibleWithCluster). If
+// Quorate waited until the first learner is a voter, etcd would require that voter to be connected for five seconds
+// before it accepts the next learner. If anything, including etcd itself, prevents the second learner from joining, the
+// first joins alone, and the second follows.
 func joinTogether(s State) (Decision, bool) {
 	first, only := s.onlyLearner()
 	ordinal, free := s.freeOrdinal()
@@ -67,8 +67,8 @@ func joinTogether(s State) (Decision, bool) {
 }
 
 // toJoinTogether reports whether two members may be about to join at the same time. This is recorded before the first
-// learner is added: if the second is gone again before a pass runs, etcd's list does not show that the logs contain
-// both.
+// learner is added: if the second learner is removed again before the next pass, etcd's list does not show that the
+// logs contain both.
 func (s State) toJoinTogether(r Record) bool {
 	return s.Membership.learners() == 0 && s.Declared.Replicas >= len(s.Membership.Members)+maxLearners &&
 		s.takeLearners(r, maxLearners)

@@ -46,8 +46,8 @@ func (s State) restoreDifferences() []string {
 	return facts
 }
 
-// runsRestored reports whether the restored data is running, if any was restored. Alarms of the backed-up cluster are
-// gone at that point.
+// runsRestored reports whether the restored data is running, if any was restored. By then, no alarms of the backed-up
+// cluster are active.
 func (s State) runsRestored() bool {
 	return !s.Record.Unproven() || len(s.restoreDifferences()) == 0 &&
 		(len(s.Membership.StaleAlarms) == 0 || len(s.Membership.Members) > 1)
@@ -60,8 +60,8 @@ func (s State) grown() bool {
 		len(voters) == len(s.Membership.Members) && Answering(voters) == len(voters)
 }
 
-// compared reports whether the data of all voters was compared, or etcd has reported why it was not. A comparison scans
-// all data, so it is not requested again after a refusal. Differences are handled by other rules.
+// compared reports whether the data of all voters was compared, or etcd has reported why it could not be. A comparison
+// scans all data, so it is not requested again after a refusal. Differences are handled by other rules.
 func (s State) compared() bool {
 	return s.grown() && !s.InDoubt() && !slices.ContainsFunc(s.Membership.Members,
 		func(m Member) bool { return !m.Hash.Known() && m.HashWhy == "" })

@@ -24,7 +24,7 @@ const (
 	ruleApplyObjects = "ApplyObjects"
 )
 
-// LockedElsewhere is the rule that overrides every action.
+// LockedElsewhere is the name of the rule that overrides every action.
 const LockedElsewhere = "LockedElsewhere"
 
 // rule is a named rule. apply returns its decision and whether the rule applies. The decision must be safe on its own,

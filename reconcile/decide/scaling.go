@@ -197,7 +197,7 @@ func (s State) peerURL(ordinal int) string {
 // settled reports whether every member is known to be a sealed, healthy voter.
 func (s State) settled() bool { return s.Membership.Known && len(s.unsettled()) == 0 }
 
-// unsettled returns why not every member is a sealed, healthy voter. It ignores alarms.
+// unsettled returns the reasons why members are not sealed, healthy voters. It ignores alarms.
 func (s State) unsettled() []string { return s.unsettledBut(0) }
 
 // unsettledBut returns the problems of all members except one.

@@ -58,7 +58,7 @@ func every(keep func(slot) bool) []slot {
 
 func (s slot) answers() bool { return s.member == answering || s.member == learning }
 
-// anything accepts all slots, even slots that a single observation cannot find.
+// anything accepts all slots, even slots that no single observation can find.
 func anything(slot) bool { return true }
 
 // telling excludes impossible slots, and slots that make no difference in combination with others.
@@ -329,7 +329,8 @@ func (w *world) flagOfLife(flag string) {
 	}
 }
 
-// wantBackup declares a backup before new pods get a different version. A backup has been started or not.
+// wantBackup requires a backup before new pods get a different version. The state determines whether that backup has
+// been started.
 func (w *world) wantBackup(state string) {
 	w.Declared.BacksUp, w.Declared.BacksUpBeforeUpgrade, w.Declared.Version = true, true, "3.6.17"
 	w.Generation = 2
@@ -554,7 +555,7 @@ func TestEverySmallWorld(t *testing.T) {
 	t.Cleanup(func() { seen.compare(t) })
 }
 
-// parts divides the list into as many tests as can run in parallel.
+// parts divides the list into up to four parts, which are tested in parallel.
 func parts(list []around) [][]around {
 	return slices.Collect(slices.Chunk(list, (len(list)+3)/4))
 }

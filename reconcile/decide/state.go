@@ -51,10 +51,10 @@ type State struct {
 	Membership Membership `json:"membership"`
 	// CA is the observed state of the CA.
 	CA CA `json:"ca,omitzero"`
-	// Certificates are the existing certificates and how long they are valid, in any order.
+	// Certificates lists the existing certificates with their validity periods, in any order.
 	Certificates []Certificate `json:"certificates,omitempty"`
-	// ClientIsRoot is true if the client certificate gives applications etcd's root role. This is kept because
-	// authentication is enabled, and the applications' rights may depend on that role.
+	// ClientIsRoot is true if the client certificate gives applications etcd's root role. Quorate leaves that unchanged
+	// while authentication is enabled, because the applications' rights may depend on the role.
 	ClientIsRoot bool `json:"clientIsRoot,omitempty"`
 	// ReportedVoidRecovery is the record's VoidRecovery when the status was last written. It survives loss or
 	// restoration of the record.
@@ -75,7 +75,7 @@ type State struct {
 	Recovery Recovery `json:"recovery,omitzero"`
 	// LockHolder describes the other process that holds this cluster's lease, or is empty.
 	LockHolder string `json:"lockHolder,omitempty"`
-	// Waited lists the waits of passes since their last change, according to the custom resource's status.
+	// Waited lists the waits since passes last changed something, according to the custom resource's status.
 	Waited []Waited `json:"waited,omitempty"`
 	// Repeated lists actions that passes have carried out in a row, according to the custom resource's status.
 	Repeated []Repeated `json:"repeated,omitempty"`
@@ -109,7 +109,7 @@ type Declared struct {
 	BacksUp bool `json:"backsUp,omitempty"`
 	// BacksUpBeforeUpgrade is true if a backup must exist before any pod is moved to a different etcd version.
 	BacksUpBeforeUpgrade bool `json:"backsUpBeforeUpgrade,omitempty"`
-	// BacksUpBeforeDeletion is true if a backup must exist before anything of the cluster is stopped or deleted.
+	// BacksUpBeforeDeletion is true if a backup must exist before any part of the cluster is stopped or deleted.
 	BacksUpBeforeDeletion bool `json:"backsUpBeforeDeletion,omitempty"`
 	// BackupDeadline is the maximum duration of a backup.
 	BackupDeadline time.Duration `json:"backupDeadline,omitempty"`
@@ -121,14 +121,14 @@ type Declared struct {
 	Restore RestoreSource `json:"restore,omitzero"`
 	// Recovery is the requested recovery of a cluster that has permanently lost its majority.
 	Recovery RecoveryOrder `json:"recovery,omitzero"`
-	// Orphaned reports that git no longer declares this cluster, and since which revision. It is empty if git declares
-	// it.
+	// Orphaned is a message that git no longer declares this cluster, and at which revision. It is empty if git
+	// declares the cluster.
 	Orphaned string `json:"orphaned,omitempty"`
 	// RenamedFrom is the cluster that git seems to have renamed or moved to this cluster, or empty if this cluster
 	// seems new.
 	RenamedFrom string `json:"renamedFrom,omitempty"`
-	// ConfirmedMembers are the only members that etcd may list, as confirmed in git, although they do not include most
-	// of the recorded members.
+	// ConfirmedMembers lists the members that git confirms as the complete member list, although that list lacks at
+	// least half of the recorded voters.
 	ConfirmedMembers []ID `json:"confirmedMembers,omitempty"`
 	// Problems are the reasons why this declaration cannot be applied, or empty if it can.
 	Problems []string `json:"problems,omitempty"`
@@ -206,8 +206,8 @@ type Record struct {
 	// JoinedTogether is true if two learners are about to be listed at the same time, have been, or may have been. etcd
 	// before 3.6 cannot read the log of such a cluster.
 	JoinedTogether bool `json:"joinedTogether,omitempty"`
-	// Confirmed are the members that had been confirmed in git when Quorate followed a list without most recorded
-	// members, ascending.
+	// Confirmed lists, in ascending order, the members that git had confirmed when Quorate accepted a list that lacked
+	// at least half of the recorded voters.
 	Confirmed []ID `json:"confirmed,omitempty"`
 	// Replaced counts how often the member of a slot was replaced recently, by ascending ordinal.
 	Replaced []Replacements `json:"replaced,omitempty"`
@@ -227,12 +227,12 @@ type RemovedMember struct {
 	// was no volume.
 	VolumeUID string `json:"volumeUID,omitempty"`
 	// LostCluster is the ID of the lost cluster whose data the volume holds and from which this cluster was created.
-	// Such a volume is kept until it is given up, by oldVolumes: Delete in spec.recovery or manually. Otherwise,
-	// LostCluster is zero.
+	// Such a volume is kept until git requests its deletion (oldVolumes: Delete in spec.recovery) or it is deleted
+	// manually. Otherwise, LostCluster is zero.
 	LostCluster ID `json:"lostCluster,omitempty"`
 }
 
-// Kept reports whether the volume is kept until it is given up in git or manually.
+// Kept reports whether the volume is kept until git requests its deletion or it is deleted manually.
 func (m RemovedMember) Kept() bool { return m.LostCluster != 0 }
 
 // RecordedMember is a member in the record.

@@ -265,7 +265,7 @@ func TestActionsPrintOnOneLine(t *testing.T) {
 	}
 }
 
-// TestWantsOtherPods checks that new pods keep their current template only if a StatefulSet creates pods that differ
+// TestWantsOtherPods checks that the template of new pods must change only if a StatefulSet creates pods that differ
 // from the declaration, for a cluster that may have formed.
 func TestWantsOtherPods(t *testing.T) {
 	founding, formed, joining := FoundingRecord("t", 3), FoundingRecord("t", 3), FoundingRecord("t", 3)

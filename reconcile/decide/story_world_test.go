@@ -96,7 +96,7 @@ func memberID(n int) decide.ID { return decide.ID(0xa0 + n) }
 
 func volumeUID(n int) string { return fmt.Sprintf("v%d", n) }
 
-// strand creates the volume of an ordinal unreachable. Passes have known this for the given time.
+// strand makes the volume of an ordinal unreachable. Passes have known this for the given time.
 func (w *world) strand(n int, ago time.Duration) {
 	w.Replicas[n].Stranded, w.Replicas[n].StrandedSince = "x", w.Now.Add(-ago)
 }

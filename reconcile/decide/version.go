@@ -13,12 +13,12 @@ func minorOf(text string) etcdversion.MajorMinor {
 	return m
 }
 
-// steps returns the number of minor versions up from one version to another.
+// steps returns how many minor versions newer to is than from.
 func steps(from, to etcdversion.Version) int { return to.MajorMinor().Steps(from.MajorMinor()) }
 
-// departures are the oldest patch releases from which the next minor version may be reached, and preferable releases.
-// With older releases, removed members may reappear, or learners may prevent the upgrade (etcd: Upgrade etcd from v3.5
-// to v3.6, and from v3.6 to v3.7; hard cases H37, H38).
+// departures lists the oldest patch releases from which an upgrade to the next minor version is allowed, and the
+// recommended releases. With older releases, removed members may reappear, or learners may prevent the upgrade (etcd:
+// Upgrade etcd from v3.5 to v3.6, and from v3.6 to v3.7; hard cases H37, H38).
 var departures = map[etcdversion.MajorMinor]struct {
 	least  etcdversion.Version
 	better string
@@ -52,10 +52,10 @@ func (s State) runs(m Member) (etcdversion.Version, error) {
 	return v, err
 }
 
-// running returns the versions that members run, ascending: the versions of responding members, or else the version in
-// the status, or else the versions of the pods or, without pods, the versions recorded on the claims. Declared versions
-// that never ran do not count (hard case H101). The status does not count either if a member reports an unreadable
-// version.
+// running returns the versions that members run, in ascending order: the versions of responding members, or else the
+// version in the status, or else the versions of the pods or, without pods, the versions recorded on the claims.
+// Declared versions that never ran do not count (hard case H101). The status does not count either if a member reports
+// an unreadable version.
 func (s State) running() []etcdversion.Version {
 	if list := s.Running(); len(list) > 0 {
 		return list
@@ -73,7 +73,7 @@ func (s State) running() []etcdversion.Version {
 	return list
 }
 
-// unreadable returns which member reports something that is not a version, or "".
+// unreadable names a member that reports something that is not a version, or returns "".
 func (s State) unreadable() string {
 	for _, m := range s.MembersInOrder() {
 		if _, err := etcdversion.ParseRunning(m.Version); err != nil && m.Answers && m.Version != "" {

@@ -2,7 +2,7 @@ package decide
 
 // JobSight is the observed context of a Job that works on a volume.
 type JobSight struct {
-	// Foreign reports an unmanaged Job with the same name, or is empty.
+	// Foreign describes an unmanaged Job that has the name of this Job, or is empty.
 	Foreign string `json:"foreign,omitempty"`
 	// Hidden is why it is unknown whether the Job exists, or empty.
 	Hidden string `json:"hidden,omitempty"`
@@ -51,9 +51,9 @@ func (s State) delaysDeletion(j VolumeJob) bool {
 	})
 }
 
-// dispensable reports whether the data in a slot's volume is also elsewhere, or is not needed: etcd has a quorum, and
-// the copy is not needed to determine which data is right; git declares the data lost; or the data comes from a backup,
-// and a member has not started on it yet.
+// dispensable reports whether the data in a slot's volume also exists elsewhere, or is not needed: etcd has a quorum,
+// and the copy is not needed to determine which data is right; git declares the data lost; or the data comes from a
+// backup, and no member has started on it yet.
 func (s State) dispensable(ordinal int) bool {
 	m, _ := s.Record.Member(ordinal)
 	order := s.Declared.Recovery

@@ -9,8 +9,8 @@ import (
 )
 
 // Waited is a wait: a condition that passes are waiting for, or an action that they try without success, and the time
-// since which they have not changed anything. It is stored in the status, so that it survives the process, and is
-// written only when the wait begins, when the wait ends, and occasionally in between.
+// when this began. It is stored in the status, so that it survives the process, and is written only when the wait
+// begins, when the wait ends, and occasionally in between.
 type Waited struct {
 	// Rule is the rule that waits.
 	Rule string `json:"rule"`
@@ -29,8 +29,8 @@ const (
 	mostWaits = 10
 )
 
-// escalate returns a decision to wait, or to retry an action without effect, as a Block once the wait has lasted too
-// long: manual action is required.
+// escalate turns a decision to wait, or to retry an action without effect, into a Block once the wait has lasted too
+// long, because manual action is then required.
 func (s State) escalate(d Decision, why string) Decision {
 	w, found := s.waited(d)
 	if !found || s.Now.Sub(w.Since) < s.deadlineFor(d) {
@@ -72,8 +72,8 @@ func (s State) triedWithoutProgress(rule string, least time.Duration) bool {
 	return tried && s.Now.Sub(w.Since) >= least
 }
 
-// WaitsSince returns the time since which passes have been waiting for the same reason as this decision, or zero if the
-// decision does not wait or the time is unknown.
+// WaitsSince returns when passes began to wait for the reason given in this decision, or zero if the decision does not
+// wait or the time is unknown.
 func (s State) WaitsSince(d Decision) time.Time {
 	if d.Verdict != Wait && !d.overdue {
 		return time.Time{}

@@ -31,8 +31,8 @@ func (s State) CertificateWarnings() []string {
 	return warnings
 }
 
-// BackupWarnings returns what prevents backups, which backup failed without a later success, whether backups continue
-// from an obsolete declaration, and whether a restore has no effect.
+// BackupWarnings returns warnings about backups, drills, restores and recoveries, such as why no backups are taken, or
+// which backup failed without a later success.
 func (s State) BackupWarnings() []string {
 	b := s.Backups
 	var warnings []string
@@ -96,8 +96,8 @@ func (s State) instead() string {
 	return Enumerate(there)
 }
 
-// spaceWarnings returns which members have a database that exceeds the declared quota. etcd does not shrink it by
-// itself.
+// spaceWarnings returns warnings about members whose database exceeds the declared quota. etcd does not shrink a
+// database by itself.
 func (s State) spaceWarnings() []string {
 	var warnings []string
 	for _, m := range s.MembersInOrder() {

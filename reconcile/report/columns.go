@@ -44,7 +44,7 @@ func (c Cluster) verdictLabel() string {
 	return VerdictUnknown
 }
 
-// sortRank returns the position of the cluster in the order "state".
+// sortRank returns the position of the cluster in the sort order "state".
 func (c Cluster) sortRank() int {
 	return slices.Index([]string{string(decide.Block), VerdictUnknown, string(decide.Wait), string(decide.Act),
 		string(decide.Done)}, c.VerdictName())
@@ -188,7 +188,7 @@ func (c Cluster) backup() string {
 	return text
 }
 
-// revision returns the commit that declared the cluster, shortened as by git.
+// revision returns the commit that declared the cluster, abbreviated as git does.
 func (c Cluster) revision() string {
 	text := c.status().DeclaredRevision
 	if r, ok := revision.Parse(text); ok && r.IsFull() {
@@ -197,8 +197,8 @@ func (c Cluster) revision() string {
 	return dash(printable.Short(text, longestCell))
 }
 
-// revisionAge returns the age of the commit that declared the cluster, by its commit time, in parentheses after a
-// space. It returns "" if the commit time is unknown.
+// revisionAge returns the age of the commit that declared the cluster, based on its commit time, in parentheses and
+// with a leading space. It returns "" if the commit time is unknown.
 func (c Cluster) revisionAge() string {
 	committed := c.status().DeclaredRevisionTime
 	if committed.IsZero() || c.State.Now.IsZero() {

@@ -60,7 +60,7 @@ func given(text string) []string {
 	return []string{text}
 }
 
-// problemsAlone returns the problems without Foreign, which only passes use.
+// problemsAlone returns the problems with Foreign cleared, because only passes use it.
 func problemsAlone(r Report) []Problem {
 	list := slices.Clone(r.Problems)
 	for i := range list {

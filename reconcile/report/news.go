@@ -1,6 +1,6 @@
 package report
 
-// News is information about a cluster that a pass reports and that the previous pass did not report.
+// News is information about a cluster that a pass reports and the previous pass did not report.
 type News struct {
 	// Warning is set if the news needs attention.
 	Warning bool

@@ -39,8 +39,8 @@ type Report struct {
 	UnlistedIn []string `json:"-"`
 	// Fetches are the results of reading the sources, except for sources that are still being read.
 	Fetches []Fetch `json:"-"`
-	// Others are the other existing clusters, as namespace/name. They take longer than a turn, or the pass did not
-	// cover them.
+	// Others lists the existing clusters that are not in Clusters, as namespace/name: they take longer than a turn, or
+	// the pass did not cover them.
 	Others []string `json:"-"`
 	// Compared is set if nothing was observed and every cluster is assumed to match a different revision.
 	Compared *Comparison `json:"compared,omitempty"`

@@ -47,10 +47,10 @@ func newStates(clusters []Cluster) []stateOf {
 	return list
 }
 
-// States renders everything that each decision is based on as JSON, for machines and bug reports.
+// States renders, as JSON, everything that the decisions are based on, for machines and bug reports.
 func States(w io.Writer, r Report) error { return Encode(w, newStates(r.Clusters)) }
 
-// State renders the same for one cluster.
+// State is like States, but renders a single cluster.
 func State(w io.Writer, c Cluster) error { return Encode(w, newState(c)) }
 
 // StatesYAML is like States, but renders YAML.

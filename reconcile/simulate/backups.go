@@ -18,7 +18,7 @@ type backups struct {
 	declaredAt time.Time
 	// newest is the newest backup taken by a Job.
 	newest *decide.Backup
-	// deletedAt is the time when the lifecycle last changed. A lifecycle of Deleted was declared at that time.
+	// deletedAt is when the lifecycle last changed. If the lifecycle is Deleted, deletion was declared at that time.
 	deletedAt time.Time
 }
 
@@ -82,7 +82,7 @@ func (w *World) fromBackups(s decide.State) {
 }
 
 // declare updates the generation as Kubernetes does when the custom resource is written. changed is true if the custom
-// resource was changed manually before.
+// resource had been changed manually.
 func (w *World) declare(isNew, changed bool) {
 	if isNew {
 		w.backups.generation = 0

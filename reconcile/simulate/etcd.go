@@ -156,7 +156,8 @@ func (r *raft) ids() []decide.ID {
 	return ids
 }
 
-// listedIDs returns the IDs of the members that a joining file would list now, and whether etcd can be reached.
+// listedIDs returns the IDs that the configuration file of a joining member would list now, and whether etcd can be
+// reached.
 func (w *World) listedIDs() ([]decide.ID, bool) {
 	r, _ := w.reachable()
 	if r == nil {

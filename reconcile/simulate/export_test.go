@@ -2,7 +2,7 @@ package simulate
 
 import "quorate.dev/quorate/reconcile/decide"
 
-// Serving returns the clusters that clients reach: those with a ready pod, if the client Service routes to pods.
+// Serving returns the clusters that clients reach: clusters with a ready pod, if the client Service routes to pods.
 func (w *World) Serving() (ids []decide.ID) {
 	for _, id := range w.clusters() {
 		for n, v := range w.volumes {

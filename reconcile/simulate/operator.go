@@ -36,7 +36,7 @@ func (w *World) DisownClaim(n int, disowned bool) {
 	w.changeVolume(n, func(v *volume) { v.disowned = disowned })
 }
 
-// UnlistClaim changes the label by which passes list the claim of an ordinal, or restores it.
+// UnlistClaim changes the label that passes use to list the claim of an ordinal, or restores it.
 func (w *World) UnlistClaim(n int, unlisted bool) {
 	w.changeVolume(n, func(v *volume) { v.unlisted = unlisted })
 }

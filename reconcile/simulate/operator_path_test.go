@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// sight returns the limited view of a pass that a directive names.
+// sight returns the limited view that a directive specifies for a pass.
 func (r *path) sight(key, value string) (see simulate.View, err error) {
 	var n int
 	switch key {

@@ -23,7 +23,7 @@ type pod struct {
 	started       time.Time // when its etcd last started
 	going         time.Time // deadline for its termination
 	unbound       bool      // assigned to a node before its claim was created
-	unlisted      bool      // a label by which pods are listed was changed
+	unlisted      bool      // a label used to list pods was changed
 }
 
 // volume is a claim and the data on it.
@@ -35,7 +35,7 @@ type volume struct {
 	strandedAt  time.Time
 	hung        bool      // I/O on it hangs
 	givenUp     bool      // a pass has deleted it
-	unlisted    bool      // a label by which claims are listed was changed
+	unlisted    bool      // a label used to list claims was changed
 	disowned    bool      // the label that names its cluster was removed
 	lostCluster decide.ID // the lost cluster that its mark names
 	lastUse     decide.LastUse

@@ -254,7 +254,7 @@ func (w *World) replicate(r *raft) {
 	r.acknowledged = max(r.acknowledged, logs[len(logs)-decide.Quorum(len(logs))])
 }
 
-// hash derives an ID from a token and a number, as etcd derives them from its initial cluster.
+// hash derives an ID from a token and a number, as etcd derives IDs from its initial cluster.
 func hash(token string, n int) decide.ID {
 	h := fnv.New32a()
 	h.Write([]byte(token))

@@ -14,8 +14,8 @@ import (
 type standing struct {
 	// whole is true if one volume still holds every acknowledged entry.
 	whole bool
-	// copies contains the voters whose data is on a volume that stays without intervention. A volume that is being
-	// deleted stays while a pod uses it. The value is true if the volume is safe: it is not being deleted.
+	// copies contains the voters whose data is on a volume that will be kept without intervention. A volume that is
+	// being deleted is kept while a pod uses it. The value is true if the volume is safe: it is not being deleted.
 	copies map[decide.ID]bool
 }
 
@@ -51,8 +51,8 @@ func (w *World) footing() footing {
 	return f
 }
 
-// stays reports whether the volume of an ordinal stays without intervention. A volume deleted by a pass does not stay.
-// Any other volume that is being deleted stays while a pod uses it and the pod itself stays.
+// stays reports whether the volume of an ordinal will be kept without intervention. A volume deleted by a pass will
+// not. Any other volume that is being deleted is kept while a pod uses it and the pod itself is kept.
 func (w *World) stays(n int) bool {
 	v, there := w.volumes[n]
 	return there && !v.givenUp && (!v.terminating || w.podStays(n))
@@ -64,7 +64,7 @@ func (w *World) podStays(n int) bool {
 	return there && !p.terminating && kept
 }
 
-// couldBeHad reports whether a volume that stays holds every entry that the cluster has acknowledged.
+// couldBeHad reports whether a volume that will be kept holds every entry that the cluster has acknowledged.
 func (w *World) couldBeHad(id decide.ID, r *raft) bool {
 	for n, v := range w.volumes {
 		if v.data.member != 0 && w.stays(n) && !w.strandedForLong(v) && w.isSound(n) &&

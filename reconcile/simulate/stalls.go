@@ -12,7 +12,7 @@ type stalls struct {
 	finalizer bool         // claims are not deleted
 	loyal     bool         // leaders do not transfer leadership
 	zombie    map[int]bool // members with a different member list
-	forbidden bool         // etcd may not be reached through the API server
+	forbidden bool         // Quorate is not allowed to reach etcd through the API server
 	// annotations is true if the API server drops annotations of claims, as an admission policy may do.
 	annotations bool
 }

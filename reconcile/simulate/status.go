@@ -18,7 +18,7 @@ type status struct {
 	repeated  []decide.Repeated       // never changed, only replaced
 	rewritten []string                // objects with rewritten fields, sorted
 	backup    *decide.Backup          // the newest backup
-	// lastBackup is the backup on which the deletion relies.
+	// lastBackup is the backup that the deletion relies on.
 	lastBackup *decide.Backup
 	// void is the Word of a recovery request that was void.
 	void string

@@ -62,7 +62,8 @@ type World struct {
 	dbSize          int64  // database size of every member, in bytes
 	voided          string // the Word of a recovery request that a pass found although the cluster had quorum
 	foundedWith     int    // number of initial members
-	// founds is the ID that the recorded members bootstrap, copied from the state from which the world was built.
+	// founds is the ID of the cluster that the recorded members bootstrap, copied from the state that the world was
+	// built from.
 	founds struct {
 		token string
 		id    decide.ID

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// Cache builds components and stores the results.
+// Cache builds components and stores their programs.
 type Cache struct {
 	Dir     string // directory of the cache
 	Sources string // directory with the components' modules
-	target  string // toolchain and platform as reported by the go command
+	target  string // toolchain and platform according to the go command
 }
 
 // Open locates the cache, the sources and the Go toolchain.
@@ -37,7 +37,7 @@ func Open(ctx context.Context) (*Cache, error) {
 	return &Cache{Dir: filepath.Join(user, "quorate-sandbox"), Sources: sources, target: string(target)}, nil
 }
 
-// findSources returns the path of sandbox/build. It searches the directories above the program and above the working
+// findSources returns the path of sandbox/build. It searches the parent directories of the program and of the working
 // directory, because a program cannot embed the files of other modules.
 func findSources() (string, error) {
 	var starts []string
@@ -133,8 +133,8 @@ func (c *Cache) compile(ctx context.Context, component Component, program Progra
 	return nil
 }
 
-// goCommand returns a go command that ignores the caller's build settings. The command ends when its caller ends, even
-// if the caller is killed.
+// goCommand returns a go command that ignores the caller's build settings. The command ends with its caller, even if
+// the caller is killed.
 func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// source writes a module with one program. It returns a cache that builds from this module, and the module's
-// component.
+// source writes a module with one program. It returns a cache that builds from this module, and the component of the
+// module.
 func source(t *testing.T, main string) (*Cache, Component) {
 	t.Helper()
 	cache := &Cache{Dir: t.TempDir(), Sources: t.TempDir(), target: "go1.99 linux amd64"}
@@ -114,8 +114,8 @@ func TestKeyChangesWithWhatCouldChangeTheProgram(t *testing.T) {
 	}
 }
 
-// TestVersionsAreThoseOfTheModules checks that the versions shown to users and used in cache keys match the versions
-// that go.mod files require, which are the versions that are built.
+// TestVersionsAreThoseOfTheModules checks that the versions shown to users and used in cache keys are those that the
+// go.mod files require and that are therefore built.
 func TestVersionsAreThoseOfTheModules(t *testing.T) {
 	requirement := map[string]string{
 		"kubernetes": "k8s.io/kubernetes ", "containerd": "github.com/containerd/containerd/v2 ", "coredns": "github.com/coredns/coredns ",
@@ -139,7 +139,7 @@ func TestVersionsAreThoseOfTheModules(t *testing.T) {
 }
 
 func TestFindSources(t *testing.T) {
-	dir, err := findSources() // from the working directory of the test
+	dir, err := findSources() // starting in the test's working directory
 	if err != nil {
 		t.Fatal(err)
 	}

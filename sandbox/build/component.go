@@ -4,7 +4,7 @@ package build
 
 import "time"
 
-// Versions of the sandbox's components. The go.mod files pin them.
+// These are the versions of the sandbox's components, which the go.mod files pin.
 const (
 	KubernetesVersion = "v1.36.3"
 	ContainerdVersion = "v2.4.2"
@@ -28,7 +28,7 @@ type Component struct {
 type Program struct {
 	Name    string
 	Package string
-	Links   []string // other names under which the program is run
+	Links   []string // other names under which the program is called
 }
 
 // Components lists all components in build order.

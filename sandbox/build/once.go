@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Once returns the path of the cache entry with this name. If the entry does not exist, Once calls make to
-// create it at a temporary path. Entries appear atomically, and only one process creates entries at a time.
+// Once returns the path of the cache entry with this name. If the entry does not exist, Once calls make to create it at
+// a temporary path. Entries appear atomically, and only one process creates entries at a time.
 func (c *Cache) Once(ctx context.Context, name string, make func(unfinished string) error) (string, error) {
 	path := filepath.Join(c.Dir, name)
 	if has, err := exists(path); has || err != nil {
@@ -25,7 +25,7 @@ func (c *Cache) Once(ctx context.Context, name string, make func(unfinished stri
 	if has, err := exists(path); has || err != nil {
 		return path, err // created by the process that held the lock before
 	}
-	// The directory can only be left by an interrupted process, because this process now holds the lock.
+	// Only an interrupted process can have left the directory, because this process now holds the lock.
 	unfinished := filepath.Join(c.Dir, ".unfinished")
 	if err := os.RemoveAll(unfinished); err != nil {
 		return "", fmt.Errorf("remove interrupted builds from the cache: %w", err)

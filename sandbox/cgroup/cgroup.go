@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Enter creates the group and moves the calling process into it. Children that the process starts later are in the
+// Enter creates the group and moves the calling process into it. Children that the process starts afterwards are in the
 // group too. These processes survive if the caller's original groups are killed.
 func Enter(group string) error {
 	all, err := hierarchies()
@@ -31,7 +31,7 @@ func Enter(group string) error {
 	return nil
 }
 
-// Cover mounts the group in place of the root of every hierarchy, in the caller's mount namespace.
+// Cover mounts the group over the root of every hierarchy, in the caller's mount namespace.
 func Cover(group string) error {
 	all, err := hierarchies()
 	if err != nil {
@@ -54,8 +54,8 @@ func Cover(group string) error {
 	return nil
 }
 
-// Remove removes the group and all groups below it. The kernel takes a moment to release a process that has
-// just ended, so Remove waits up to patience.
+// Remove removes the group and all groups below it. It waits up to patience, because the kernel takes a moment to
+// release a process that has just ended.
 func Remove(group string, patience time.Duration) error {
 	all, err := hierarchies()
 	if err != nil {
@@ -96,7 +96,7 @@ func removeTree(root string, patience time.Duration) error {
 	return nil
 }
 
-// RemoveIfEmpty removes the group unless it has groups below it.
+// RemoveIfEmpty removes the group unless it contains other groups.
 func RemoveIfEmpty(group string) error {
 	all, err := hierarchies()
 	if err != nil {
@@ -112,8 +112,8 @@ func RemoveIfEmpty(group string) error {
 	return nil
 }
 
-// Memory returns the number of bytes of memory used by all processes of the group and of the groups below it. Of the
-// page cache, only mapped files count.
+// Memory returns the number of bytes of memory that are used by all processes in the group and in the groups below it.
+// It counts the page cache only for mapped files.
 func Memory(group string) (int64, error) {
 	all, err := hierarchies()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 type hierarchy struct {
 	point   string
 	version int
-	cpuset  bool // version 1 with the cpuset controller, the only controller that must be configured before use
+	cpuset  bool // version 1 with the cpuset controller, which must be configured before use
 }
 
 func hierarchies() ([]hierarchy, error) {
@@ -58,8 +58,8 @@ func parse(line string) (hierarchy, bool) {
 	}
 }
 
-// enter makes the group and its ancestors usable, and moves the calling process into the group. The ancestors can
-// delegate controllers only after the process has left them.
+// enter creates the group and its ancestors, makes them usable, and moves the calling process into the group. The
+// ancestors can delegate controllers only after the process has left them.
 func (h hierarchy) enter(group string) error {
 	above := []string{h.point}
 	dir := h.point
@@ -101,8 +101,8 @@ func (h hierarchy) delegate(dir string) error {
 	return nil
 }
 
-// inherit copies the settings of the parent group to a new group of the version 1 cpuset controller. The new group
-// cannot contain processes while these settings are empty.
+// inherit copies the settings of the parent group to a new group of the version 1 cpuset controller. A group cannot
+// contain processes while these settings are empty.
 func (h hierarchy) inherit(above, dir string) error {
 	if !h.cpuset {
 		return nil

@@ -51,7 +51,7 @@ func New(kubeconfig string) (*Cluster, error) {
 	return &Cluster{typed: typed, dynamic: untyped}, nil
 }
 
-// Ready returns nil if the API server is ready, and an error that gives the reason otherwise.
+// Ready returns nil if the API server is ready, or else an error with the reason.
 func (c *Cluster) Ready(ctx context.Context) error {
 	_, err := c.typed.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 	return err
@@ -69,7 +69,7 @@ func (c *Cluster) Apply(ctx context.Context, objects io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("decode the objects: %w", err)
 		}
-		// The guess is correct for every kind used here.
+		// The guess is right for all kinds that are used here.
 		resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
 		_, err = c.dynamic.Resource(resource).Namespace(object.GetNamespace()).Apply(ctx, object.GetName(), &object,
 			metav1.ApplyOptions{FieldManager: "quorate-sandbox", Force: true})
@@ -82,7 +82,7 @@ func (c *Cluster) Apply(ctx context.Context, objects io.Reader) error {
 // NodeStatus is the status of a node as reported by the API server.
 type NodeStatus struct {
 	Ready   bool
-	Reason  string // why the node is not ready
+	Reason  string // the reason if the node is not ready
 	Version string // version of the node's kubelet
 }
 
@@ -111,7 +111,7 @@ func statusOf(node corev1.Node) NodeStatus {
 	return status
 }
 
-// NodeReady returns nil if the node is ready, and an error that gives the reason otherwise.
+// NodeReady returns nil if the node is ready, or else an error with the reason.
 func (c *Cluster) NodeReady(ctx context.Context, name string) error {
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
@@ -127,9 +127,9 @@ func (c *Cluster) NodeReady(ctx context.Context, name string) error {
 	return nil
 }
 
-// PodNetwork returns nil if a pod on the node can reach the server behind a Service by name, on whichever node the
-// server runs. Otherwise, it returns an error that gives the reason. The check requires DNS, the service proxy and the
-// pod network.
+// PodNetwork returns nil if a pod on the node can reach the server behind a Service by name, whichever node the server
+// runs on. Otherwise, it returns an error with the reason. This requires DNS, the service proxy and the pod network to
+// work.
 func (c *Cluster) PodNetwork(ctx context.Context, node string) error {
 	pods, err := c.typed.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: "app.kubernetes.io/name=probe-client",

@@ -32,7 +32,7 @@ func apiServer() machine.Process {
 			"--service-account-issuer=" + issuer,
 			"--service-account-key-file=" + certificates + "/service-account.crt",
 			"--service-account-signing-key-file=" + certificates + "/service-account.key",
-			// The API server contacts kubelets for logs, exec and port-forward.
+			// The API server uses these to contact kubelets for logs, exec and port-forward.
 			"--kubelet-client-certificate=" + certificates + "/kubelet-client.crt",
 			"--kubelet-client-key=" + certificates + "/kubelet-client.key",
 			"--kubelet-certificate-authority=" + certificates + "/ca.crt",
@@ -51,7 +51,7 @@ func apiServer() machine.Process {
 	}
 }
 
-// apiServerNames returns the host names that clients inside and outside the sandbox use for the API server.
+// apiServerNames returns the host names under which clients inside and outside the sandbox reach the API server.
 func apiServerNames() []string {
 	return []string{
 		"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",

@@ -1,4 +1,4 @@
-// Package controlplane describes the machine that holds a sandbox's network, API server, controllers,
+// Package controlplane describes the machine that owns a sandbox's network and runs the API server, controllers,
 // scheduler, service proxy and DNS.
 package controlplane
 
@@ -13,7 +13,7 @@ import (
 // Config holds the settings that differ between sandboxes.
 type Config struct {
 	Dir, Cgroup               string
-	Kubernetes, Etcd, CoreDNS string // host directories that contain the programs
+	Kubernetes, Etcd, CoreDNS string // host directories of the programs
 	Certificates              pki.Store
 }
 
@@ -21,7 +21,7 @@ const (
 	certificates = layout.Config + "/pki"
 	objectsFile  = layout.Config + "/objects.yaml"
 	kubernetes   = layout.Programs + "/kubernetes"
-	etcdURL      = "http://127.0.0.1:23790" // leaves etcd's default ports free for users of the network
+	etcdURL      = "http://127.0.0.1:23790" // leaves etcd's default ports to users of the network
 	etcdPeerURL  = "http://127.0.0.1:23800"
 )
 
@@ -52,7 +52,7 @@ func Spec(c Config) (machine.Spec, error) {
 	}, nil
 }
 
-// addresses returns the addresses of the control plane and of the maximum number of nodes.
+// addresses returns the addresses of the control plane and of as many nodes as a sandbox can have.
 func addresses() []string {
 	all := []string{layout.ControlPlane + "/24"}
 	for n := layout.Node(1); n <= layout.MaxNodes; n++ {
@@ -80,8 +80,8 @@ func etcd() machine.Process {
 	}
 }
 
-// afterAPI is the start condition for processes that need the API server. afterRoles is the start condition for
-// processes that also exit if they lack permissions when they start.
+// afterAPI is the start condition of processes that need the API server. afterRoles is the start condition of processes
+// that would exit if they lacked permissions when they start.
 var (
 	afterAPI   = []string{"tcp://" + layout.APIServer}
 	afterRoles = []string{"https://" + layout.APIServer + "/readyz"}
@@ -106,7 +106,8 @@ func controllerManager() machine.Process {
 			"--flex-volume-plugin-dir=/run/flexvolume",
 			"--kube-api-qps=500",
 			"--kube-api-burst=1000",
-			// These settings detect a lost node within seconds, and evict its pods even if it is the only node.
+			// With these settings, a lost node is detected within seconds, and its pods are evicted even if it is the
+			// only node.
 			"--node-monitor-period=1s",
 			"--node-monitor-grace-period=8s",
 			"--node-eviction-rate=10",

@@ -15,8 +15,8 @@ type user struct {
 	groups     []string
 }
 
-// Kubernetes defines the roles of the first three users. The role of coredns is one of the sandbox's objects, which
-// are applied as admin.
+// Kubernetes defines the roles of the first three users. The role of coredns is one of the sandbox's objects, which the
+// admin user applies.
 var users = []user{
 	{file: "controller-manager", name: "system:kube-controller-manager"},
 	{file: "scheduler", name: "system:kube-scheduler"},
@@ -104,7 +104,7 @@ conntrack:
   tcpCloseWaitTimeout: 0s
 `
 
-// Without the cache plugin, DNS responses are as current as the watch on the API server. For names outside the
+// Without the cache plugin, DNS responses are as current as CoreDNS's watch on the API server. For names outside the
 // cluster, CoreDNS immediately returns NXDOMAIN.
 const corefile = `%[1]s in-addr.arpa ip6.arpa {
     bind %[2]s

@@ -1,4 +1,4 @@
-// Package debian installs the programs that a sandbox uses from the host's Debian packages instead of building them.
+// Package debian installs programs that a sandbox takes from the host's Debian packages instead of building them.
 package debian
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Package is a Debian package, with a file whose existence shows that the package is installed.
+// Package is a Debian package. File exists if the package is installed.
 type Package struct {
 	Name, File string
 }
@@ -27,15 +27,15 @@ func Packages() []Package {
 	if startsServices() && os.Getenv("CI") != "true" {
 		return packages
 	}
-	return append(packages, []Package{ // for tests that fetch over SSH and a test that reads backups
+	return append(packages, []Package{ // for tests that fetch over SSH, and a test that reads backups
 		{Name: "openssh-server", File: "/usr/sbin/sshd"},
 		{Name: "openssh-client", File: "/usr/bin/ssh-keygen"},
 		{Name: "zstd", File: "/usr/bin/zstd"},
 	}...)
 }
 
-// startsServices reports whether Debian starts a server as soon as the server is installed, which is the case under
-// systemd. Installing a sandbox must not open a port.
+// startsServices reports whether Debian starts a server as soon as it is installed, as is the case under systemd.
+// Installing a sandbox must not open a port.
 func startsServices() bool {
 	_, err := os.Stat("/run/systemd/system")
 	return err == nil

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// member holds the parameters that a pod's etcd is started with.
+// member contains the parameters with which a pod's etcd is started.
 type member struct {
 	uid, volume types.UID
 	version     string
@@ -38,7 +38,7 @@ type etcd struct {
 	// clusters maps namespace and token to the cluster. running maps pods to their running members.
 	clusters map[string]*cluster
 	running  map[types.NamespacedName]*process
-	// hosts maps host names that clients connect to, to the running members.
+	// hosts maps the host names to which clients connect to the running members.
 	hosts map[string]*process
 }
 
@@ -49,7 +49,7 @@ type cluster struct {
 	members  []*pb.Member
 	// volumes maps each volume with data to its member.
 	volumes map[types.UID]uint64
-	// ready holds the running members.
+	// ready contains the running members.
 	ready map[uint64]bool
 }
 
@@ -95,7 +95,7 @@ func (e *etcd) start(pod types.NamespacedName, m member) error {
 	return nil
 }
 
-// stop stops the member in a pod if uid is empty or is the pod's UID.
+// stop stops the member in a pod if uid is the pod's UID or empty.
 func (e *etcd) stop(pod types.NamespacedName, uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

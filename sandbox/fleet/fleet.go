@@ -1,6 +1,6 @@
-// Package fleet fakes the node and the etcd members of thousands of clusters, so that the cost of a pass over them can
-// be measured on one machine. The API server, controllers and scheduler are real. A single fake node reports its pods
-// as running, and a single process serves requests to all etcd members.
+// Package fleet fakes the node and the etcd members of thousands of clusters, so that the cost of a pass over these
+// clusters can be measured on one machine. The API server, controllers and scheduler are real. A single fake node
+// reports its pods as running, and a single process responds for all etcd members.
 //
 // The members' state is kept in memory: when the process ends, all members lose their data.
 package fleet
@@ -18,11 +18,11 @@ import (
 	"quorate.dev/quorate/sandbox/provisioner"
 )
 
-// Fleet is the fake node with everything that runs on it.
+// Fleet is the fake node and everything that runs on it.
 type Fleet struct {
 	// Kubeconfig is the path of an administrator's kubeconfig.
 	Kubeconfig string
-	// Node is the node's name. Address is an address of this machine that the node and all its pods have.
+	// Node is the name of the node. Address is an address of this machine that the node and all its pods share.
 	Node, Address string
 	// Volumes is a directory for the pods' volumes.
 	Volumes string
@@ -37,7 +37,7 @@ func (f Fleet) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read kubeconfig %s: %w", f.Kubeconfig, err)
 	}
-	config.QPS = -1 // the API server limits the rate
+	config.QPS = -1 // the API server limits the rate anyway
 	api, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("create an API server client: %w", err)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// heartbeat is the interval between lease renewals. It is well below the sandbox's grace period.
+// heartbeat is the interval between lease renewals, which is well below the sandbox's grace period.
 const heartbeat = 2 * time.Second
 
 // node is a node with unlimited capacity.

@@ -19,7 +19,7 @@ import (
 // databaseSize is the size of every member's database, in bytes.
 const databaseSize = 64 << 10
 
-// service responds as the member that the client requested in the TLS handshake (SNI).
+// service responds as the member that the client selects in the TLS handshake (SNI).
 type service struct {
 	pb.UnimplementedClusterServer
 	pb.UnimplementedMaintenanceServer
@@ -47,7 +47,7 @@ func (e *etcd) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	return nil, fmt.Errorf("no member is running as %q", hello.ServerName)
 }
 
-// as calls do with the requested member. If agreed is set, it requires a leader, as etcd does for requests that need
+// as calls do with the selected member. If agreed is set, it requires a leader, as etcd does for requests that need
 // consensus.
 func (s service) as(
 	ctx context.Context, agreed bool, do func(*process, *pb.ResponseHeader) error,

@@ -28,8 +28,8 @@ func Handler(dir string) (http.Handler, error) {
 	}, nil
 }
 
-// Serve serves the bare repositories in a directory until ctx is done. It listens on a free port, and calls tell with
-// the port.
+// Serve serves the bare repositories in a directory until ctx is done. It listens on a free port and passes the port to
+// tell.
 func Serve(ctx context.Context, dir string, tell func(port int)) error {
 	handler, err := Handler(dir)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package image builds container images that consist of static programs, and writes them as archives that a container
-// runtime can import. It does not need a registry or other tools.
+// Package image builds container images that consist of static programs and writes them as archives that a container
+// runtime can import. It does not require a registry or other tools.
 package image
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Format is the version of the archive format. It is changed whenever the archive of unchanged programs would differ.
+// Format is the version of the archive format. It must change whenever the archive for unchanged programs would change.
 const Format = "2"
 
 // Image is a single-layer image of static programs.
@@ -43,7 +43,7 @@ func Repository(reference string) (string, error) {
 	return tag.Repository.Name(), nil
 }
 
-// Write atomically writes the image's archive to file. The same programs yield the same archive.
+// Write atomically writes the image's archive to file. The same programs produce the same archive.
 func (i Image) Write(file string) error {
 	tag, err := name.NewTag(i.Reference, name.StrictValidation)
 	if err != nil {
@@ -55,7 +55,7 @@ func (i Image) Write(file string) error {
 		return err
 	}
 	unfinished := file + ".unfinished"
-	defer func() { _ = os.Remove(unfinished) }() // the file has been renamed, or is incomplete
+	defer func() { _ = os.Remove(unfinished) }() // the file has been renamed or is incomplete
 	if err := tarball.WriteToFile(unfinished, tag, image); err != nil {
 		return fmt.Errorf("write image %s: %w", i.Reference, err)
 	}
@@ -65,8 +65,8 @@ func (i Image) Write(file string) error {
 	return nil
 }
 
-// Make builds the image for an architecture. The programs must already be built for this architecture. The same
-// programs and options yield the same image.
+// Make builds the image for an architecture. The programs must have been built for that architecture. The same programs
+// and options produce the same image.
 func (i Image) Make(architecture string, layer ...tarball.LayerOption) (v1.Image, error) {
 	programs, err := tarball.LayerFromOpener(i.layer, layer...)
 	if err != nil {

@@ -113,7 +113,7 @@ func TestRepository(t *testing.T) {
 	}
 }
 
-// TestImportEachArchiveOnce uses a fake ctr that records each import.
+// TestImportEachArchiveOnce checks that each archive is imported once, with a fake ctr that records imports.
 func TestImportEachArchiveOnce(t *testing.T) {
 	dir := t.TempDir()
 	asked := filepath.Join(dir, "asked")

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// Importer imports archives into containerd. It imports each archive only once.
+// Importer imports archives into containerd, each archive only once.
 type Importer struct {
 	Ctr    string // path of containerd's command-line client
 	Socket string // containerd's socket
-	Marks  string // directory that contains a mark for each imported archive
+	Marks  string // directory with a mark for each imported archive
 }
 
 // Import imports the archives that have not been imported yet. Each path is an archive or a directory of archives.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// String returns the whole spec as text, for users and golden files. Secrets are replaced with placeholders.
+// String returns the whole spec as text, for users and golden files, with placeholders for secrets.
 func (s Spec) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "machine %s in %s, cgroup %s\n", s.Name, s.Dir, s.Cgroup)
@@ -41,7 +41,7 @@ func after(p Process) string {
 	return words
 }
 
-// withoutSecrets removes certificates and keys, whether they are PEM or base64-encoded PEM.
+// withoutSecrets removes certificates and keys that are in PEM or base64-encoded PEM.
 func withoutSecrets(content string) string {
 	if strings.HasPrefix(content, "-----BEGIN") {
 		return "(PEM)\n"

@@ -14,8 +14,7 @@ import (
 	"quorate.dev/quorate/sandbox/cgroup"
 )
 
-// Run runs a machine's init. It returns only if the machine cannot start. When this process ends, the whole machine
-// ends.
+// Run runs a machine's init. It returns only if the machine cannot start. The whole machine ends with this process.
 func Run(dir string) error {
 	if os.Getpid() != 1 {
 		return fmt.Errorf("run machine %s: only the sandbox can start a machine, in separate namespaces", dir)
@@ -35,7 +34,7 @@ func Run(dir string) error {
 	return nil
 }
 
-// isolated is the environment variable that is set once init has its own cgroup namespace.
+// isolated is the environment variable that is set after init has moved to its own cgroup namespace.
 const isolated = "QUORATE_SANDBOX_ISOLATED"
 
 // isolate makes group the root of the cgroups that the process and its children see, and executes the program again.
@@ -43,7 +42,7 @@ func isolate(group string) error {
 	if err := cgroup.Enter(group); err != nil {
 		return err
 	}
-	runtime.LockOSThread() // only this thread enters the namespace, and must execute the program in order to keep it
+	runtime.LockOSThread() // only this thread enters the namespace, so it must also execute the program
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return fmt.Errorf("create a cgroup namespace: %w", err)
 	}
@@ -60,7 +59,7 @@ func (s Spec) setUp() error {
 	if err := s.mount(); err != nil {
 		return err
 	}
-	// Cgroup v2 allows processes only in leaf groups, and containers need their own groups next to /machine.
+	// Cgroup v2 allows processes only in leaf groups, and containers need their own groups alongside /machine.
 	if err := cgroup.Enter("/machine"); err != nil {
 		return err
 	}
@@ -79,11 +78,11 @@ func (s Spec) setUp() error {
 	return forward(s.Network.Forward)
 }
 
-// mount gives the machine its own view of the file system. It opens all sources before it mounts anything, so that a
-// mount cannot hide a source.
+// mount gives the machine its own view of the file system. It opens all sources before it mounts anything, so that no
+// mount can hide a source.
 func (s Spec) mount() error {
-	// Later mounts on the host appear in the machine, but not the reverse. Within the machine, mounts propagate, as a
-	// kubelet expects.
+	// Later mounts on the host become visible in the machine, but not vice versa. Within the machine, mounts propagate,
+	// as the kubelet expects.
 	for _, flags := range []uintptr{unix.MS_REC | unix.MS_SLAVE, unix.MS_REC | unix.MS_SHARED} {
 		if err := unix.Mount("", "/", "", flags, ""); err != nil {
 			return fmt.Errorf("set the propagation of mounts: %w", err)
@@ -142,7 +141,7 @@ func (s Spec) writeFiles() error {
 			return err
 		}
 	}
-	// A new boot ID shows the machine's processes that the machine has rebooted.
+	// A new boot ID tells the processes of the machine that it has rebooted.
 	boot, err := os.ReadFile("/proc/sys/kernel/random/uuid")
 	if err != nil {
 		return fmt.Errorf("generate a boot ID: %w", err)

@@ -19,13 +19,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// These are the first arguments (argv) of every init. They identify machines among the host's processes.
+// These are the first arguments (argv) of every init, which identify machines among the host's processes.
 const (
 	argv0   = "quorate-sandbox"
 	Command = "machine" // the subcommand that calls Run
 )
 
-// Marker is the environment variable that marks every sandbox process outside the sandbox's machines. Its value is the
+// Marker is the environment variable that marks sandbox processes outside the sandbox's machines. Its value is the
 // sandbox's directory.
 const Marker = "QUORATE_SANDBOX_DIR"
 
@@ -35,10 +35,10 @@ type Machine struct {
 	fd  int // pidfd
 }
 
-// Start starts the machine. The machine's processes keep running after the caller exits. A machine without its own
+// Start starts the machine. The machine's processes keep running after the caller has exited. A machine without its own
 // network joins the network of host. A machine with its own network forwards connections from listener, which belongs
-// to the caller's network and may be nil. Start sets the umask so that pod users can read files created by this
-// process and the machine.
+// to the caller's network and may be nil. Start sets the umask so that pod users can read files that this process and
+// the machine create.
 func Start(spec Spec, host *Machine, listener *net.TCPListener) (*Machine, error) {
 	unix.Umask(0o022)
 	if err := prepare(spec); err != nil {
@@ -60,14 +60,14 @@ func Start(spec Spec, host *Machine, listener *net.TCPListener) (*Machine, error
 	if err != nil {
 		return nil, fmt.Errorf("open a handle for machine %s: %w", spec.Name, err)
 	}
-	go func() { _ = cmd.Wait() }() // reaps init if it ends before the caller does
+	go func() { _ = cmd.Wait() }() // reaps init if it ends before the caller
 	m := &Machine{PID: cmd.Process.Pid, fd: fd}
 	m.awaitIsolated()
 	return m, nil
 }
 
 // awaitIsolated waits until Find can reliably find the machine. While init executes itself again, the kernel does not
-// show its command line. The environment appears last.
+// show its command line, and the environment appears last.
 func (m *Machine) awaitIsolated() {
 	for !isIsolated(m.PID) && !m.ended(time.Millisecond) {
 	}
@@ -139,7 +139,7 @@ func Find(dir string) (*Machine, error) {
 	return all[0], nil
 }
 
-// FindAll returns all running machines with a directory below root.
+// FindAll returns all running machines whose directory is below root.
 func FindAll(root string) ([]*Machine, error) {
 	return find(func(dir string) bool { return strings.HasPrefix(dir, root+"/") })
 }
@@ -168,7 +168,7 @@ func find(match func(dir string) bool) ([]*Machine, error) {
 	return found, nil
 }
 
-// dirOf returns the machine's directory if pid is a machine's init, or "" otherwise.
+// dirOf returns the machine's directory if pid is a machine's init. Otherwise, it returns "".
 func dirOf(pid int) string {
 	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
@@ -196,8 +196,8 @@ func (m *Machine) Alive() bool {
 	return !m.ended(0)
 }
 
-// Kill ends the machine immediately, as a power failure would. It returns once all processes of the machine have
-// ended, or an error after patience.
+// Kill ends the machine immediately, as a power failure would. It returns when all processes of the machine have ended,
+// or with an error after patience.
 func (m *Machine) Kill(patience time.Duration) error {
 	err := unix.PidfdSendSignal(m.fd, unix.SIGKILL, nil, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -212,7 +212,7 @@ func (m *Machine) Kill(patience time.Duration) error {
 	return nil
 }
 
-// ended waits up to patience for init to end, and reports whether it has ended. In a PID namespace, init is the last
+// ended waits up to patience for init to end and reports whether it has ended. In a PID namespace, init is the last
 // process to end.
 func (m *Machine) ended(patience time.Duration) bool {
 	deadline := time.Now().Add(patience)
@@ -226,7 +226,7 @@ func (m *Machine) ended(patience time.Duration) bool {
 	}
 }
 
-// Path returns the host's path for a path in the machine's file system.
+// Path returns the path on the host for a path in the machine's file system.
 func (m *Machine) Path(inside string) string {
 	return filepath.Join("/proc", strconv.Itoa(m.PID), "root", inside)
 }

@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/sandbox/cgroup"
 )
 
-// TestMain lets the test binary run as init in the machines that tests start.
+// TestMain lets the test binary run as init of the machines that tests start.
 func TestMain(m *testing.M) {
 	if os.Args[0] == argv0 {
 		fmt.Fprintln(os.Stderr, Run(os.Args[2]))
@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestStartedMachineIsFound checks that Find finds machines that have just been started, while init executes itself
-// again. Such a machine must not be treated as ended.
+// TestStartedMachineIsFound checks that Find finds a machine that has just been started while its init executes itself
+// again, and does not treat the machine as ended.
 func TestStartedMachineIsFound(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("it needs root")
@@ -67,7 +67,7 @@ func startAndFind(t *testing.T, spec Spec) {
 		}
 		found.Release()
 		if _, err := Processes(spec.Dir); err == nil {
-			return // init is working
+			return // init is running
 		}
 	}
 }

@@ -86,7 +86,7 @@ func (n *Network) configure() error {
 	return nil
 }
 
-// forward accepts connections from the host's network on the listener with file descriptor 3. It forwards each of them
+// forward accepts connections from the host's network on the listener with file descriptor 3, and forwards each of them
 // to address in the machine's network.
 func forward(address string) error {
 	file := os.NewFile(3, "listener")

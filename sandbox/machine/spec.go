@@ -1,9 +1,8 @@
 // Package machine runs the machines of a sandbox. A machine's init is PID 1 in its own PID, mount, UTS and IPC
 // namespaces. It starts the machine's other processes and keeps them running.
 //
-// Namespaces let a machine end as a whole: when init is killed, the kernel ends every process of the machine,
-// including containers. The mounts disappear with the last process, because they exist only in the machine's mount
-// namespace.
+// Namespaces let a machine end as a whole: when init is killed, the kernel ends all processes of the machine, including
+// containers. Because the mounts exist only in the machine's mount namespace, they disappear with the last process.
 package machine
 
 import (
@@ -13,57 +12,57 @@ import (
 	"path/filepath"
 )
 
-// Spec is the complete description of a machine: machines with equal specs are identical.
+// Spec is a complete description of a machine. Machines with equal specs are identical.
 type Spec struct {
 	Name    string // "control-plane", "node-1", …; also its host name
 	Dir     string // path on the host; contains spec.json, processes.json, log/ and lib/
 	Cgroup  string // path below the root of every hierarchy, "/quorate-sandbox/…"
 	Network *Network
 	Mounts  []Mount
-	// Files maps absolute paths to the content that is written when the machine starts. The paths should be below
-	// /run, which is private to the machine and kept in memory.
+	// Files maps absolute paths to content to write when the machine starts. The paths should be below /run, which is
+	// private to the machine and kept in memory.
 	Files map[string]string
-	// Masks maps the paths of kernel files to the content that the machine sees instead. Most are settings in
+	// Masks maps the paths of kernel files to the content that the machine sees instead. Most of them are settings in
 	// /proc/sys that belong to the whole host and must not be changed.
 	Masks     map[string]string
 	Processes []Process
 }
 
-// Mount makes a host directory visible at another path in the machine.
+// Mount makes a host directory visible at a path in the machine.
 type Mount struct {
 	Source string // path on the host
 	Target string // path in the machine; created if missing
 }
 
-// Network describes the setup of a machine's own network namespace. A machine without a Network shares the namespace
-// of the machine in which it is started.
+// Network describes a machine's own network namespace. A machine without a Network shares the network namespace of the
+// machine in which it is started.
 type Network struct {
 	Bridge    string   // interface that holds the addresses and the default route
 	Addresses []string // in CIDR notation
-	Forward   string   // address to which connections to the inherited listener are forwarded; "" for none
+	Forward   string   // address to which connections to the inherited listener are forwarded, or ""
 }
 
-// Process is a process that init keeps running: when it exits, init restarts it, with increasing delays.
+// Process is a process that init keeps running. When it exits, init restarts it, with increasing delays.
 type Process struct {
 	Name string
 	Path string
 	Args []string
 	Env  []string
-	// After lists the conditions for starting the process: "tcp://host:port" or "unix:///path" accepts connections,
-	// "https://…" returns status 200, or, for "done:///NAME", the Once process NAME has succeeded.
+	// After lists conditions for starting the process: "tcp://host:port" or "unix:///path" accepts connections,
+	// "https://…" returns status 200, or, for "done:///NAME", the process NAME, which has Once set, has succeeded.
 	After []string
-	// Once marks a process that is done, and not restarted, once it has exited with status 0.
+	// Once specifies that the process is done when it exits with status 0, and is then not restarted.
 	Once bool
 }
 
-// Paths inside every machine.
+// These are paths in every machine.
 const (
-	ownDir  = "/run/sandbox" // where the machine's directory on the host is mounted
+	ownDir  = "/run/sandbox" // mount point of the machine's directory on the host
 	LogDir  = "/var/log"
 	selfExe = "/proc/1/exe" // the program that init runs
 )
 
-// Self returns the path, inside a machine, of the program that started the machine.
+// Self returns the path, in a machine, of the program that started the machine.
 func Self() string { return selfExe }
 
 func specPath(dir string) string      { return filepath.Join(dir, "spec.json") }
@@ -93,9 +92,9 @@ func readSpec(dir string) (Spec, error) {
 // ProcessStatus is the status of a process as seen by its machine's init.
 type ProcessStatus struct {
 	Name     string `json:"name"`
-	PID      int    `json:"pid,omitempty"` // PID inside the machine; 0 if the process is not running
+	PID      int    `json:"pid,omitempty"` // PID in the machine, or 0 if the process is not running
 	Waiting  string `json:"waiting,omitempty"`
-	Done     bool   `json:"done,omitempty"` // the process has Once and has succeeded
+	Done     bool   `json:"done,omitempty"` // the process has Once set and has succeeded
 	Restarts int    `json:"restarts"`
 	LastExit string `json:"lastExit,omitempty"`
 }

@@ -43,7 +43,7 @@ func (s *supervisor) run() {
 	s.reap()
 }
 
-// reap reaps processes and never returns: PID 1 of a PID namespace must also reap all orphaned processes.
+// reap reaps processes and never returns. PID 1 of a PID namespace must also reap orphaned processes.
 func (s *supervisor) reap() {
 	for {
 		var status syscall.WaitStatus
@@ -64,8 +64,8 @@ func (s *supervisor) reap() {
 	}
 }
 
-// A process that ran for longer than steady is restarted after fastest. Otherwise, the delay doubles each time, up to
-// slowest.
+// A process that has run for longer than steady is restarted after fastest. Otherwise, the delay doubles each time, up
+// to slowest.
 const (
 	steady  = 20 * time.Second
 	fastest = 200 * time.Millisecond
@@ -97,7 +97,7 @@ func (s *supervisor) keep(i int) {
 	}
 }
 
-// await blocks until all conditions in After of process i hold.
+// await blocks until all conditions in After of process i are met.
 func (s *supervisor) await(i int) {
 	for _, condition := range s.processes[i].After {
 		if s.holds(condition) {
@@ -138,7 +138,7 @@ func answers(network, address string) bool {
 	return true
 }
 
-// serves reports whether url returns status 200. It does not verify the server, because only the status
+// serves reports whether url returns status 200. It does not verify the server's certificate, because only the status
 // matters.
 func serves(url string) bool {
 	client := http.Client{Timeout: time.Second, Transport: &http.Transport{
@@ -181,7 +181,7 @@ func (s *supervisor) runOnce(i int) (syscall.WaitStatus, error) {
 	s.mu.Lock()
 	pid, err := syscall.ForkExec(p.Path, append([]string{filepath.Base(p.Path)}, p.Args...), &syscall.ProcAttr{
 		Dir:   "/",
-		Env:   append(slices.Clone(p.Env), "PATH="+searchPath, "HOME=/root"), // of equal names, the first is used
+		Env:   append(slices.Clone(p.Env), "PATH="+searchPath, "HOME=/root"), // if names are equal, the first is used
 		Files: []uintptr{null.Fd(), log.Fd(), log.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
@@ -208,7 +208,7 @@ func describe(status syscall.WaitStatus, err error) string {
 	}
 }
 
-// update calls change, and writes the status to the machine's directory so that the host can read it.
+// update calls change and writes the status to the machine's directory, where the host can read it.
 func (s *supervisor) update(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

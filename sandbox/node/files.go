@@ -7,8 +7,8 @@ const PauseImage = "quorate.dev/sandbox/pause:v1"
 
 const cniDir = layout.Config + "/cni"
 
-// Short timeouts let a lost node be detected within seconds. Rate limits are disabled so that pods start immediately.
-// Memory and disk pressure are left to the host.
+// With short timeouts, a lost node is detected within seconds. Without rate limits, pods start immediately. Memory and
+// disk pressure are left to the host.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: %[1]s
@@ -46,8 +46,8 @@ evictionHard:
   imagefs.available: 1%%
 `
 
-// On an unprivileged host, containerd may not be allowed to lower a process's OOM score, so it sets only allowed
-// values.
+// On an unprivileged host, containerd may not be allowed to lower a process's OOM score, so it is restricted to values
+// that are allowed.
 const containerdConfig = `version = 3
 root = "/var/lib/containerd"
 state = "/run/containerd"
@@ -77,8 +77,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
   SystemdCgroup = false
 `
 
-// Every pod has its own link to the network, and all traffic is routed. Replies from Services therefore take the same
-// way back, without bridge filtering.
+// Every pod has its own link to the network, and all traffic is routed. Replies from Services therefore return by the
+// same path, without bridge filtering.
 const cniConfig = `{
   "cniVersion": "1.0.0",
   "name": "sandbox",

@@ -1,5 +1,5 @@
-// Package node describes the machine of a node. The machine runs containerd, the kubelet and the provisioner of the
-// node's volumes.
+// Package node describes the machine of a node, which runs containerd, the kubelet and the provisioner of the node's
+// volumes.
 package node
 
 import (
@@ -15,8 +15,8 @@ import (
 type Config struct {
 	Node                   layout.Node
 	Dir, Cgroup            string
-	Kubernetes, Containerd string // host directories that contain the programs
-	ImageCache             string // directory that contains the archives in Images
+	Kubernetes, Containerd string // host directories of the programs
+	ImageCache             string // directory with the archives that Images lists
 	Images                 []string
 	LoadedImages           string // directory of additional archives, all of which are imported
 	Certificates           pki.Store
@@ -53,8 +53,8 @@ func Spec(c Config) (machine.Spec, error) {
 	}, nil
 }
 
-// kernelSettings returns the kernel settings that the kubelet would change if they differed. They belong to the whole
-// host, so the machine sees masks with the values that the kubelet requires.
+// kernelSettings returns the kernel settings that the kubelet would change if they had different values. They belong to
+// the whole host, so the machine sees masks with the values that the kubelet requires.
 func kernelSettings() map[string]string {
 	return map[string]string{
 		"/proc/sys/vm/overcommit_memory":      "1\n",
@@ -75,8 +75,7 @@ func runtime() machine.Process {
 	}
 }
 
-// images returns the process that imports every image that the node does not have yet, before the kubelet requests an
-// image.
+// images returns the process that imports all images that the node does not have yet, before the kubelet needs them.
 func images(c Config) machine.Process {
 	args := []string{"import-images", "--ctr=" + containerd + "/ctr", loaded}
 	for _, image := range c.Images {

@@ -1,4 +1,4 @@
-// Package pki manages the certificates of a sandbox: a certificate authority, a serving certificate for each server, a
+// Package pki manages the certificates of a sandbox: a certificate authority, a server certificate for each server, a
 // client certificate for each identity, and the key that signs service account tokens. It keeps existing files and
 // creates missing files.
 package pki
@@ -51,7 +51,7 @@ func (s Store) Client(file, user string, groups ...string) (Pair, error) {
 	})
 }
 
-// Server returns the certificate of a server that is valid for all its names and addresses.
+// Server returns the certificate of a server, which is valid for all of its names and addresses.
 func (s Store) Server(file string, names, addresses []string) (Pair, error) {
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: file},

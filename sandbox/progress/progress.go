@@ -1,4 +1,4 @@
-// Package progress shows progress to users: as a line that is updated on a terminal, and as plain lines otherwise.
+// Package progress shows progress to users: on a terminal, as a line that is updated, and otherwise as plain lines.
 package progress
 
 import (
@@ -21,7 +21,7 @@ func To(file *os.File) Progress {
 	return Progress{out: file, live: term.IsTerminal(int(file.Fd()))}
 }
 
-// slow is the minimum expected duration of an operation that is announced when the output is not a terminal.
+// slow is the minimum expected duration of operations that are announced if the output is not a terminal.
 const slow = 3 * time.Second
 
 // Do calls f. It shows doing while f is running, and done if f succeeds. about is the expected duration of f, or 0 if

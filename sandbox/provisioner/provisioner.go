@@ -1,5 +1,5 @@
-// Package provisioner provisions a node's volumes: directories on the node's disk, as persistent volumes of type
-// local. Unlike hostPath volumes, local volumes are bound to their node and support a pod's fsGroup.
+// Package provisioner provisions a node's volumes as persistent volumes of type local, which are directories on the
+// node's disk. Unlike hostPath volumes, local volumes are bound to their node and support a pod's fsGroup.
 package provisioner
 
 import (
@@ -21,7 +21,7 @@ import (
 // Name is the provisioner's name in storage classes.
 const Name = "quorate.dev/sandbox-local"
 
-// selectedNode is the annotation in which the scheduler records the node that it has chosen for a claim.
+// selectedNode is the annotation in which the scheduler records the node that it has selected for a claim.
 const selectedNode = "volume.kubernetes.io/selected-node"
 
 // Run provisions volumes in dir for claims that are scheduled to node, until ctx is done.
@@ -35,7 +35,7 @@ func Run(ctx context.Context, kubeconfig, node, dir string) error {
 	if err != nil {
 		return fmt.Errorf("create an API server client: %w", err)
 	}
-	// Provisioning is retried soon after a failure.
+	// After a failure, provisioning is retried soon.
 	retry := workqueue.NewTypedItemExponentialFailureRateLimiter[string](50*time.Millisecond, 5*time.Second)
 	controller.NewProvisionController(ctx, client, Name, local{node: node, dir: dir},
 		controller.LeaderElection(false), // each node has a provisioner for its own claims

@@ -24,7 +24,7 @@ func claim(node string) *corev1.PersistentVolumeClaim {
 
 func TestLifeOfAVolume(t *testing.T) {
 	ours, theirs := local{node: "node-1", dir: t.TempDir()}, local{node: "node-2", dir: t.TempDir()}
-	theirs.dir = ours.dir // inside their machines, all nodes use the same path
+	theirs.dir = ours.dir // in their machines, all nodes use the same path
 	if !ours.ShouldProvision(t.Context(), claim("node-1")) || theirs.ShouldProvision(t.Context(), claim("node-1")) {
 		t.Error("a claim is not served by the node it is scheduled to, or by another")
 	}

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// testCarriedOver restores the certificates that existed before Quorate had its own, when applications used etcd's
-// root user. Quorate and applications get separate certificates, and no pods are restarted. With authentication
-// enabled, applications keep the root user until an administrator deletes their Secret.
+// testCarriedOver restores certificates as they were before Quorate had its own, when applications used etcd's root
+// user. It checks that Quorate and applications get separate certificates, and that no pods are restarted. With
+// authentication enabled, applications keep the root user until an administrator deletes their Secret.
 func testCarriedOver(t *testing.T, w *world) {
 	id, pods := w.requireOneCluster("a", 3), w.podUIDs("a")
 	application := w.member("a", 0)
@@ -59,7 +59,8 @@ func testCarriedOver(t *testing.T, w *world) {
 	}
 }
 
-// asBefore replaces the certificates in the Secrets with certificates as they were issued before Quorate had its own.
+// asBefore replaces the certificates in the Secrets with certificates like those that were issued before Quorate had
+// its own.
 func (w *world) asBefore() {
 	w.t.Helper()
 	ca := w.secretData("a-ca")

@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-// stage is an operation on cluster a. It begins in the state in which the previous stage ended. The first stage begins
-// in the final state of the last stage.
+// stage is an operation on cluster a. It starts in the final state of the previous stage. The first stage starts in the
+// final state of the last stage.
 type stage struct {
 	name string
 	// spec is the declared spec.
@@ -49,10 +49,11 @@ var (
 	}
 )
 
-// TestCrashAtEveryWrite kills quorate right after each write of each operation, including calls that change etcd: the
-// next run continues from there and is killed after its first write. The cluster must end in the same state as an
-// undisturbed cluster. The clusters do not use TLS, so that the proxy can see calls to etcd. The simulated paths
-// (converge crash=after-each) repeat the end of each operation once for every write, with one crash at that write.
+// TestCrashAtEveryWrite kills quorate right after each write of each operation, including calls that change etcd. Each
+// run continues where the previous run was killed, and is killed after its own first write. The cluster must reach the
+// same state as an undisturbed cluster. The clusters do not use TLS, so that the proxy can see the calls to etcd. The
+// simulated paths (converge crash=after-each) complement this test: they repeat the rest of each operation once for
+// every write, with one crash at that write.
 func TestCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	for name, stages := range map[string][]stage{"Resize": resizing, "Roll": rolling, "Replace": replacing, "Stop": stopping, "Delete": deleting} {
@@ -86,21 +87,21 @@ func TestEtcdCallsFail(t *testing.T) {
 	}
 }
 
-// changesCluster reports whether a write changes the cluster or its declared or reported state. This excludes leases
-// and events: later runs do not depend on them.
+// changesCluster reports whether a write changes the cluster or its declared or reported state. Leases and events do
+// not count, because later runs do not depend on them.
 func changesCluster(what string) bool {
 	return !strings.Contains(what, " leases ") && !strings.Contains(what, " events")
 }
 
-// changesEtcd reports whether the write is a call that changes etcd and that every run makes. Not every run transfers
-// leadership, because only a leader does.
+// changesEtcd reports whether the write is a call that changes etcd and that every run makes. Transfers of leadership
+// do not count, because they happen only if the member is the leader.
 func changesEtcd(w write) bool { return strings.HasPrefix(w.what, "call etcd") && sure(w) }
 
 // sure reports whether the write changes the cluster and every run makes it.
 func sure(w write) bool { return w.sure() && changesCluster(w.what) }
 
 // testBroken takes a cluster through the stages, first undisturbed and then with broken writes. run returns the writes
-// that it broke. They must include all required writes of the undisturbed run.
+// that it has broken, which must include all required writes of the undisturbed run.
 func testBroken(t *testing.T, stages []stage, required func(write) bool, run func(*world, *faultproxy.Proxy, []write) []string) {
 	w, want, points := undisturbed(t, stages)
 	for i, s := range stages {
@@ -122,7 +123,7 @@ func testBroken(t *testing.T, stages []stage, required func(write) bool, run fun
 }
 
 // killAfterEach runs quorate repeatedly until a run converges. It kills each run after its first write that is in
-// undisturbed, and removes this write from the list. It returns the writes after which it killed a run.
+// undisturbed, and removes this write from the list. It returns the writes after which it has killed a run.
 func (w *world) killAfterEach(proxy *faultproxy.Proxy, undisturbed []write) []string {
 	w.t.Helper()
 	var lock sync.Mutex
@@ -161,8 +162,8 @@ func (w *world) killAfterEach(proxy *faultproxy.Proxy, undisturbed []write) []st
 	return nil
 }
 
-// breakEach runs quorate until it converges, and breaks each distinct call that changes etcd once. It returns the
-// broken calls.
+// breakEach runs quorate until it converges, and breaks each distinct call that changes etcd once. It returns the calls
+// that it has broken.
 func (w *world) breakEach(proxy *faultproxy.Proxy, fault func() faultproxy.Fault) []string {
 	w.t.Helper()
 	var lock sync.Mutex
@@ -188,7 +189,7 @@ func (w *world) breakEach(proxy *faultproxy.Proxy, fault func() faultproxy.Fault
 	return calls
 }
 
-// undisturbed takes a new cluster through the stages, and returns the final state and the writes of each stage.
+// undisturbed takes a new cluster through the stages and returns the final state and the writes of each stage.
 func undisturbed(t *testing.T, stages []stage) (w *world, want []map[string]string, points [][]write) {
 	t.Helper()
 	w = newWorld(t)
@@ -242,7 +243,7 @@ func (w *world) newEtcdProxy() *faultproxy.Proxy {
 	return proxy
 }
 
-// loseVolume deletes a pod's volume, and also the pod, which would otherwise block the deletion.
+// loseVolume deletes the volume of a pod together with the pod, which would otherwise block the deletion.
 func (w *world) loseVolume(pod string) {
 	w.t.Helper()
 	if err := w.kube.CoreV1().PersistentVolumeClaims(w.namespace).Delete(w.ctx(), "data-"+pod, metav1.DeleteOptions{}); err != nil {
@@ -251,8 +252,8 @@ func (w *world) loseVolume(pod string) {
 	w.deletePod(pod)
 }
 
-// emptyVolumes deletes the volumes of pods and waits until Kubernetes has created new pods with new volumes. From then
-// on, quorate's repair does not depend on timing.
+// emptyVolumes deletes the volumes of pods and waits until Kubernetes has created new pods with new volumes. After
+// that, quorate's repair does not depend on timing.
 func (w *world) emptyVolumes(pods ...string) {
 	w.t.Helper()
 	volumesBefore, podsBefore := w.volumeUIDs("a"), w.podUIDs("a")

@@ -6,7 +6,8 @@
 //	go test ./scenarios -run '^$' -bench .    figures
 //	go test ./scenarios -short                only tests without a sandbox
 //
-// The tests use the existing binaries quorate, sandbox, s3 and prometheus in the checkout's bin directory, or in the
-// directory QUORATE_BIN. QUORATE_SANDBOX selects a sandbox other than "test". If QUORATE_KEEP_SANDBOX=1, the sandbox
-// keeps running at the end, with the namespaces of failed tests. The tests require Linux and root.
+// The tests use the binaries quorate, sandbox, s3 and prometheus in the checkout's bin directory, or in the directory
+// QUORATE_BIN. These must already exist. QUORATE_SANDBOX selects a sandbox other than "test". If
+// QUORATE_KEEP_SANDBOX=1, the sandbox keeps running at the end, with the namespaces of failed tests. The tests require
+// Linux and root.
 package scenarios

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// dump prints the information needed to understand a failure, on at most two screens: the last run of quorate, the
+// dump prints the information needed to understand a failure, in at most two screens: the last run of quorate, the
 // status of each cluster, the pods with the end of etcd's logs, and the latest events.
 func (w *world) dump() {
 	w.mutex.Lock()
@@ -29,7 +29,7 @@ func (w *world) dump() {
 	}
 }
 
-// describeClusters describes the status of each cluster, with one line for each condition and each member.
+// describeClusters describes the status of each cluster, with one line per condition and member.
 func (w *world) describeClusters() (string, error) {
 	list, err := w.objects.Resource(etcdclusters).Namespace(w.namespace).List(w.ctx(), metav1.ListOptions{})
 	if err != nil {
@@ -54,7 +54,7 @@ func inOneLine(m memberStatus) string {
 	return fmt.Sprintf("%s %s: %s %s %s, revision %d, alarms %v", m.Name, m.ID, m.Role, m.Health, m.Version, m.Revision, m.Alarms)
 }
 
-// describePods describes each claim and each pod in one line, with the last lines of etcd's log.
+// describePods describes each claim and each pod in one line, followed by the last lines of etcd's log.
 func (w *world) describePods() (string, error) {
 	pods, err := w.kube.CoreV1().Pods(w.namespace).List(w.ctx(), metav1.ListOptions{})
 	if err != nil {
@@ -77,7 +77,7 @@ func (w *world) describePods() (string, error) {
 	return text.String(), nil
 }
 
-// describeReconcilers returns the last log lines of Quorate's own pods, if it is installed.
+// describeReconcilers returns the last log lines of Quorate's own pods, if it is installed in the sandbox.
 func (w *world) describeReconcilers() (string, error) {
 	pods, err := w.kube.CoreV1().Pods(systemNamespace).List(w.ctx(), metav1.ListOptions{})
 	if err != nil {
@@ -135,7 +135,7 @@ func (w *world) describeEvents() (string, error) {
 	return text.String(), nil
 }
 
-// happened returns the time at which an event last occurred. Which field contains this time depends on the reporter.
+// happened returns the time at which an event last occurred. The field that contains this time depends on the reporter.
 func happened(e eventsv1.Event) time.Time {
 	series := time.Time{}
 	if e.Series != nil {

@@ -22,7 +22,7 @@ const (
 	peerPort   = 2380
 )
 
-// member is a client for the etcd member in one pod, connected to the client port of this pod.
+// member is a client for the etcd member in one pod, connected to the client port of that pod.
 type member struct {
 	*clientv3.Client
 	t        testing.TB
@@ -33,7 +33,7 @@ type member struct {
 	close   func()
 }
 
-// member connects to etcd in the pod with this ordinal, using the client Secret as an application would.
+// member connects to etcd in the pod with the given ordinal, with the client Secret, as an application would.
 func (w *world) member(cluster string, ordinal int) *member {
 	w.t.Helper()
 	return w.memberAs(cluster+"-client-tls", cluster, ordinal)
@@ -133,7 +133,7 @@ func (m *member) get(key string) string {
 	return string(answer.Kvs[0].Value)
 }
 
-// list returns etcd's member list in order. It describes each member by its name, its ID, whether it has started and
+// list returns etcd's member list in order. Each member is described by its name, its ID, whether it has started, and
 // whether it is a learner.
 func (m *member) list() ([]string, error) {
 	ctx, cancel := m.ctx()
@@ -151,8 +151,8 @@ func (m *member) list() ([]string, error) {
 }
 
 // requireOneCluster queries every member separately. It fails the test unless the members form one healthy cluster of
-// this size: all report the same cluster ID, leader, list of started voters, and data. It returns the cluster ID in
-// hexadecimal.
+// the given size, in which all of them report the same cluster ID, leader, list of started voters, and data. It returns
+// the cluster ID in hexadecimal.
 func (w *world) requireOneCluster(cluster string, size int) string {
 	w.t.Helper()
 	var first view
@@ -207,7 +207,7 @@ type view struct {
 func (m *member) revision() (int64, error) {
 	ctx, cancel := m.ctx()
 	defer cancel()
-	answer, err := m.Get(ctx, "revision") // linearizable: the result is committed
+	answer, err := m.Get(ctx, "revision") // a linearizable read, so the result is committed
 	if err != nil {
 		return 0, err
 	}
@@ -224,7 +224,7 @@ func (m *member) view(revision int64) (view, error) {
 	if status.Leader == 0 {
 		return view{}, errors.New("knows no leader")
 	}
-	if _, err := m.Get(ctx, "revision"); err != nil { // ensures that the member has caught up with the leader
+	if _, err := m.Get(ctx, "revision"); err != nil { // makes sure that the member has caught up with the leader
 		return view{}, err
 	}
 	hash, err := m.HashKV(ctx, m.endpoint, revision)

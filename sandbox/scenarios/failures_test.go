@@ -15,9 +15,9 @@ import (
 // failures reads the output of package testing and records the first error of each failed test, so that all errors can
 // be shown together at the end of a long log.
 type failures struct {
-	// source returns a line of a test file. The line shows whether a message is an error or only a log message.
+	// source returns a line of a test file, which shows whether a message is an error or only a log message.
 	source func(file string, line int) string
-	// at maps the indentation of a heading to the test that the following messages belong to.
+	// at maps the indentation of a heading to the test to which the messages below it belong.
 	at     map[int]string
 	first  map[string]string
 	failed []string
@@ -28,7 +28,7 @@ var (
 	message = regexp.MustCompile(`^( +)(\w+_test\.go):(\d+): (.*)`)
 )
 
-// line processes a line of the log. With -v, a message follows "=== NAME". Otherwise, it follows "--- FAIL", which is
+// line processes a line of the log. With -v, a message follows "=== NAME". Without -v, it follows "--- FAIL", which is
 // indented by four columns less.
 func (f *failures) line(text string) {
 	if found := heading.FindStringSubmatch(text); found != nil {
@@ -68,7 +68,7 @@ func newFailures(source func(string, int) string) *failures {
 	return &failures{source: source, at: map[int]string{}, first: map[string]string{}}
 }
 
-// watchFailures reads everything that is printed to standard output from now on, and passes it through. The returned
+// watchFailures reads everything that is printed to standard output from now on and passes it through. The returned
 // function prints the failures after the rest of the output.
 func watchFailures() (report func(), err error) {
 	out := os.Stdout

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// foreignObjects lists unmanaged objects that have the names of objects of cluster a.
+// foreignObjects lists unmanaged objects with the names of objects of cluster a.
 var foreignObjects = []struct {
 	kind   schema.GroupVersionResource
 	object map[string]any
@@ -28,8 +28,8 @@ var foreignObjects = []struct {
 
 func named(name string) map[string]any { return map[string]any{"name": name} }
 
-// TestForeignObject checks that an unmanaged object with one of the cluster's names is reported and left unchanged,
-// and that other objects are not created.
+// TestForeignObject checks that an unmanaged object with the name of one of the cluster's objects is reported and left
+// unchanged, and that the other objects are not created.
 func TestForeignObject(t *testing.T) {
 	t.Parallel()
 	for _, foreign := range foreignObjects {

@@ -44,7 +44,7 @@ func (w *world) forward(pod string, port int32) (string, func(), error) {
 	return fmt.Sprintf("127.0.0.1:%d", ports[0].Local), sync.OnceFunc(func() { close(stop); <-failed }), nil
 }
 
-// mustForward is like forward, but fails the test on errors. The port is closed at the end of the test.
+// mustForward is like forward, but fails the test on errors, and closes the port at the end of the test.
 func (w *world) mustForward(t testing.TB, pod string, port int32) string {
 	t.Helper()
 	address, stop, err := w.forward(pod, port)

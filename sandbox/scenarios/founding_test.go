@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// versions lists the tested etcd versions. modern is the version for scenarios that do not depend on the version.
+// versions lists the etcd versions to test. modern is the version for scenarios that do not depend on the version.
 var versions = []string{"3.5.35", "3.6.16", "3.7.3"}
 
 const modern = "3.6.16"

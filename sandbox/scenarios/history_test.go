@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	// historians is the number of concurrent clients. They access historyKeys keys, and pause for pauseOfOne between
+	// historians is the number of concurrent clients. They use historyKeys keys and pause for pauseOfOne between
 	// requests.
 	historians  = 3
 	historyKeys = 3
 	pauseOfOne  = 40 * time.Millisecond
-	// answerTimeout is the timeout of a request. A request that timed out may still take effect.
+	// answerTimeout is the timeout of a request. A request that has timed out may still take effect.
 	answerTimeout = 2 * time.Second
 )
 
-// history records the requests of applications to a cluster during a scenario, with the responses.
+// history records the requests that applications send to a cluster during a scenario, and the responses.
 type history struct {
 	t     testing.TB
 	stop  context.CancelFunc
 	group sync.WaitGroup
-	// keys is the prefix of the key names, which is unique to this history.
+	// keys is the prefix of the keys, which is unique to this history.
 	keys string
-	// begun is the time at which the clients started. Operations are timed relative to it.
+	// begun is the time at which the clients started, to which the times of operations are relative.
 	begun time.Time
 
 	mutex      sync.Mutex
@@ -43,7 +43,7 @@ type history struct {
 }
 
 // watchWrites starts applications that write to and read from cluster a during the scenario. They know only the
-// addresses of this number of members, which may include members that do not exist yet.
+// addresses of the given number of members, some of which may not exist yet.
 func (w *world) watchWrites(members int) *history {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(w.ctx())
@@ -63,7 +63,7 @@ func (w *world) watchWrites(members int) *history {
 	return h
 }
 
-// application connects to etcd as an application in a pod does: to all members, by their DNS names.
+// application connects to etcd like an application in a pod: to all members, by their DNS names.
 func (w *world) application(members int) (*clientv3.Client, error) {
 	security, err := w.clientTLS("a")
 	if err != nil {
@@ -89,7 +89,7 @@ func (w *world) application(members int) (*clientv3.Client, error) {
 	})
 }
 
-// dialMember connects to the pod of the member with this DNS name.
+// dialMember connects to the pod of the member with the given DNS name.
 func (w *world) dialMember(ctx context.Context, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

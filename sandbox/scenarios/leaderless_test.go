@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// testLeaderlessScaleIn declares fewer members while the cluster has no quorum. Nothing is removed until quorum is
-// restored.
+// testLeaderlessScaleIn declares fewer members while the cluster has no quorum, and checks that nothing is removed
+// until quorum is restored.
 func testLeaderlessScaleIn(t *testing.T, w *world) {
 	volumes, members := w.volumeUIDs("a"), w.memberIDs("a")
 	for _, pod := range []string{"a-1", "a-2"} {

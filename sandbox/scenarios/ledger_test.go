@@ -10,8 +10,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// ledger records the writes of applications during a scenario, with the revision at which etcd acknowledged each
-// write. Every key is written only once.
+// ledger records the writes of applications during a scenario, each with the revision at which etcd acknowledged it.
+// Every key is written only once.
 type ledger struct {
 	t     testing.TB
 	stop  context.CancelFunc
@@ -26,8 +26,8 @@ type ledger struct {
 // ledgerKeys is the prefix of all keys in a ledger.
 const ledgerKeys = "ledger/"
 
-// writeLedger starts the given number of applications, which write to cluster a without pauses. The cluster has the
-// given number of members.
+// writeLedger starts the given number of applications, which write to cluster a without pauses. members is the number
+// of members in the cluster.
 func (w *world) writeLedger(applications, members int) *ledger {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(w.ctx())
@@ -57,7 +57,7 @@ func (l *ledger) write(ctx context.Context, client *clientv3.Client, key string)
 	defer cancel()
 	answer, err := client.Put(within, key, "value of "+key)
 	if err != nil {
-		return // the key may have been written anyway
+		return // the key may have been written nevertheless
 	}
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -70,8 +70,8 @@ func (l *ledger) end() {
 	l.group.Wait()
 }
 
-// requireUntil fails the test unless etcd contains exactly the writes up to this revision: all writes acknowledged up
-// to then, and no later writes.
+// requireUntil fails the test unless etcd contains exactly the writes up to the given revision: all that were
+// acknowledged at or before it, and none after it.
 func (l *ledger) requireUntil(c *clientv3.Client, revision int64) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)

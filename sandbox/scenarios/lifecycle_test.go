@@ -67,7 +67,7 @@ func (w *world) evict(pod string) error {
 	return w.kube.PolicyV1().Evictions(w.namespace).Evict(w.ctx(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: w.namespace}})
 }
 
-// testPodRecovery checks that a pod recovers without a pass, as the same member with its data.
+// testPodRecovery checks that a pod recovers without a pass, as the same member with the same data.
 func testPodRecovery(t *testing.T, w *world) {
 	w.member("a", 1).put("recovery", "before")
 	before, err := w.member("a", 1).list()
@@ -89,7 +89,7 @@ func testPodRecovery(t *testing.T, w *world) {
 	w.converge().requireRule(t, "a", "Converged")
 }
 
-// testDataPersistence checks that the data is not lost if all pods are lost at the same time.
+// testDataPersistence checks that no data is lost if all pods are lost at the same time.
 func testDataPersistence(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 0).put("persistence", "kept")
@@ -106,8 +106,8 @@ func testDataPersistence(t *testing.T, w *world) {
 	w.converge().requireRule(t, "a", "Converged")
 }
 
-// testPersistence deletes the custom resource and all objects of the cluster except the volumes. The next pass must
-// start the members again with their data.
+// testPersistence deletes the custom resource and all objects of the cluster except the volumes. It checks that the
+// next pass starts the members again with their data.
 func testPersistence(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 0).put("deleted", "not the data")
@@ -134,8 +134,8 @@ func testPersistence(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testSeedDataDirLoss checks that the first initial member does not bootstrap a second cluster if it loses its volume.
-// It stays down until a pass replaces it.
+// testSeedDataDirLoss checks that the first initial member does not bootstrap a second cluster after it has lost its
+// volume. It must stay down until a pass replaces it.
 func testSeedDataDirLoss(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 1).put("seed", "safe")

@@ -25,17 +25,17 @@ type operation struct {
 	client int
 	key    string
 	kind   kind
-	// value is the value written or read. It is empty for a missing key.
+	// value is the value that was written or read. It is empty for a missing key.
 	value string
-	// expected is the value that a compare-and-swap requires. found is the value that it found instead.
+	// expected is the value that a compare-and-swap requires, and found is the different value that it found.
 	expected, found string
 	swapped         bool
-	// unknown marks a write without a response: it may have taken effect at any time after the call, or never.
+	// unknown marks a write without a response, which may have taken effect at any time after the call, or never.
 	unknown      bool
 	call, answer time.Duration
 }
 
-// saw returns the value that the operation has seen, and whether it has seen a value.
+// saw returns the value that the operation has seen, and whether it has seen any value.
 func (o operation) saw() (value string, found bool) {
 	switch {
 	case o.kind == get:
@@ -48,7 +48,7 @@ func (o operation) saw() (value string, found bool) {
 	return o.found, true
 }
 
-// register is the model of a key, which holds the value that was last written.
+// register is the model of a key, which contains the value that was written last.
 var register = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		byKey := map[string][]porcupine.Operation{}
@@ -80,8 +80,8 @@ var register = porcupine.Model{
 }
 
 // linearizable returns an error if the operations are not linearizable, or if the check does not finish in time.
-// Operations are linearizable if each can take effect at one moment between its call and its response so that all
-// responses are correct.
+// Operations are linearizable if all responses are correct under the assumption that each operation takes effect at a
+// single moment between its call and its response.
 func linearizable(operations []operation, timeout time.Duration) error {
 	var history []porcupine.Operation
 	for _, o := range settled(operations) {
@@ -97,9 +97,9 @@ func linearizable(operations []operation, timeout time.Duration) error {
 	return fmt.Errorf("was not judged within %s", timeout)
 }
 
-// settled resolves writes without a response by using the other operations. If the value of such a write was seen, the
-// write took effect before the first response that contained the value, because other operations do not write this
-// value. A write whose value was never seen does not affect any response and is left out.
+// settled uses the other operations to resolve writes without a response. If the value of such a write was seen, the
+// write took effect before the first response that contained the value, because no other operation writes this value.
+// If its value was never seen, the write did not affect any response and is omitted.
 func settled(operations []operation) []operation {
 	first := map[[2]string]time.Duration{}
 	for _, o := range operations {
@@ -133,7 +133,7 @@ type interruption struct {
 	why map[string]int
 }
 
-// interrupted summarizes a history of the given duration.
+// interrupted summarizes a history that lasted for the given duration.
 func interrupted(operations []operation, took time.Duration) interruption {
 	acknowledged := []time.Duration{0, took}
 	i := interruption{}

@@ -10,13 +10,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// parallelTests is the default for -test.parallel. It suits two cores, because bootstrapping a cluster mostly consists
-// of waiting for etcd and the kubelets.
+// parallelTests is the default for -test.parallel. It is suitable for two cores, because bootstrapping a cluster
+// consists mostly of waiting for etcd and the kubelets.
 const parallelTests = "3"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	klog.SetLogger(logr.Discard()) // client-go logs every connection that a test cuts
+	klog.SetLogger(logr.Discard()) // otherwise, client-go logs every connection that a test cuts
 	if !given("test.parallel") {
 		_ = flag.Set("test.parallel", parallelTests)
 	}

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// watchPeak watches a process and its descendants until the process ends. It returns a function that returns the peak
-// so far: the largest resident set size of a single process, in bytes. The kernel's figure for an ended process is not
-// used, because it includes the parent's memory from before exec.
+// watchPeak watches a process and its descendants until the process ends. The function that it returns reports the peak
+// so far, which is the largest resident set size of a single process, in bytes. The kernel's figure for a process that
+// has ended is not used, because it includes the parent's memory from before exec.
 func watchPeak(pid int) (peak func() int64) {
 	var highest atomic.Int64
 	go func() {
@@ -32,7 +32,7 @@ func isThere(pid int) bool {
 	return err == nil
 }
 
-// anonymous returns the anonymous memory of a process and its descendants.
+// anonymous returns the amount of anonymous memory of a process and its descendants.
 func anonymous(pid int) (bytes int64) {
 	for _, one := range processTree(pid) {
 		bytes += memoryOf(one, "RssAnon")
@@ -40,7 +40,7 @@ func anonymous(pid int) (bytes int64) {
 	return bytes
 }
 
-// memoryOf returns a figure from a process's status, in bytes, or 0 if the process has ended.
+// memoryOf returns a figure from the status of a process, in bytes, or 0 if the process has ended.
 func memoryOf(pid int, figure string) int64 {
 	status, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

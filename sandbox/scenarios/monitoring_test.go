@@ -13,14 +13,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// monitoring is the content of deploy/monitoring as rendered by kubectl.
+// monitoring is the content of deploy/monitoring, as rendered by kubectl.
 type monitoring struct {
 	pods       []podMonitor
 	rules      map[string]any // content of a Prometheus rules file
 	dashboards map[string]string
 }
 
-// podMonitor contains the PodMonitor fields that deploy/monitoring uses. The test cannot translate other fields.
+// podMonitor contains the fields of a PodMonitor that deploy/monitoring uses. The test cannot translate any other
+// fields.
 type podMonitor struct {
 	APIVersion, Kind string
 	Metadata         struct {
@@ -79,8 +80,8 @@ func (w *world) monitoring() monitoring {
 
 var notInLabel = regexp.MustCompile(`[^a-zA-Z0-9_]`)
 
-// scrapes translates the PodMonitors to scrape configurations, as the Prometheus operator does. A PodMonitor that
-// selects any namespace is limited to one namespace, because other tests have clusters at the same time.
+// scrapes translates the PodMonitors to scrape configurations, as the Prometheus operator does. If a PodMonitor selects
+// any namespace, it is limited to the given namespace, because other tests have clusters at the same time.
 func (m monitoring) scrapes(kubeconfig, namespace string) []map[string]any {
 	var jobs []map[string]any
 	for _, pods := range m.pods {
@@ -140,7 +141,7 @@ func (m monitoring) each(do func(rule map[string]any)) {
 	}
 }
 
-// rulesWithin returns the rules, with the pending period of each alert shortened to soon.
+// rulesWithin returns the rules after setting the pending period of each alert to soon.
 func (m monitoring) rulesWithin(soon string) map[string]any {
 	m.each(func(rule map[string]any) {
 		if rule["for"] != nil {
@@ -150,13 +151,13 @@ func (m monitoring) rulesWithin(soon string) map[string]any {
 	return m.rules
 }
 
-// absentWhenWell maps selectors that have no results while everything is healthy to the reason why this is correct.
+// absentWhenWell maps selectors that return nothing while everything is healthy to the reason why this is correct.
 var absentWhenWell = map[string]string{
 	`quorate_cluster_decision{verdict="Block"}`:                  "there is one only while a cluster needs a person",
 	`quorate_cluster_decision{kubernetes=~".*",verdict="Block"}`: "the same, in a dashboard",
 }
 
-// requireRules waits until each rule has been evaluated without an error and each series that it reads exists.
+// requireRules waits until each rule has been evaluated without an error and all series that it reads exist.
 func (p *prometheus) requireRules(m monitoring) {
 	p.w.t.Helper()
 	want := map[string]bool{}
@@ -192,8 +193,8 @@ func (p *prometheus) requireRules(m monitoring) {
 	})
 }
 
-// requireSelectors waits until each series that an expression reads exists, except series that are absent while
-// everything is healthy.
+// requireSelectors waits until all series that an expression reads exist, except those that are absent while everything
+// is healthy.
 func (p *prometheus) requireSelectors(what, expr string) {
 	p.w.t.Helper()
 	var selectors []string
@@ -219,7 +220,7 @@ func (p *prometheus) found(expr string) error {
 	return err
 }
 
-// dashboard contains the dashboard fields that the test reads.
+// dashboard contains the fields of a dashboard that the test reads.
 type dashboard struct {
 	Templating struct {
 		List []struct {
@@ -235,8 +236,8 @@ type dashboard struct {
 
 var labelValues = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
 
-// requireDashboards fails the test unless each panel query and each selector in it returns a series with these
-// variable values. The dashboards' variables must offer these values.
+// requireDashboards fails the test unless, with the given values of the variables, each panel query and each selector
+// in it returns a series. The variables of the dashboards must offer these values.
 func (p *prometheus) requireDashboards(texts, chosen map[string]string) {
 	p.w.t.Helper()
 	queries := 0
@@ -262,7 +263,7 @@ func (p *prometheus) requireDashboards(texts, chosen map[string]string) {
 	}
 }
 
-// fill returns a function that inserts variable values into a dashboard query, as Grafana would.
+// fill returns a function that inserts the values of variables into a dashboard query, as Grafana would.
 func (p *prometheus) fill(name string, d dashboard, chosen map[string]string) func(string) string {
 	p.w.t.Helper()
 	replace := func(expr string) string { return expr }

@@ -25,10 +25,10 @@ var (
 	budgets      = schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
 )
 
-// kinds lists the kinds of objects that quorate creates. Pods and claims are created by the StatefulSet controller.
+// kinds lists the kinds of objects that quorate creates. The StatefulSet controller creates pods and claims.
 var kinds = []schema.GroupVersionResource{services, configMaps, secrets, statefulSets, budgets, policies, cronJobs, etcdclusters}
 
-// list returns the objects of a kind in the namespace, except objects that Kubernetes creates in every namespace.
+// list returns the objects of a kind in the namespace, except those that Kubernetes creates in every namespace.
 func (w *world) list(kind schema.GroupVersionResource) []unstructured.Unstructured {
 	w.t.Helper()
 	list, err := w.objects.Resource(kind).Namespace(w.namespace).List(w.ctx(), metav1.ListOptions{})
@@ -66,8 +66,8 @@ func (w *world) pods(cluster string) []corev1.Pod {
 	return pods.Items
 }
 
-// podUIDs returns the UIDs of the cluster's pods by pod name. volumeUIDs returns the UIDs of the cluster's volume
-// claims by pod name.
+// podUIDs returns the UIDs of the cluster's pods, by pod name. volumeUIDs returns the UIDs of the cluster's volume
+// claims, by pod name.
 func (w *world) podUIDs(cluster string) map[string]string {
 	w.t.Helper()
 	uids := map[string]string{}
@@ -100,8 +100,8 @@ func (w *world) restarts(cluster string) int32 {
 	return n
 }
 
-// snapshot describes the essence of every object in the namespace. Two clusters bootstrapped from the same declaration
-// have the same snapshot, regardless of what happened in between.
+// snapshot describes the essence of every object in the namespace. Two clusters that were bootstrapped from the same
+// declaration have equal snapshots, regardless of what happened afterwards.
 func (w *world) snapshot() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
@@ -117,7 +117,7 @@ func (w *world) snapshot() map[string]string {
 	return all
 }
 
-// essence returns an object's content without secret data and without fields that Kubernetes adds.
+// essence returns the content of an object without secret data and without fields that Kubernetes adds.
 func essence(o unstructured.Unstructured) map[string]any {
 	var owners []string
 	for _, owner := range o.GetOwnerReferences() {
@@ -189,7 +189,7 @@ func difference(want, got map[string]string) string {
 	return text.String()
 }
 
-// TestImpersonal checks that tokens that happen to look like numbers are also replaced.
+// TestImpersonal checks that tokens that look like numbers are also replaced.
 func TestImpersonal(t *testing.T) {
 	t.Parallel()
 	w := &world{namespace: "here"}

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestEtcdOptions declares options, and checks that they affect etcd's behavior and appear in its log.
+// TestEtcdOptions declares options and checks that they affect etcd's behavior and appear in its log.
 func TestEtcdOptions(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions {
@@ -52,7 +52,7 @@ func testOptionsInEffect(t *testing.T, w *world) {
 	}
 }
 
-// testOtherSpelling declares the same options in a different spelling. No pod may be recreated.
+// testOtherSpelling declares the same options in a different notation and checks that no pod is recreated.
 func testOtherSpelling(t *testing.T, w *world, version string) {
 	pods := w.podUIDs("a")
 	w.repository.push(map[string]string{"a.yaml": declaration("a", version, one,

@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-// newProxy starts a proxy in front of the API server.
+// newProxy starts a proxy for the API server.
 func (w *world) newProxy() *faultproxy.Proxy {
 	w.t.Helper()
 	return w.newProxyAs("")

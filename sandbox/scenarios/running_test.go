@@ -8,7 +8,7 @@ type step struct {
 	test func(*testing.T, *world)
 }
 
-// TestRunningCluster observes a running cluster.
+// TestRunningCluster runs the steps that observe a running cluster.
 func TestRunningCluster(t *testing.T) {
 	t.Parallel()
 	walk(t,
@@ -24,7 +24,8 @@ func TestRunningCluster(t *testing.T) {
 	)
 }
 
-// TestDisturbedCluster changes objects of a running cluster, and removes objects that quorate relies on.
+// TestDisturbedCluster runs the steps that change objects of a running cluster or remove objects on which quorate
+// relies.
 func TestDisturbedCluster(t *testing.T) {
 	t.Parallel()
 	walk(t,
@@ -43,7 +44,7 @@ func TestDisturbedCluster(t *testing.T) {
 	)
 }
 
-// TestUnansweringCluster prevents etcd from responding.
+// TestUnansweringCluster runs the steps that prevent etcd from responding.
 func TestUnansweringCluster(t *testing.T) {
 	t.Parallel()
 	walk(t,
@@ -54,7 +55,7 @@ func TestUnansweringCluster(t *testing.T) {
 	)
 }
 
-// TestLosses deletes pods, volumes and the custom resource.
+// TestLosses runs the steps that delete pods, volumes and the custom resource.
 func TestLosses(t *testing.T) {
 	t.Parallel()
 	walk(t,
@@ -68,7 +69,7 @@ func TestLosses(t *testing.T) {
 }
 
 // walk runs all steps on a cluster of three members with TLS. Each step leaves the cluster converged for the next step.
-// After a failed step, the next step gets a new cluster.
+// If a step fails, the next step gets a new cluster.
 func walk(t *testing.T, steps ...step) {
 	w := runningCluster(t)
 	for _, s := range steps {

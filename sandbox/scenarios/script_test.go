@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// script changes cluster a without Quorate, as fast as etcd and Kubernetes allow. It carries out fixed steps and does
-// not check anything else.
+// script changes cluster a without Quorate, as fast as etcd and Kubernetes allow. It carries out fixed steps without
+// further checks.
 type script struct {
 	*world
 	t    testing.TB
@@ -68,7 +68,7 @@ func (s *script) scale(replicas int) {
 	s.patch(statefulSets, "a", map[string]any{"spec": map[string]any{"replicas": replicas}})
 }
 
-// join adds a member: as a learner, with its configuration, in a new pod if necessary.
+// join adds a member as a learner, with its configuration, and scales the StatefulSet if the member needs a new pod.
 func (s *script) join(ordinal int) {
 	s.t.Helper()
 	id := s.learn(ordinal)
@@ -76,7 +76,7 @@ func (s *script) join(ordinal int) {
 	s.promote(id)
 }
 
-// learn adds a learner to etcd, and gives it a configuration to join with.
+// learn adds a learner to etcd and writes the configuration with which it joins.
 func (s *script) learn(ordinal int) (id uint64) {
 	s.t.Helper()
 	var peers []string
@@ -100,7 +100,7 @@ func (s *script) learn(ordinal int) (id uint64) {
 	return id
 }
 
-// peerURL derives a member's peer URL from the URL of another member. If no other member exists, it returns otherwise.
+// peerURL derives a member's peer URL from the URL of a different member. If there is none, it returns otherwise.
 func (s *script) peerURL(ctx context.Context, ordinal int, otherwise string) string {
 	list, err := s.etcd.MemberList(ctx)
 	if err != nil {
@@ -116,8 +116,8 @@ func (s *script) peerURL(ctx context.Context, ordinal int, otherwise string) str
 
 var initialCluster = regexp.MustCompile(`(?m)^initial-cluster: .*$`)
 
-// configure writes a member's configuration, copied from another member, with its own name and the members to
-// join.
+// configure writes a member's configuration, which is a copy of a different member's configuration with the member's
+// own name and the members to join.
 func (s *script) configure(ordinal int, peers string) {
 	s.t.Helper()
 	other, name := fmt.Sprint("a-", (ordinal+1)%2), fmt.Sprint("a-", ordinal)
@@ -166,7 +166,7 @@ func (s *script) ids() (ids map[string]uint64, leader string) {
 	return ids, leader
 }
 
-// handOver transfers leadership to another member, if name is the leader.
+// handOver transfers leadership to the member to, if the member name is the leader.
 func (s *script) handOver(name, to string) {
 	s.t.Helper()
 	ids, leader := s.ids()
@@ -207,7 +207,7 @@ func (s *script) remove(name string) {
 	})
 }
 
-// shrink removes the fifth and the fourth member with their volumes.
+// shrink removes the fifth and then the fourth member, with their volumes.
 func (s *script) shrink() {
 	for _, name := range []string{"a-4", "a-3"} {
 		s.handOver(name, "a-0")
@@ -221,7 +221,7 @@ func (s *script) shrink() {
 	}
 }
 
-// roll recreates every pod, the leader's last.
+// roll recreates all pods, the leader's last.
 func (s *script) roll() {
 	s.patch(statefulSets, "a", map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]any{"rolled": "yes"}}}}})
 	ids, leader := s.ids()
@@ -245,7 +245,7 @@ func (s *script) roll() {
 	}
 }
 
-// replace replaces the member whose pod is being deleted with its volume.
+// replace replaces the member whose pod is being deleted together with its volume.
 func (s *script) replace() {
 	name := ""
 	for _, pod := range s.pods("a") {

@@ -73,7 +73,8 @@ func requireSeparateUse(t *testing.T, w *world, cluster string, application *tls
 }
 
 // speak sends a request to a port of a pod, for a path that every etcd serves. It returns nil if the request succeeds.
-// TLS 1.3 servers reject a certificate only after the handshake, so the response is checked, not the handshake.
+// It checks the response instead of the handshake, because TLS 1.3 servers reject a certificate only after the
+// handshake.
 func (w *world) speak(pod string, port int32, security *tls.Config) error {
 	address, stop, err := w.forward(pod, port)
 	if err != nil {

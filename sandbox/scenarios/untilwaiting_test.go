@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// runUntilWaiting starts a run and, as a user would, interrupts it. The interrupt is sent once the run has bootstrapped
-// a cluster and is waiting for its members.
+// runUntilWaiting starts a run and interrupts it, as a user would, once the run has bootstrapped a cluster and is
+// waiting for its members.
 func (w *world) runUntilWaiting(v vantage, args ...string) result {
 	w.t.Helper()
 	p := w.start(v, append([]string{"run"}, args...)...)

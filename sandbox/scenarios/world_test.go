@@ -28,13 +28,13 @@ type world struct {
 	runs  []result
 }
 
-// newWorld creates a namespace for the test. Like every namespace here, it enforces the restricted pod security
-// standard.
+// newWorld creates a namespace for the test. Like all namespaces here, it enforces the restricted Pod Security
+// Standard.
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{sandbox: theSandbox(t), t: t, repository: newRepository(t)}
 	w.source = w.repository.bare
-	w.namespace = fmt.Sprintf("%.40s-%08x", slug(t.Name()), rand.Uint32()) // one test may create a hundred worlds
+	w.namespace = fmt.Sprintf("%.40s-%08x", slug(t.Name()), rand.Uint32()) // a test may create a hundred worlds
 	w.enter()
 	return w
 }
@@ -52,7 +52,7 @@ func (w *world) enter() {
 	w.t.Cleanup(w.leave)
 }
 
-// ctx returns a context that, unlike the test's own, is still valid during cleanup.
+// ctx returns a context that, unlike the context of the test, is still valid during cleanup.
 func (w *world) ctx() context.Context { return context.WithoutCancel(w.t.Context()) }
 
 // as returns the same world for a subtest.

@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Answering returns the configuration for an API server that responds to every request with the handler. The
-// server stops at the end of the test.
+// Answering starts a server that handles every request with answer, and returns the configuration to access it as an
+// API server. The server stops at the end of the test.
 func Answering(t testing.TB, answer http.HandlerFunc) *rest.Config {
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)

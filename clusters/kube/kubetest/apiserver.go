@@ -1,5 +1,5 @@
-// Package kubetest starts a real API server for tests: only kube-apiserver and an etcd. There are no
-// controllers, so no pods are created, and no dependents are garbage-collected.
+// Package kubetest starts a real API server for tests: only kube-apiserver and an etcd. Without controllers, pods are
+// not created and dependents are not garbage-collected.
 package kubetest
 
 import (
@@ -39,9 +39,9 @@ type Server struct {
 	process *process
 }
 
-// Start starts an API server and its etcd, and returns once it is ready. QUORATE_KUBE_APISERVER names the
-// program, and QUORATE_ETCD_DIR a directory with etcd-VERSION/etcd. Without them, the test is skipped. Both
-// processes end with the test.
+// Start starts an API server and its etcd, and returns once the API server is ready. QUORATE_KUBE_APISERVER is the path
+// of the program, and QUORATE_ETCD_DIR is a directory that contains etcd-VERSION/etcd. If either is not set, the test
+// is skipped. Both processes end with the test.
 func Start(t *testing.T) *Server {
 	t.Helper()
 	program, etcds := os.Getenv("QUORATE_KUBE_APISERVER"), os.Getenv("QUORATE_ETCD_DIR")
@@ -70,16 +70,16 @@ func Start(t *testing.T) *Server {
 	return s
 }
 
-// Run starts the API server, for the first time or after a kill, and returns once it is ready.
+// Run starts the API server, initially or after it was killed, and returns once it is ready.
 func (s *Server) Run(t *testing.T) {
 	t.Helper()
 	command := exec.Command(s.program, s.args...)
-	command.Args[0] = "kube-apiserver" // one file contains several programs, selected by name
+	command.Args[0] = "kube-apiserver" // one file contains several programs, and the name selects one
 	s.process = run(t, s.log, command)
 	s.awaitReady(t)
 }
 
-// Kill kills the API server. A regular shutdown takes half a minute to end watches.
+// Kill kills the API server, because it takes half a minute to end watches on a regular shutdown.
 func (s *Server) Kill() { s.process.kill() }
 
 func connect(t *testing.T, address string) *Server {

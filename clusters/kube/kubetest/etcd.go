@@ -11,7 +11,7 @@ import (
 
 // Etcd is the etcd of an API server: one member, named default.
 type Etcd struct {
-	// URL is for clients, and PeerURL for members.
+	// URL is the client URL, and PeerURL is the peer URL.
 	URL, PeerURL string
 
 	program, log string
@@ -33,7 +33,7 @@ func startEtcd(t *testing.T, etcds, dir string) *Etcd {
 	return e
 }
 
-// Run starts etcd, for the first time or after a stop, at the same address. The flags specify the data.
+// Run starts etcd, initially or after it was stopped, at the same address. The flags specify the data.
 func (e *Etcd) Run(t *testing.T, flags ...string) {
 	t.Helper()
 	e.process = run(t, e.log, exec.Command(e.program, append([]string{
@@ -42,7 +42,7 @@ func (e *Etcd) Run(t *testing.T, flags ...string) {
 	}, flags...)...))
 }
 
-// Stop stops etcd and waits until it has ended.
+// Stop stops etcd and waits until it has exited.
 func (e *Etcd) Stop(t *testing.T) {
 	t.Helper()
 	e.process.stop(t)

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Informer is a client-go shared informer on the ConfigMaps of a namespace, with a handler that keeps its own
-// record.
+// Informer is a client-go shared informer for the ConfigMaps of a namespace, with a handler that keeps its own record
+// of the objects.
 type Informer struct {
 	informer cache.SharedIndexInformer
 	mu       sync.Mutex
@@ -21,7 +21,7 @@ type Informer struct {
 	wrong    []string
 }
 
-// Inform starts an informer and returns once it has listed. The informer ends with the test.
+// Inform starts an informer and returns once it has listed the objects. The informer ends with the test.
 func (s *Server) Inform(t *testing.T, namespace string) *Informer {
 	t.Helper()
 	factory := informers.NewSharedInformerFactoryWithOptions(s.Client, 0, informers.WithNamespace(namespace))

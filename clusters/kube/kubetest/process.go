@@ -15,7 +15,7 @@ type process struct {
 	exited  chan struct{}
 }
 
-// run starts a program and appends its output to a file. The program ends no later than the test.
+// run starts a program and appends its output to a file. The program is killed at the end of the test at the latest.
 func run(t *testing.T, logFile string, command *exec.Cmd) *process {
 	t.Helper()
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -34,7 +34,7 @@ func run(t *testing.T, logFile string, command *exec.Cmd) *process {
 	return p
 }
 
-// stop interrupts the program, as an operator would, and waits until it has ended.
+// stop interrupts the program, as an operator would, and waits until it has exited.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	if err := p.command.Process.Signal(os.Interrupt); err != nil {
@@ -47,7 +47,7 @@ func (p *process) stop(t *testing.T) {
 	}
 }
 
-// kill kills the program and waits until it has ended.
+// kill kills the program and waits until it has exited.
 func (p *process) kill() {
 	_ = p.command.Process.Kill()
 	<-p.exited

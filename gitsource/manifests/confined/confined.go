@@ -1,4 +1,4 @@
-// Package confined runs part of this program in a separate process, a second run of the same binary, so that this part
+// Package confined runs part of this program in a separate process, started from the same binary, so that this part
 // ends regardless of its input. The process has limits on memory, stack and time, and is killed at a deadline. It
 // cannot open files or sockets, start programs or reach other processes; it asks this process for everything that it
 // needs. Each task runs in a new process, so nothing is left for the next task.

@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// Mark is part of each hostile text, so that printing the text also prints Mark.
+// Mark is part of each hostile text, so output that contains the text must also contain Mark.
 const Mark = "harmless"
 
 // Hostile maps intended effects to hostile texts.
@@ -45,8 +45,8 @@ var Hostile = map[string]string{
 	"the end of a string":     Mark + `"} , {"x":"`,
 }
 
-// Unfit returns the problem with printed output: text that a terminal or a CI system would interpret or not show, or a
-// missing Mark. It returns "" if the output is safe.
+// Unfit returns the problem with printed output: it contains text that a terminal or CI system would interpret or not
+// show, or Mark is missing. It returns "" if the output is safe.
 func Unfit(printed string) string {
 	switch {
 	case !strings.Contains(printed, Mark):

@@ -21,7 +21,7 @@ const (
 	Formed  Phase = "formed"  // it is healthy and up to date
 )
 
-// Beginning is the content of the directive cluster.
+// Beginning holds the arguments of the cluster directive.
 type Beginning struct {
 	Name     string
 	Declared decide.Declared
@@ -31,7 +31,7 @@ type Beginning struct {
 	Together bool
 }
 
-// Begin reads the arguments of the directive cluster.
+// Begin parses the arguments of the cluster directive.
 func Begin(args []datadriven.CmdArg) (Beginning, error) {
 	if len(args) == 0 {
 		return Beginning{}, fmt.Errorf("the name of the cluster is missing")

@@ -106,8 +106,8 @@ func Clone(s decide.State) decide.State {
 	return s
 }
 
-// turned returns the same state with its unordered lists in different orders. Lists of two entries have only one other
-// order.
+// turned returns copies of the state with its unordered lists in different orders. A list of two entries has only one
+// other order.
 func turned(s decide.State) []decide.State {
 	most := max(len(s.Replicas), len(s.Certificates), len(s.Membership.Members), len(s.Membership.StaleAlarms),
 		len(s.Waited), len(s.Repeated), len(s.Objects.Rewritten), len(s.Backups.Jobs))

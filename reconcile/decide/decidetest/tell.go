@@ -45,7 +45,7 @@ func (tell Teller) Line(line string) (string, error) {
 	return out, nil
 }
 
-// Set carries out the directive set. The first argument is the target, and the others are the fields to set.
+// Set carries out the set directive. The first argument is the target, and the others are the fields to set.
 func Set(args []datadriven.CmdArg, setOne func(target, key, text string) error) error {
 	if len(args) < 2 {
 		return fmt.Errorf("name a target and at least one field, such as: set spec replicas=5")

@@ -62,8 +62,8 @@ func backedUpFirst(s decide.State, d decide.Decision) string {
 	return fmt.Sprintf("%s, but no backup has been taken since etcd %s was declared", d.Action, s.Declared.Version)
 }
 
-// knownSince reports whether a known backup of this cluster began at or after since and, if the spec requires it, is
-// verified.
+// knownSince reports whether a known backup of this cluster began at or after the given time and, if the spec requires
+// it, has been verified.
 func knownSince(s decide.State, since time.Time) bool {
 	known := []*decide.Backup{s.Backups.Last}
 	for _, job := range s.Backups.Jobs {
@@ -186,7 +186,7 @@ func changesVersion(s decide.State, action decide.Action) bool {
 	case decide.RestartReplica:
 		r := replicaAt(s, a.Ordinal)
 		if _, listed := memberAt(s, a.Ordinal); s.Membership.Known && !listed {
-			return false // no member has data in it
+			return false // no member has data on its volume
 		}
 		return !r.PodUnbound && r.PodVersion != "" && r.PodVersion != s.Objects.RunsVersion &&
 			s.Objects.RunsVersion == s.Declared.Version

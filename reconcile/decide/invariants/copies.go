@@ -116,7 +116,7 @@ func withoutClaim(s decide.State, r decide.Replica) bool {
 }
 
 // wrongData reports whether most voters hold different data, or a member has repeatedly reported that its data differs
-// from the data of the others, which all hold the same data.
+// from the data of the other voters, which all agree.
 func wrongData(s decide.State, m decide.Member) bool {
 	ordinal, _ := slotOf(s, m)
 	r := replicaAt(s, ordinal)
@@ -132,7 +132,7 @@ func otherVolume(s decide.State, r decide.Replica) bool {
 	return recorded.VolumeUID != "" && recorded.VolumeUID != r.VolumeUID
 }
 
-// provenLost reports whether any proof shows that an unresponsive member will not come back with its data.
+// provenLost reports whether it is proven that an unresponsive member will not come back with its data.
 func provenLost(s decide.State, m decide.Member) bool {
 	ordinal, ours := slotOf(s, m)
 	r := replicaAt(s, ordinal)

@@ -6,9 +6,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// majorityJudges checks decisions while data is in doubt. A voter whose data may be right is removed only against a
-// strict majority of the listed voters that currently respond with the same hash. Responding members are not restarted,
-// nothing is copied from a leader outside that majority, and the alarm is disarmed only once all voters agree.
+// majorityJudges checks decisions while data is in doubt. A voter whose data may be right is removed only if a strict
+// majority of the listed voters currently responds with the same hash. Responding members are not restarted, nothing is
+// copied from a leader outside that majority, and the alarm is disarmed only once all voters agree.
 func majorityJudges(s decide.State, d decide.Decision) string {
 	if a, disarms := d.Action.(decide.DisarmAlarm); disarms && a.Kind == decide.AlarmCorrupt {
 		return soonDisarmed(s, a)

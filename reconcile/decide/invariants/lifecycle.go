@@ -6,7 +6,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// deletedAsDeclared checks that a cluster's objects are deleted only if git requests it, and after its pods.
+// deletedAsDeclared checks that a cluster's objects are deleted only if git requests it, and only after its pods are
+// gone.
 func deletedAsDeclared(s decide.State, d decide.Decision) string {
 	if _, deletes := d.Action.(decide.DeleteObjects); !deletes {
 		return ""

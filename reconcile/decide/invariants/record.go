@@ -23,7 +23,7 @@ func recordOnlyTightens(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// loosened returns the facts that a record revokes compared with the record in s, or adds without evidence.
+// loosened returns which facts a record revokes, compared with the record in s, or adds without evidence.
 func loosened(s decide.State, after decide.Record, founds bool) string {
 	switch before := s.Record; {
 	case after.Token == "" || len(after.Members) == 0:
@@ -141,8 +141,9 @@ func keptOfLost(s decide.State, before decide.RecordedMember, after decide.Recor
 	return marked && !(listed && s.Membership.Known) && keepsSlot(after, r)
 }
 
-// formedBefore reports whether the record is still the bootstrap record although a cluster that had formed used a
-// claim, or a recovery Job worked on a claim. Such a record counts as lost.
+// formedBefore reports whether the record is still the bootstrap record although a formed cluster has used a claim, a
+// claim is marked as belonging to a lost cluster, or a recovery Job has worked on a claim. Such a record counts as
+// lost.
 func formedBefore(s decide.State) bool {
 	for _, m := range s.Record.Members {
 		if m.Mode != decide.Founding {
@@ -157,7 +158,7 @@ func formedBefore(s decide.State) bool {
 	})
 }
 
-// loosens returns the facts about a member that a record revokes compared with the record in s.
+// loosens returns which facts about a member a record revokes, compared with the record in s.
 func loosens(s decide.State, before decide.RecordedMember, after decide.Record) string {
 	m, found := recordedAt(after, before.Ordinal)
 	member, listed := memberAt(s, before.Ordinal)

@@ -51,7 +51,7 @@ func restoredBeforeItRuns(s decide.State, d decide.Decision) string {
 }
 
 // delaysDeletion reports whether a Job has ended while its volume is being deleted, and deleting the volume loses no
-// data: etcd has quorum, or a member has not started on the restored data yet, or the spec lists the member as lost.
+// data: etcd has quorum, no member has started on the restored data yet, or the spec lists the member as lost.
 func delaysDeletion(s decide.State, j decide.VolumeJob) bool {
 	for _, r := range s.Replicas {
 		m, _ := recordedAt(s.Record, r.Ordinal)

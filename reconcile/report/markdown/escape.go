@@ -17,7 +17,7 @@ var plain = regexp.MustCompile(`^[A-Za-z0-9(][A-Za-z0-9 .,;:()'"/?=+-]*$`)
 
 // looked matches text that git hosts interpret even in plain text: links, emoji, references by prefix or commit hash,
 // rules, and list numbers.
-var looked = regexp.MustCompile(`(?i)://|\bwww\.|:[^ ]|\bgh[a-z]*-|\b[0-9a-f]{7,}\b|---|^[0-9]+[.)]`)
+var looked = regexp.MustCompile(`(?i)://|www\.|:[^ ]|\bgh[a-z]*-|\b[0-9a-f]{7,}\b|---|^[0-9]+[.)]`)
 
 // mark is the beginning of an HTML comment. Pipelines find their earlier comment by an HTML comment, so untrusted text
 // must not contain one.

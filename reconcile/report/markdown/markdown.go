@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Most is the default maximum size of a comment in bytes. It is the limit of GitHub, which counts characters. The limit
-// of GitLab is a million.
+// Most is the default maximum size of a comment in bytes. It is GitHub's limit, although GitHub counts characters.
+// GitLab's limit is a million.
 const Most = 65536
 
 // least is the smallest limit: it leaves room for the notes on omissions.

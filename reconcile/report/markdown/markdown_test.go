@@ -228,7 +228,7 @@ func checkHostile(t *testing.T, name, said string) {
 // markup contains texts that Markdown or git hosts could interpret.
 var markup = []string{
 	"@ann", "ann@example.com", "@org/team", "#1", "shop#1", "GH-1", "gh-12", "!1", "~bug", "%milestone", "&1", "$1", ":tada:", "org/repo@aff73df0", "aff73df", "1234567",
-	"https://evil.example.com", "www.evil.example.com", "mailto:a@b.example", "[a](https://evil.example.com)", "![](https://evil.example.com/x.png)", "<https://evil.example.com>", "[a]: https://evil.example.com",
+	"https://evil.example.com", "www.evil.example.com", "0www.a", "mailto:a@b.example", "[a](https://evil.example.com)", "![](https://evil.example.com/x.png)", "<https://evil.example.com>", "[a]: https://evil.example.com",
 	"`", "``", "```", "a`b", "`a", "a`", "` `", "~~~", "|", `\`, `\|`, `\\|`, "a|b", "a|", "|a", "||", "*a*", "__a__", "~~a~~", "# a", "---", "===", "- a", "* a", "1. a", "1) a", "> a", "+ a",
 	"<b>", "</details>", "<details>", "</summary>", "</code>", "<!--", "-->", "<!-- quorate plan -->", "<script>alert(1)</script>", "&lt;", "&#64;ann", "<![CDATA[", "]]>", "<?x", "&amp",
 	" ", "  ", "\n", "\n\n", "\t", "    a", "\u202e", "\x00", "\x1b[31m", "\xff", "é", "日本", "🔥", "$$a$$", "$`a`$", "{{a}}", "{% a %}", "[[a]]", "[^1]", "- [ ] a", "/close", "::error::x", "##[error]x", ":--:", "|---|", "a", "b", "0",

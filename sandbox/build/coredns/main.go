@@ -1,4 +1,4 @@
-// Command coredns is CoreDNS with only the plugins that the sandbox uses.
+// Command coredns is CoreDNS with only the plugins that the sandbox needs.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command kube combines all programs of a Kubernetes node and control plane in one binary, so that they are linked
-// only once. It runs the program whose name it is called by.
+// Command kube combines all programs of a Kubernetes node and control plane in one binary, so that their common code is
+// linked only once. It runs the program by whose name it is called.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Command s3 serves a directory over the S3 protocol, for tests. Each subdirectory of data in that directory is a
-// bucket. The command exits when its standard input is closed, even if the test that started it is killed.
+// Command s3 serves a directory over the S3 protocol, for tests. Each subdirectory of the data directory in it is a
+// bucket. The command exits when its standard input is closed, which happens even if the test that started it is
+// killed.
 package main
 
 import (
@@ -31,7 +32,7 @@ func main() {
 	}
 }
 
-// serve changes to the directory and serves it. Clients authenticate with the access key from the environment.
+// serve changes to the directory and serves it. Clients authenticate with the access key in the environment.
 func serve(dir string, c embedgw.Config) error {
 	data := filepath.Join(dir, "data")
 	if err := os.MkdirAll(data, 0o700); err != nil {

@@ -18,7 +18,7 @@ import (
 	"quorate.dev/quorate/sandbox/provisioner"
 )
 
-// inside returns the hidden commands that the sandbox's machines and tests run.
+// inside returns the hidden commands that the sandbox's machines and the tests run.
 func inside() []*cobra.Command {
 	all := []*cobra.Command{runMachine(), applyObjects(), importImages(), provision(), runFleet(), serveGit()}
 	for _, cmd := range all {

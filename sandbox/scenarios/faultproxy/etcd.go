@@ -22,15 +22,15 @@ import (
 // Dial connects to a port of a pod.
 type Dial func(ctx context.Context, namespace, pod, port string) (net.Conn, error)
 
-// etcdChanges lists the calls that change an etcd cluster. Other calls only read data or write keys.
+// etcdChanges lists the calls that change an etcd cluster. All other calls only read data or write keys.
 var etcdChanges = []string{"MemberAdd", "MemberRemove", "MemberUpdate", "MemberPromote", "MoveLeader", "Defragment"}
 
-// etcdActions lists the calls that change something only if they specify an action.
+// etcdActions lists the calls that change something only if they name an action.
 var etcdActions = []string{"Alarm", "Downgrade"}
 
-// WatchEtcd makes the proxy terminate connections into pods itself, so that it sees each call to etcd. Calls are
-// recorded and broken like requests to the API server. Their status is 200, or 500 if etcd rejects the call. The
-// clusters must not use TLS, because the proxy accepts only cleartext HTTP/2.
+// WatchEtcd makes the proxy terminate connections to pods, so that it sees each call to etcd. Calls are recorded and
+// broken like requests to the API server. Their status is 200, or 500 if etcd rejects the call. The clusters must not
+// use TLS, because the proxy accepts only cleartext HTTP/2.
 func (p *Proxy) WatchEtcd(dial Dial) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -39,7 +39,7 @@ func (p *Proxy) WatchEtcd(dial Dial) {
 
 // forwardPort handles a port-forward request without the API server.
 func (p *Proxy) forwardPort(w http.ResponseWriter, r *http.Request, request *Request) {
-	// Clients fall back to SPDY, which Kubernetes' own packages can decode.
+	// Clients fall back from WebSockets to SPDY, which Kubernetes' own packages can decode.
 	if r.Method != http.MethodPost {
 		http.Error(w, "WebSockets are not supported", http.StatusBadRequest)
 		return
@@ -71,7 +71,7 @@ func (p *Proxy) forwardPort(w http.ResponseWriter, r *http.Request, request *Req
 	}
 }
 
-// connectPod serves a stream into a pod until either side ends the stream.
+// connectPod connects a stream to a pod until either side closes the connection.
 func (p *Proxy) connectPod(ctx context.Context, stream, complaints httpstream.Stream, request *Request) {
 	defer func() { _ = stream.Reset() }()
 	port := stream.Headers().Get(corev1.PortHeader)
@@ -88,7 +88,7 @@ func (p *Proxy) connectPod(ctx context.Context, stream, complaints httpstream.St
 	_, _ = io.Copy(stream, far)
 }
 
-// serveCalls accepts calls on the client connection and forwards them to etcd on the pod connection.
+// serveCalls accepts calls on the client connection and forwards them to etcd over the pod connection.
 func (p *Proxy) serveCalls(client, pod net.Conn) {
 	clear := &http.Protocols{}
 	clear.SetUnencryptedHTTP2(true)
@@ -110,7 +110,7 @@ func (p *Proxy) serveCalls(client, pod net.Conn) {
 	server := &http.Server{Protocols: clear, ErrorLog: silent,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			defer func() {
-				if recover() != nil { // breaking a call also ends its connection
+				if recover() != nil { // a broken call also ends its connection
 					client.Close()
 				}
 			}()
@@ -147,8 +147,8 @@ func (p *Proxy) serveCall(w http.ResponseWriter, r *http.Request, forward http.H
 	fault(w, r, serve)
 }
 
-// succeeded reports whether a request took effect. code and header are those of the response. gRPC returns its own
-// code in the header.
+// succeeded reports whether a request took effect, given the status code and header of its response. gRPC returns its
+// own status code in the header.
 func succeeded(code int, header http.Header) bool {
 	for _, key := range []string{"Grpc-Status", http.TrailerPrefix + "Grpc-Status"} {
 		if status := header.Get(key); status != "" && status != "0" {
@@ -159,9 +159,9 @@ func succeeded(code int, header http.Header) bool {
 }
 
 // namesAction reports whether the message in the body contains its first field, which is the action in calls of
-// etcdActions. The field is absent if it is zero, as in calls that only read.
+// etcdActions. The field is absent if the action is zero, as in calls that only read.
 func namesAction(r *http.Request) bool {
-	const prefix = 5 // length of the prefix of every gRPC message
+	const prefix = 5 // the length of the prefix of every gRPC message
 	body, err := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
 	return err == nil && len(body) > prefix && body[prefix] == 0x08

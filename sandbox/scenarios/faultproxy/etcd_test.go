@@ -18,14 +18,14 @@ import (
 	"k8s.io/client-go/transport/spdy"
 )
 
-// plainHTTP2 returns the protocols that etcd uses without TLS: cleartext HTTP/2.
+// plainHTTP2 returns the protocols that etcd uses without TLS, which are only cleartext HTTP/2.
 func plainHTTP2() *http.Protocols {
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true)
 	return protocols
 }
 
-// watched starts a proxy for a server that acts as etcd in every pod, and returns a client for one pod.
+// watched starts a proxy for a server that acts as etcd in all pods. It returns the proxy and a client for one pod.
 func watched(t *testing.T, answer http.HandlerFunc) (*Proxy, *http.Client) {
 	t.Helper()
 	etcd, err := net.Listen("tcp", "127.0.0.1:0")

@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fault handles a request instead of the API server. To forward the request to the API server, it calls serve.
+// Fault handles a request instead of the API server. It calls serve to forward the request to the API server.
 type Fault func(w http.ResponseWriter, r *http.Request, serve http.Handler)
 
-// Then returns a fault that calls broken after f has cut a connection, and before the client notices.
+// Then returns a fault that calls broken after f has cut the connection, but before the client notices.
 func (f Fault) Then(broken func()) Fault {
 	return func(w http.ResponseWriter, r *http.Request, serve http.Handler) {
 		defer func() {
@@ -32,7 +32,8 @@ func (f Fault) Then(broken func()) Fault {
 // Script returns the fault for a request, or nil to forward it.
 type Script func(Request) Fault
 
-// Answer rejects the request with this HTTP status code, as the API server does. The request does not take effect.
+// Answer returns a fault that rejects the request with the given HTTP status code, as the API server would. The request
+// does not take effect.
 func Answer(code int) Fault {
 	return func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 		drain(r)
@@ -60,7 +61,7 @@ func Hang() Fault {
 	}
 }
 
-// Pause holds the request until the channel is closed, and then forwards the request.
+// Pause returns a fault that holds the request until the channel is closed, and then forwards it.
 func Pause(until <-chan struct{}) Fault {
 	return func(w http.ResponseWriter, r *http.Request, serve http.Handler) {
 		<-until
@@ -68,13 +69,13 @@ func Pause(until <-chan struct{}) Fault {
 	}
 }
 
-// Refuse cuts the connection before the request takes effect.
+// Refuse returns a fault that cuts the connection before the request takes effect.
 func Refuse() Fault {
 	return func(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) }
 }
 
-// DropAnswer forwards the request so that it takes effect, calls then (which may be nil), and cuts the connection
-// without a response.
+// DropAnswer returns a fault that forwards the request so that it takes effect, calls then if it is not nil, and cuts
+// the connection without a response.
 func DropAnswer(then func()) Fault {
 	return func(_ http.ResponseWriter, r *http.Request, serve http.Handler) {
 		serve.ServeHTTP(httptest.NewRecorder(), r)
@@ -85,7 +86,8 @@ func DropAnswer(then func()) Fault {
 	}
 }
 
-// DropSuccess is like DropAnswer for the nth request that succeeds. Other requests are forwarded unchanged.
+// DropSuccess is like DropAnswer, but only for the nth request that succeeds. All other requests are forwarded
+// unchanged.
 func DropSuccess(n int, then func()) Fault {
 	var seen atomic.Int32
 	return func(w http.ResponseWriter, r *http.Request, serve http.Handler) {
@@ -116,7 +118,7 @@ func replay(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
 	maps.Copy(w.Header(), after)
 }
 
-// Once breaks the first request with the fault, and forwards all other requests.
+// Once returns a fault that breaks the first request with the given fault and forwards all other requests.
 func Once(fault Fault) Fault {
 	var done atomic.Bool
 	return func(w http.ResponseWriter, r *http.Request, serve http.Handler) {
@@ -128,22 +130,22 @@ func Once(fault Fault) Fault {
 	}
 }
 
-// At breaks the request with the given index.
+// At returns a script that breaks the request with the given index.
 func At(index int, fault Fault) Script {
 	return when(fault, func(r Request) bool { return r.Index == index })
 }
 
-// AtWrite breaks the nth request that writes.
+// AtWrite returns a script that breaks the nth request that writes.
 func AtWrite(n int, fault Fault) Script {
 	return when(fault, func(r Request) bool { return r.Write == n })
 }
 
-// On breaks every request with this verb to this resource. An empty verb matches all verbs.
+// On returns a script that breaks every request with this verb for this resource. An empty verb matches all verbs.
 func On(verb, resource string, fault Fault) Script {
 	return when(fault, func(r Request) bool { return r.Resource == resource && (verb == "" || r.Verb == verb) })
 }
 
-// FirstOfEach breaks the first request of each verb to each object or collection.
+// FirstOfEach returns a script that breaks the first request with each verb for each object or collection.
 func FirstOfEach(fault Fault) Script {
 	seen := map[[4]string]bool{}
 	return when(fault, func(r Request) bool {
@@ -163,5 +165,5 @@ func when(fault Fault, condition func(Request) bool) Script {
 	}
 }
 
-// drain reads the body: only then does the server notice that the client has disconnected.
+// drain reads the body, because the server does not notice that the client has disconnected before the body is read.
 func drain(r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }

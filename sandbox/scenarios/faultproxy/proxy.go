@@ -1,5 +1,5 @@
-// Package faultproxy is a reverse proxy in front of a Kubernetes API server. It records every request and breaks
-// selected requests: it returns an error, does not respond, or drops the response to a request that took effect.
+// Package faultproxy is a reverse proxy for a Kubernetes API server. It records every request and breaks selected
+// requests: it returns an error, does not respond, or drops the response to a request that took effect.
 package faultproxy
 
 import (
@@ -33,7 +33,7 @@ type Proxy struct {
 	writes   int
 }
 
-// Start starts a proxy to the API server at target. The transport must use HTTP/1.1, because connections into pods are
+// Start starts a proxy for the API server at target. The transport must use HTTP/1.1, because connections to pods are
 // protocol upgrades.
 func Start(target *url.URL, transport http.RoundTripper) (*Proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -56,13 +56,13 @@ func Start(target *url.URL, transport http.RoundTripper) (*Proxy, error) {
 	return p, nil
 }
 
-// Close ends the proxy and every connection through it.
+// Close stops the proxy and closes every connection through it.
 func (p *Proxy) Close() {
 	p.stop()
 	_ = p.server.Close()
 }
 
-// Break sets the script, or removes it if script is nil. It also restarts counting and recording.
+// Break sets the script, or removes it if script is nil, and resets the counters and the recorded requests.
 func (p *Proxy) Break(script Script) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -80,12 +80,12 @@ func (p *Proxy) Requests() []Request {
 	return list
 }
 
-// Writes returns the recorded requests that write something.
+// Writes returns the recorded requests that write.
 func (p *Proxy) Writes() []Request {
 	return slices.DeleteFunc(p.Requests(), func(r Request) bool { return r.Write == 0 })
 }
 
-// ServeHTTP forwards the request, or breaks it if the script returns a fault.
+// ServeHTTP forwards the request or, if the script returns a fault, breaks it.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	request := parse(r)
 	fault := p.record(&request)
@@ -104,9 +104,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fault(w, r, serve)
 }
 
-// hold reads the whole body of a request before the request is forwarded. An API server may respond before the
-// transport has reached the end of the body. When the response begins, the proxy's HTTP server closes the body, and
-// the transport would then cut off the response.
+// hold reads the whole body of a request before it is forwarded. The API server may respond before the transport has
+// read the whole body. The proxy's HTTP server then closes the body, and the transport would cut off the response.
 func hold(r *http.Request) error {
 	if r.ContentLength <= 0 {
 		return nil

@@ -40,7 +40,7 @@ func send(t *testing.T, method, url string) (int, string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Close = true // a client that reuses connections retries a request if its connection is cut
+	request.Close = true // otherwise, a client retries a request if its reused connection is cut
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return 0, "", err
@@ -50,8 +50,8 @@ func send(t *testing.T, method, url string) (int, string, error) {
 	return response.StatusCode, string(body), err
 }
 
-// readsLate is a transport that does not read the request body before the channel is closed, when the response has
-// already begun. If it cannot read the body, it cuts off the response.
+// readsLate is a transport that does not read the request body until the channel is closed, when the response has
+// already started. If it cannot read the body, it cuts off the response.
 type readsLate chan struct{}
 
 func (late readsLate) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -7,27 +7,27 @@ import (
 	"strings"
 )
 
-// Request is a request as received by the proxy, and its result.
+// Request is a request that the proxy has received, and its result.
 type Request struct {
-	// Index is the number of the request in order of arrival, from 1.
+	// Index is the number of the request in order of arrival, starting at 1.
 	Index int
-	// Write is the number of the request among those that write, in order of arrival, from 1. It is zero for a request
-	// that only reads.
+	// Write is the number of the request among those that write, in order of arrival, starting at 1. It is zero if the
+	// request only reads.
 	Write int
 	// Verb is the Kubernetes verb: get, list, watch, create, update, patch, delete or deletecollection.
 	Verb string
-	// Resource is the plural name, including any subresource, as in "pods/portforward". It is empty for paths such as
+	// Resource is the plural name with any subresource, such as "pods/portforward". It is empty for paths such as
 	// /version.
 	Resource  string
 	Namespace string
 	Name      string
-	// Path is the path with the query, as sent by the client.
+	// Path is the path with the query, as the client sent it.
 	Path string
 	// Status is the API server's status code, or zero if the API server has not responded.
 	Status int
 }
 
-// String returns the request on one line.
+// String returns a one-line description of the request and its result.
 func (r Request) String() string {
 	write := ""
 	if r.Write > 0 {
@@ -90,8 +90,8 @@ func verb(r *http.Request, named bool) string {
 	return "list"
 }
 
-// mutates reports whether the request writes. Connections into pods and access reviews are POST requests, but
-// do not write.
+// mutates reports whether the request writes. Connections to pods and access reviews are POST requests, but do not
+// write.
 func (r Request) mutates(group string) bool {
 	if !slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb) {
 		return false
