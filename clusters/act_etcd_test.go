@@ -96,7 +96,7 @@ func TestPromotionNeedsQuorum(t *testing.T) {
 		size  int
 		hangs []int
 		want  bool
-	}{{2, nil, true}, {2, []int{1}, false}, {3, []int{1}, true}, {3, []int{2}, false}} {
+	}{{2, nil, true}, {2, []int{1}, false}, {3, nil, true}, {3, []int{1}, false}, {3, []int{2}, false}} {
 		l := newLife(t)
 		learner := test.size - 1
 		l.etcd.members, l.pods = l.etcd.members[:test.size], l.pods[:test.size]

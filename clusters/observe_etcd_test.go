@@ -149,7 +149,7 @@ func TestListedMemberRecordedAsRemovedIsAsked(t *testing.T) {
 			l.etcd.running[other].hangs.Store(alone && other != ordinal)
 		}
 		m := l.same("with a record of an earlier day").state.Membership
-		if !m.Known || !m.Members[ordinal].Answers {
+		if m.Known == alone || m.Unconfirmed != alone || !m.Members[ordinal].Answers {
 			t.Errorf("a-%d, alone %t: %+v", ordinal, alone, m)
 		}
 	}
