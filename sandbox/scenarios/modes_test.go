@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -27,9 +28,7 @@ func (w *world) changeModes(url string) {
 	id := w.requireOneCluster("a", 3)
 	files := map[string]string{}
 	for _, mode := range modes {
-		args := []string{"install", "--mode", mode.name, "--image", deployedImage, "--source", url, "--branch", "main", "--path", "clusters",
-			"--", "--namespace=" + w.namespace, "--allow-backup-destination=volume://backups", "--backup-image=" + deployedImage}
-		said := w.installed(args...)
+		said := w.installed("install", "--mode", mode.name, "--image", deployedImage, "--config", w.modeSettings(url))
 		if mode.name == "indexed-job" && !strings.Contains(said, "deleted Deployment quorate-system/quorate\n") {
 			w.t.Errorf("the loops are left: %s", said)
 		}
@@ -56,6 +55,28 @@ func (w *world) changeModes(url string) {
 	if now := w.requireOneCluster("a", 3); now != id {
 		w.t.Errorf("the cluster was %s and is %s", id, now)
 	}
+}
+
+// modeSettings writes the configuration file for all modes, and returns its path. Loops read git and etcd often.
+func (w *world) modeSettings(url string) string {
+	w.t.Helper()
+	file := filepath.Join(w.t.TempDir(), "quorate.yaml")
+	settings := fmt.Sprintf(`
+apiVersion: config.quorate.dev/v1alpha1
+kind: Configuration
+kubernetes: {namespaces: [%s]}
+backup: {image: %q}
+loop: {gitInterval: 1s, etcdInterval: 3s}
+sources:
+- location: %q
+  branch: main
+  path: clusters
+  policy: {backupDestinations: ["volume://backups"]}
+`, w.namespace, deployedImage, url)
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return file
 }
 
 // walked is a mode under test. Cluster a has three members before and after each kind of change.
