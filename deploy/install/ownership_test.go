@@ -117,7 +117,7 @@ func TestRightsOfOthersAreKept(t *testing.T) {
 		"a group that contains the account": {path: inShop, object: binding("shop", rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:serviceaccounts"}), kept: "it is used by RoleBinding shop/quorate (Group system:serviceaccounts)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			texts, err := deploy.Render(deploy.Options{Mode: deploy.Loop, Image: "quorate:1", Source: "https://git.example.com/fleet.git"})
+			texts, err := deploy.Render(deploy.Options{Mode: deploy.Loop, Image: "quorate:1"})
 			if err != nil {
 				t.Fatal(err)
 			}
