@@ -61,9 +61,9 @@ type walk struct {
 }
 
 // step returns a cluster's position in its forecast, such as (3 of 9), which includes the actions already taken in
-// this run. It returns "" if there is only one action or the number of actions is unknown. The position never goes back.
-// The total decreases only if the forecast ends in Done: any other end may be far from the end of the run, such as a
-// wait for a restored member that has not started.
+// this run. It returns "" if there is only one action or the number of actions is unknown. The position never goes
+// back. The total decreases only if the forecast ends in Done: any other end may be far from the end of the run, such
+// as a wait for a restored member that has not started.
 func (on *walk) step(c report.Cluster) string {
 	at := on.done
 	if c.Decision.Verdict == decide.Act {

@@ -54,10 +54,10 @@ func (e *OwnedError) Error() string { return fmt.Sprintf("nothing was applied: %
 // Unwrap returns an error for each object.
 func (e *OwnedError) Unwrap() error { return e.objects }
 
-// shared returns the names of the existing objects that must not be applied, and why: something else also uses them, and
-// they already have all wanted rights. It returns an OwnedError if objects belong to another owner, or would have to be
-// changed while something else uses them: the owner's pods could lose their rights, or the owner's next upgrade would
-// restore different arguments.
+// shared returns the names of the existing objects that must not be applied, and why: something else also uses them,
+// and they already have all wanted rights. It returns an OwnedError if objects belong to another owner, or would have
+// to be changed while something else uses them: the owner's pods could lose their rights, or the owner's next upgrade
+// would restore different arguments.
 func (i Installer) shared(ctx context.Context, found, wanted []*unstructured.Unstructured) (map[string]string, error) {
 	var problems error
 	shared := map[string]string{}

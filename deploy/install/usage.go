@@ -94,7 +94,8 @@ func otherSubjects(binding *unstructured.Unstructured) []string {
 	for _, s := range subjects {
 		content, _ := s.(map[string]any)
 		subject := &unstructured.Unstructured{Object: map[string]any{
-			"kind": content["kind"], "metadata": map[string]any{"name": content["name"], "namespace": content["namespace"]},
+			"kind":     content["kind"],
+			"metadata": map[string]any{"name": content["name"], "namespace": content["namespace"]},
 		}}
 		if name := objectName(subject); name != account {
 			others = append(others, name)

@@ -158,11 +158,11 @@ func (s State) describeTerminatingClaims() string {
 	case 0:
 		return ""
 	case 1:
-		return fmt.Sprintf("; claim %s is Terminating, which cannot be undone: no new pod starts on it, and its data is "+
-			"deleted once no pod uses it", claims[0])
+		return fmt.Sprintf("; claim %s is Terminating, which cannot be undone: no new pod starts on it, and its data "+
+			"is deleted once no pod uses it", claims[0])
 	}
-	return fmt.Sprintf("; claims %s are Terminating, which cannot be undone: no new pods start on them, and their data "+
-		"is deleted once no pods use them", Enumerate(claims))
+	return fmt.Sprintf("; claims %s are Terminating, which cannot be undone: no new pods start on them, and their "+
+		"data is deleted once no pods use them", Enumerate(claims))
 }
 
 // remedyForNode returns how to force-delete a pod whose node does not confirm that it has ended, or "" if the node may

@@ -38,8 +38,8 @@ type Image struct {
 func Repository(reference string) (string, error) {
 	tag, err := name.NewTag(reference, name.StrictValidation)
 	if err != nil {
-		return "", fmt.Errorf("expected an image name with a registry and a tag, such as quorate.dev/quorate:dev; for an "+
-			"image that pods name without a registry, docker.io/library/NAME:TAG: %w", err)
+		return "", fmt.Errorf("expected an image name with a registry and a tag, such as quorate.dev/quorate:dev; for "+
+			"an image that pods name without a registry, docker.io/library/NAME:TAG: %w", err)
 	}
 	return tag.Repository.Name(), nil
 }
