@@ -58,21 +58,30 @@ func enter(
 
 func refuse(path string, why error) error { return &fs.PathError{Op: "open", Path: path, Err: why} }
 
-// OpenIn opens a file in dir for reading, like Open. It returns ErrIrregular unless the file is regular.
+// replacements is how many times a file may be replaced while OpenIn opens it.
+const replacements = 100
+
+// OpenIn opens a file in dir for reading, like Open. It returns ErrIrregular unless the file is regular. The file may be
+// replaced by another process at the same time.
 func OpenIn(dir *os.Root, name string) (*os.File, error) {
-	found, err := StatIn(dir, name)
-	if err != nil {
-		return nil, err
+	for range replacements {
+		found, err := StatIn(dir, name)
+		if err != nil {
+			return nil, err
+		}
+		file, err := dir.OpenFile(name, os.O_RDONLY|notThrough, 0)
+		if err != nil {
+			return nil, err
+		}
+		opened, err := file.Stat()
+		if err == nil && os.SameFile(found, opened) { // otherwise, os.Root may have followed a link into dir
+			return file, nil
+		}
+		if err = errors.Join(err, file.Close()); err != nil {
+			return nil, err
+		}
 	}
-	file, err := dir.OpenFile(name, os.O_RDONLY|notThrough, 0)
-	if err != nil {
-		return nil, err
-	}
-	if opened, err := file.Stat(); err != nil || !os.SameFile(found, opened) { // os.Root follows links into dir
-		_ = file.Close()
-		return nil, refuse(filepath.Join(dir.Name(), name), errors.Join(ErrIrregular, err))
-	}
-	return file, nil
+	return nil, refuse(filepath.Join(dir.Name(), name), errors.New("it was replaced again and again while it was opened"))
 }
 
 // StatIn describes a file in dir. It returns ErrIrregular unless the file is regular.

@@ -98,10 +98,10 @@ func (d directory) write(
 }
 
 // enter opens the directory of a name, which is inside the root, and returns the last part of the name. It creates
-// missing directories below the root if create is set.
+// missing directories below the root if create is set. Files with invalid names do not exist.
 func (d directory) enter(name string, create bool) (dir *os.Root, last string, err error) {
 	if !fs.ValidPath(name) || name == "." {
-		return nil, "", fmt.Errorf("%q is not a valid name in a store", name)
+		return nil, "", fmt.Errorf("%q is not a valid name in a store: %w", name, fs.ErrNotExist)
 	}
 	if dir, err = os.OpenRoot(d.root); err != nil {
 		return nil, "", err
