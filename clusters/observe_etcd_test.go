@@ -93,9 +93,10 @@ func (l *life) same(when string) *cluster {
 }
 
 func inWords(s decide.State) string {
+	s.Membership.Why = "" // the reason for a timeout depends on milliseconds
 	s.Membership.Members = slices.Clone(s.Membership.Members)
 	for i := range s.Membership.Members {
-		s.Membership.Members[i].Why = "" // the reason for a timeout depends on milliseconds
+		s.Membership.Members[i].Why = ""
 	}
 	state, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
