@@ -98,8 +98,8 @@ func TestForcePushesDoNotDelayOtherSources(t *testing.T) {
 	}
 	attacks.Store(true)
 	l := w.loop(sources...)
-	next := w.push("good", "good/one", "good/two")
-	w.until("a push was not processed", "good/two", next)
+	next := w.push("good", "good/one", "good/two") // changes the revision
+	w.until("a push was not processed", "good/one", next)
 	l.stop(t)
 	if pushes < 2 || strings.Contains(l.said.String(), "good/evil-") {
 		t.Errorf("after %d force-pushes:\n%s", pushes, l.said.String())

@@ -41,7 +41,7 @@ func TestHostileTextIsPrintedAsPlainText(t *testing.T) {
 				execute(t.Context(), []string{"validate", "--source", ".", "--verify-keys", text}, streams{out: b, err: b})
 			},
 			"a wrong flag": func(b *bytes.Buffer) {
-				execute(t.Context(), []string{"run", "--source=.,verify=" + text}, streams{out: b, err: b})
+				execute(t.Context(), []string{"run", "--source=.", "--approve=" + text}, streams{out: b, err: b})
 			},
 		}
 		for _, width := range []int{20, 80, 100, 120} {

@@ -12,7 +12,7 @@ func (r *reading) keep(line []byte) error {
 	r.kept += int64(len(line))
 	if most := mostKept(r.options.Limits); r.kept > most {
 		return fmt.Errorf("the confined process sent more than %s of clusters and problems; to allow more, raise "+
-			"--max-total-bytes or --max-objects", mebibytes(most))
+			settingBytes+" or "+settingObjects, mebibytes(most))
 	}
 	return nil
 }
@@ -26,7 +26,7 @@ func (r *reading) believe(d Declared) error {
 	switch {
 	case len(r.read.Clusters) >= most:
 		return fmt.Errorf("invalid response from the confined process: more than %d clusters; to allow more, raise "+
-			"--max-objects", most)
+			settingObjects, most)
 	case !r.options.allows(d.Cluster.Namespace):
 		return fmt.Errorf("invalid response from the confined process: "+
 			"the source may not declare the cluster %s in its namespace", name)
