@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -144,7 +145,10 @@ func (f *configFlag) set(s *sourceFlags, c config.Configuration) (problems []con
 	}
 	f.content.Values = append(f.content.Values, c.Values...)
 	f.content.Defaults = append(f.content.Defaults, c.Defaults...)
-	if len(c.Sources) == 0 || f.given("source") || s.own != nil {
+	if f.given("source") {
+		return append(problems, replaced(c.Sources)...)
+	}
+	if len(c.Sources) == 0 || s.own != nil {
 		return problems
 	}
 	f.content.Sources = c.Sources
@@ -152,6 +156,23 @@ func (f *configFlag) set(s *sourceFlags, c config.Configuration) (problems []con
 		own, wrong := ownSettings(entry, s.shows != "")
 		problems = append(problems, wrong...)
 		s.values, s.own = append(s.values, entry.Location.Items[0].Text), append(s.own, own)
+	}
+	return problems
+}
+
+// replaced rejects entries with their own settings if --source replaces them: without these settings, such as a policy,
+// a command could accept what a run refuses.
+func replaced(entries []config.Source) (problems []config.Problem) {
+	for _, entry := range entries {
+		var names []string
+		for _, v := range entry.Values {
+			names = append(names, strings.TrimPrefix(v.Name, entry.Name+"."))
+		}
+		if len(names) > 0 {
+			problems = append(problems, config.Problem{Line: entry.Line, Message: fmt.Sprintf("%s: --source replaces this "+
+				"entry, so its own settings (%s) would have no effect; use a separate file with the settings for --source "+
+				"in sourceDefaults", entry.Name, strings.Join(names, ", "))})
+		}
 	}
 	return problems
 }
