@@ -59,6 +59,9 @@ func (f *configFlag) add(c *cobra.Command, more ...string) {
 	})
 }
 
+// has reports whether the command has a flag or a setting.
+func (f *configFlag) has(flag string) bool { return f.flags.Lookup(flag) != nil }
+
 // given reports whether a flag is set on the command line.
 func (f *configFlag) given(flag string) bool { return f.flags.Changed(flag) && !f.fromFile[flag] }
 
@@ -94,7 +97,7 @@ func (f *configFlag) apply(s *sourceFlags) error {
 			return usageError{fmt.Errorf("--config: %w", err)}
 		}
 		var problems []config.Problem
-		contents[i], problems = config.Parse(text, os.LookupEnv)
+		contents[i], problems = config.Parse(text, os.LookupEnv, f.has)
 		errs = append(errs, inFile(file, problems)...)
 	}
 	for i, file := range slices.Backward(f.files) { // the last file that contains a setting determines its value
@@ -106,7 +109,7 @@ func (f *configFlag) apply(s *sourceFlags) error {
 // applyText does the same as apply with the content of one file. lookup returns the value of an environment variable.
 func (f *configFlag) applyText(file string, text []byte, lookup func(string) (string, bool), s *sourceFlags) error {
 	f.fromFile = map[string]bool{}
-	content, problems := config.Parse(text, lookup)
+	content, problems := config.Parse(text, lookup, f.has)
 	if len(problems) == 0 {
 		problems = f.set(s, content)
 	}
