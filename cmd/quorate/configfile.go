@@ -193,13 +193,14 @@ func setFlag(flag *pflag.Flag, v config.Value) (problems []config.Problem) {
 		return []config.Problem{{Line: v.Line, Message: v.Name + ": the list is empty; omit the setting"}}
 	}
 	if text := v.Items[0].Text; flag.Value.Type() == "bool" && text != "true" && text != "false" {
-		return []config.Problem{{Line: v.Line, Message: v.Name + ": expected true or false"}}
+		return []config.Problem{{Line: v.Line, Message: fmt.Sprintf("%s: %q: expected true or false", v.Name,
+			v.Items[0].Written)}}
 	}
 	if v.List && !isList(flag) {
 		return []config.Problem{{Line: v.Line, Message: v.Name + ": expected one value"}}
 	}
 	for _, item := range v.Items {
-		err := flag.Value.Set(item.Text)
+		err := setValue(flag, item.Text)
 		switch {
 		case err != nil && item.Text != item.Written: // the error could contain a secret
 			problems = append(problems, config.Problem{Line: item.Line, Message: fmt.Sprintf(
@@ -210,6 +211,20 @@ func setFlag(flag *pflag.Flag, v config.Value) (problems []config.Problem) {
 	}
 	flag.Changed = true
 	return problems
+}
+
+// setValue sets a flag to a value in the file, unless a check fails.
+func setValue(flag *pflag.Flag, text string) error {
+	if check := settingChecks[flag.Name]; check != nil {
+		if err := check(text); err != nil {
+			return err
+		}
+	}
+	err := flag.Value.Set(text)
+	if err != nil && flag.Value.Type() == "duration" {
+		return fmt.Errorf("%q: expected a duration with a unit, such as 5s or 1h30m", text)
+	}
+	return err
 }
 
 // isList reports whether a flag is repeatable.
@@ -226,6 +241,10 @@ func ownSettings(entry config.Source, showing bool) (own []setting, problems []c
 			problems = append(problems, config.Problem{Line: entry.Location.Line,
 				Message: fmt.Sprintf("%s: %v", entry.Location.Name, err)})
 		}
+	}
+	if err := checkLocation(location); err != nil {
+		problems = append(problems, config.Problem{Line: entry.Location.Line,
+			Message: fmt.Sprintf("%s: %v", entry.Location.Name, err)})
 	}
 	if location == ofCluster && len(entry.Values) > 0 {
 		problems = append(problems, config.Problem{Line: entry.Values[0].Line, Message: fmt.Sprintf(

@@ -2,7 +2,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -40,6 +42,11 @@ type byteSize int64
 
 func (b *byteSize) Set(s string) error {
 	q, err := resource.ParseQuantity(s)
+	if unit, is := strings.CutSuffix(s, "B"); err != nil && is {
+		if _, err := resource.ParseQuantity(unit); err == nil {
+			return fmt.Errorf("%q: expected a number of bytes without B; write %s", s, unit)
+		}
+	}
 	if err != nil || q.Value() <= 0 || q.Value() > 1<<50 {
 		return errors.New("must be a number of bytes greater than 0, such as 256Mi")
 	}

@@ -28,12 +28,11 @@ func TestLoopFlags(t *testing.T) {
 		"--loop -o json":             "--output and --loop",
 		"--loop --detailed-exitcode": "--detailed-exitcode and --loop",
 		"--listen :0":                "--listen requires --loop",
-		"--loop loop.resync=0s":      "loop.resync 0s: must be at least one second",
-		"--loop --timeout 1m loop.resync=0s --output json": "--timeout and --loop: a loop runs until stopped; " +
+		"--loop loop.resync=0s":      "loop.resync: 0s: must be at least 1s",
+		"--loop --timeout 1m --output json": "--timeout and --loop: a loop runs until stopped; " +
 			"limits.clusterTimeout limits the time per cluster; remove one of them; " +
-			"--output and --loop: a loop does not print a final report; results are in the status of each cluster; remove one of them; " +
-			"loop.resync 0s: must be at least one second",
-		"kubernetes.leaseDuration=10m1s": "kubernetes.leaseDuration 10m1s: must be at most ten minutes",
+			"--output and --loop: a loop does not print a final report; results are in the status of each cluster; remove one of them",
+		"kubernetes.leaseDuration=10m1s": "kubernetes.leaseDuration: 10m1s: must be at most 10m0s",
 		"--loop --listen localhost:none": "--listen localhost:none: listen tcp",
 	} {
 		var stderr bytes.Buffer

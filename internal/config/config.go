@@ -129,7 +129,7 @@ func (p *parser) header(top *yaml.Node, found []Value) {
 		case i < 0:
 			p.problem(top.Line, "%s: %s is required", want[0], want[1])
 		case found[i].Items[0].Written != want[1]:
-			p.problem(found[i].Line, "%s: expected %s", want[0], want[1])
+			p.problem(found[i].Line, "%s: expected %s, found %q", want[0], want[1], found[i].Items[0].Written)
 		}
 	}
 }
@@ -220,7 +220,11 @@ func (p *parser) fields(node *yaml.Node, prefix string, names []string) (found [
 		switch {
 		case key.Kind != yaml.ScalarNode ||
 			!slices.ContainsFunc(names, func(name string) bool { return first(name) == key.Value }):
-			p.problem(key.Line, "%s: unknown setting %q; expected one of %s", at, key.Value, known(names))
+			expected := "expected one of " + known(names)
+			if others := elsewhere(key.Value); others != "" {
+				expected = "did you mean " + others + "?"
+			}
+			p.problem(key.Line, "%s: unknown setting %q; %s", at, key.Value, expected)
 		case twice:
 			p.problem(key.Line, "%s%s is already set in line %d", prefix, key.Value, line)
 		default:
@@ -235,6 +239,29 @@ func (p *parser) fields(node *yaml.Node, prefix string, names []string) (found [
 func first(name string) string {
 	group, _, _ := strings.Cut(name, ".")
 	return group
+}
+
+// elsewhere lists the settings, and groups of settings, with a name at a different level. It returns "" if there are
+// none.
+func elsewhere(name string) string {
+	var names []string
+	add := func(full string) {
+		if !slices.Contains(names, full) {
+			names = append(names, full)
+		}
+	}
+	for prefix, settings := range map[string][]Setting{"": Settings, defaults + ".": SourceSettings} {
+		for _, s := range settings {
+			switch {
+			case s.Name == name || strings.HasSuffix(s.Name, "."+name):
+				add(prefix + s.Name)
+			case strings.HasPrefix(s.Name, name+"."):
+				add(prefix + name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, " or ")
 }
 
 // known lists the first parts of names.

@@ -115,6 +115,8 @@ sources:
 sourceDefaults:
   as: someone
 colour: red
+branch: main
+policy: {labels: a}
 backup: {image: &i a, image: *i}
 metrics: {file: *i}
 `), environment, hasAll)
@@ -123,7 +125,7 @@ metrics: {file: *i}
 		fmt.Fprintf(&got, "%d: %s\n", p.Line, p.Message)
 	}
 	want := `1: apiVersion: config.quorate.dev/v1alpha1 is required
-1: kind: expected Configuration
+1: kind: expected Configuration, found "Config"
 4: etcd.timeout is already set in line 3
 5: etcd: unknown setting "timout"; expected one of access, timeout
 6: etcd.access: the value is missing; omit the setting
@@ -139,8 +141,10 @@ metrics: {file: *i}
 	}
 	for _, want := range []string{
 		"17: sources[2].location: the value is missing; omit the setting\n", "18: sources[3]: expected settings: location, branch, ",
-		`20: sourceDefaults: unknown setting "as"; expected one of branch, `, `21: the file: unknown setting "colour"; expected one of kubernetes, etcd, `,
-		"22: backup.image is already set in line 22\n", "23: metrics.file: aliases are not supported; repeat the value\n",
+		"20: sourceDefaults: unknown setting \"as\"; did you mean kubernetes.as?\n", `21: the file: unknown setting "colour"; expected one of kubernetes, etcd, `,
+		`22: the file: unknown setting "branch"; did you mean sourceDefaults.branch?` + "\n",
+		`23: the file: unknown setting "policy"; did you mean sourceDefaults.policy?` + "\n",
+		"24: backup.image is already set in line 24\n", "25: metrics.file: aliases are not supported; repeat the value\n",
 	} {
 		if !strings.Contains(got.String(), "\n"+want) {
 			t.Errorf("no %q in\n%s", want, got.String())
