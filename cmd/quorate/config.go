@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -162,7 +163,7 @@ func (p *settingsPrinter) settings(list []config.Setting, values []config.Value)
 // setting prints the description of a setting, and its value. If v has no items, it prints the default as a comment.
 func (p *settingsPrinter) setting(name string, flag *pflag.Flag, v config.Value) {
 	if !p.given {
-		p.line("# %s", flag.Usage)
+		p.line("# %s", settingUsage(flag.Usage))
 	}
 	switch {
 	case v.List && len(v.Items) == 0:
@@ -179,6 +180,22 @@ func (p *settingsPrinter) setting(name string, flag *pflag.Flag, v config.Value)
 	default:
 		p.line("# %s: %s", name, scalar(flag.DefValue, flag.Value.Type()))
 	}
+}
+
+// flagInText matches a flag in a description.
+var flagInText = regexp.MustCompile(`--[a-z][-a-z]*`)
+
+// settingUsage returns the description of a flag for its setting. It names other settings instead of their flags.
+func settingUsage(usage string) string {
+	usage = strings.NewReplacer("; repeatable, or several separated by ;", "", "; repeatable, requires", "; requires",
+		"; repeatable", "").Replace(usage)
+	return flagInText.ReplaceAllStringFunc(usage, func(flag string) string {
+		name := config.NameOf(strings.TrimPrefix(flag, "--"))
+		if name == "" || flag == "--source" {
+			return flag
+		}
+		return strings.TrimPrefix(name, "sourceDefaults.") // the same in an entry of sources
+	})
 }
 
 // hidden is printed in place of a value that may be secret.

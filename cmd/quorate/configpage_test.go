@@ -93,19 +93,6 @@ func typeOf(flag *pflag.Flag) string {
 	return "string"
 }
 
-// settingUsage returns the usage of a flag for its setting. It names other settings instead of their flags.
-func settingUsage(usage string) string {
-	usage = strings.NewReplacer("; repeatable, or several separated by ;", "", "; repeatable, requires", "; requires",
-		"; repeatable", "").Replace(usage)
-	return flagged.ReplaceAllStringFunc(usage, func(flag string) string {
-		name := config.NameOf(strings.TrimPrefix(flag, "--"))
-		if name == "" || flag == "--source" {
-			return flag
-		}
-		return strings.TrimPrefix(name, "sourceDefaults.") // the same in an entry of sources
-	})
-}
-
 var (
 	configFile = regexp.MustCompile("(?s)```yaml\n(# (?:quorate|pull-request).yaml\n.*?)```")
 	configPart = regexp.MustCompile("(?s)```yaml\n(# in quorate.yaml\n.*?)```")
