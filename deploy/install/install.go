@@ -13,17 +13,17 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// Installer installs and uninstalls Quorate in a Kubernetes cluster. It does not change etcd clusters.
+// Installer installs and uninstalls Quorate in a Kubernetes cluster. It does not change any etcd clusters.
 type Installer struct {
 	Client *kube.Client
-	// Out receives a line for each changed object. Err receives a line for each kept object, and a line if Installer
-	// has to wait.
+	// Out receives a line for each changed object. Err receives a line for each object that is kept, and a line
+	// whenever Installer has to wait.
 	Out, Err io.Writer
 }
 
 // Install applies the objects of a mode, as returned by deploy.Render, and deletes the objects of other modes. It
-// reports both, as well as the rights that runs gain and the settings that runs lose. It returns an OwnedError if objects
-// belong to another owner, or would change rights that something else uses.
+// reports both, as well as any rights that runs gain and any settings that they lose. It returns an OwnedError if an
+// object belongs to another owner, or if Install would change rights that something else uses.
 func (i Installer) Install(ctx context.Context, texts []string) error {
 	var objects []*unstructured.Unstructured
 	for _, text := range texts {
