@@ -50,6 +50,7 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	m := &answer.Membership
 	if poll.list != nil {
 		if *m = membership(poll.list, replies); tooManyAlarms(m) {
+			m.Unconfirmed = true
 			return answer
 		}
 		m.Known = true
@@ -63,6 +64,7 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	}
 	if belief := c.belief(ctx, replies); belief != nil {
 		if *m = membership(belief, replies); tooManyAlarms(m) {
+			m.Unconfirmed = poll.unconfirmed
 			return answer
 		}
 	}
