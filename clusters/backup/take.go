@@ -62,7 +62,7 @@ var ErrDiffers = errors.New("members hold different data from the snapshot")
 type Taken struct {
 	// File is the path of the snapshot. Remove deletes it.
 	File string
-	// Manifest describes the backup, except for what is known only after the backup is stored.
+	// Manifest describes the backup, except for facts that are known only after the backup is stored.
 	Manifest store.Manifest
 }
 

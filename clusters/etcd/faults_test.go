@@ -159,7 +159,8 @@ func TestInitialMemberReportsNothingWithoutQuorum(t *testing.T) {
 	})
 }
 
-// TestUnresponsivePodsTimeOut checks the timeout for pods whose connections only the kernel accepts.
+// TestUnresponsivePodsTimeOut checks the timeout for pods whose connections are accepted by the kernel but never
+// served.
 func TestUnresponsivePodsTimeOut(t *testing.T) {
 	hole := blackHole(t)
 	dial := func(ctx context.Context, _ string) (net.Conn, error) {

@@ -29,7 +29,7 @@ type reply struct {
 	client *client
 	// status is nil if there was no response.
 	status *clientv3.StatusResponse
-	// err is why the pod did not respond or, set later, why it could not list the members.
+	// err is why the pod did not respond. It is set later if the pod responded but could not list the members.
 	err error
 }
 
@@ -79,7 +79,8 @@ func (c Cluster) compares(m decide.Membership) bool {
 }
 
 // askForList asks the pods for their status and for the member list. Pods whose members are recorded as removed are
-// asked last, and only if the list still contains their members, because their etcd is about to stop.
+// asked last, because their etcd is about to stop, and only if the other pods do not return a list or if their list
+// still contains the member.
 func (c *Clients) askForList(ctx context.Context, cluster Cluster) ([]reply, poll) {
 	first, last := cluster.firstAndLast()
 	replies := c.askAll(ctx, cluster, first)

@@ -152,7 +152,7 @@ func TestSnapshotHoldsQuorumData(t *testing.T) {
 		}
 	}
 	s.changeValue(1)
-	// Whichever member is asked, the resulting snapshot is the quorum's.
+	// Whichever member is asked, the resulting snapshot must hold the quorum's data.
 	taken, err := backup.Take(t.Context(), clients.Source(s.cluster(3)), order(t))
 	switch {
 	case errors.Is(err, backup.ErrDiffers):

@@ -18,7 +18,7 @@ const account = "ServiceAccount " + deploy.Namespace + "/quorate"
 
 // use describes how something other than this installation uses a role or binding.
 type use struct {
-	// what is a clause that names the users. fix is what to do before the object is changed.
+	// what is a clause that names the users. fix describes what to do before the object can be changed.
 	what, fix string
 }
 

@@ -136,7 +136,7 @@ func (r Recovery) clear(ctx context.Context) error {
 	return removeLeftovers(r.markName(), r.Dir)
 }
 
-// clearKept removes the directory for the previous member if what it contains is a created member on which etcd has
+// clearKept removes the directory for the previous member if that directory contains a created member on which etcd has
 // never been started. Otherwise, it returns snapshot.ErrExists.
 func clearKept(ctx context.Context, dataDir string, lost uint64, check Unstarted) error {
 	kept := filepath.Join(dataDir, KeptName(lost))

@@ -184,8 +184,8 @@ func writeMark(name string, line []byte) error {
 	return errors.Join(err, file.Sync(), file.Close(), disk.Sync(filepath.Dir(name)))
 }
 
-// failed removes the mark of a member that could not be put in place. The mark would not describe a member that another
-// process has put there.
+// failed removes the mark of a member that could not be put in place. Otherwise, the mark would remain next to a member
+// from another process, which it does not describe.
 func (r Restore) failed(err error) error {
 	_, missing := os.Lstat(filepath.Join(r.Dir, "member"))
 	if errors.Is(err, snapshot.ErrExists) || errors.Is(missing, fs.ErrNotExist) {

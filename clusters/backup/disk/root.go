@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// ErrIrregular is returned if something other than a regular file, such as a link or a pipe, is in place of a file.
-// ErrLink is returned if a link is in place of a file or directory.
+// ErrIrregular is returned for anything other than a regular file, such as a link or a pipe. ErrLink is returned for a
+// link in place of a file or directory.
 var (
 	ErrIrregular = errors.New("not a regular file")
 	ErrLink      = errors.New("it is a symbolic link, which is not followed. Remove it, or replace it with its target")
@@ -58,7 +58,7 @@ func enter(
 
 func refuse(path string, why error) error { return &fs.PathError{Op: "open", Path: path, Err: why} }
 
-// replacements is how many times a file may be replaced while OpenIn tries to open it.
+// replacements is the maximum number of times that a file may be replaced while OpenIn tries to open it.
 const replacements = 100
 
 // OpenIn opens a file in dir for reading, like Open. It returns ErrIrregular unless the file is regular. Another

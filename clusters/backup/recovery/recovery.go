@@ -1,4 +1,4 @@
-// Package recovery creates a new cluster from what remains of a cluster that has lost its majority: the data directory
+// Package recovery creates a new cluster from the remains of a cluster that has lost its majority: the data directory
 // of one member.
 package recovery
 

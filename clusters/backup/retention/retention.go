@@ -18,7 +18,7 @@ type Policy struct {
 	// Hourly, Daily and Weekly are the numbers of hours, days and weeks for which to keep the newest backup of each.
 	// Periods without a backup do not count. Days and weeks are in UTC, and weeks begin on Monday.
 	Hourly, Daily, Weekly int
-	// MinAge is the minimum age of backups that may be deleted.
+	// MinAge is the minimum age at which a backup may be deleted.
 	MinAge time.Duration
 	// ByVerified bases retention on the newest verified backup even if newer backups have not been verified, for
 	// example because other Jobs have yet to verify them. Newer backups are kept and do not count toward the policy.
@@ -29,8 +29,8 @@ type Policy struct {
 // gone.
 const MaxDeleted = 20
 
-// Orphaned is how much older than MinAge data without a manifest must be before it may be deleted. Younger data may
-// belong to an upload in progress.
+// Orphaned is added to MinAge to get the age at which data without a manifest may be deleted. Younger data may belong
+// to an upload in progress.
 const Orphaned = 7 * 24 * time.Hour
 
 // Plan lists the backups and data to delete. If nothing is to be deleted for a reason that may matter to users, Why

@@ -75,8 +75,8 @@ func Hold(dataDir string) (*disk.Shared, error) {
 	return holdDatabase(dataDir)
 }
 
-// HoldRemains is like Hold, but for a member that may be damaged or incomplete. etcd would wait for its database even
-// so. HoldRemains returns nil if the database is missing or is not a regular file.
+// HoldRemains is like Hold, but for a member that may be damaged or incomplete. etcd waits for the database of such a
+// member too. HoldRemains returns nil if the database is missing or is not a regular file.
 func HoldRemains(dataDir string) (*disk.Shared, error) {
 	info, err := os.Lstat(Database(dataDir))
 	switch {

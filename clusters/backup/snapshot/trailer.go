@@ -19,7 +19,7 @@ const pageSize = 512
 // ErrTruncated is returned for a snapshot that ends before the end of its checksum.
 var ErrTruncated = errors.New("the snapshot is truncated")
 
-// ErrChecksum is returned for a snapshot that differs from what the member sent.
+// ErrChecksum is returned for a snapshot that differs from the snapshot that the member sent.
 var ErrChecksum = errors.New("the snapshot does not match the checksum at its end")
 
 // Trailer compares the data written to it with the checksum at the end of that data. The checksum is the last message

@@ -47,7 +47,7 @@ func (k *killed) Delete(ctx context.Context, name string) error {
 // TestKilledRecordingStaysConsistent kills processes at every change while they record a result of a backup or remove
 // the backup. It checks that a manifest always has its data, that a damaged backup never counts as verified, that a
 // verified backup stays verified unless it is found damaged, and that only verified backups count as drilled. The next
-// attempt leads to the same result that the killed one would have had.
+// attempt must lead to the same result as if no process had been killed.
 func TestKilledRecordingStaysConsistent(t *testing.T) {
 	verify := func(damage string) func(Bucket, Manifest) error {
 		return func(b Bucket, m Manifest) error {

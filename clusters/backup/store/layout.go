@@ -34,7 +34,7 @@ func (c Cluster) String() string { return c.Namespace + "/" + c.Name }
 // other clusters.
 func (c Cluster) dir() string { return c.Namespace + "/" + c.Name + "/" }
 
-// Backup contains what the names of a backup's objects say about a backup with a manifest.
+// Backup describes a backup that has a manifest. All fields are derived from names in the store.
 type Backup struct {
 	Cluster Cluster
 	// ClusterID is etcd's cluster ID, as 16 hexadecimal digits.

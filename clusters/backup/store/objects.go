@@ -85,7 +85,7 @@ func (o objects) write(ctx context.Context, name string, content io.Reader, only
 	}
 	err = fmt.Errorf("store %s: %w", name, o.plain(ctx, err))
 	if onlyNew && !errors.Is(err, ErrExists) {
-		// The object may exist even so, if a request stored it and the response was lost. The repeated request is then
+		// The object may exist anyway, if a request stored it and the response was lost. The repeated request is then
 		// rejected, or fails because the upload is no longer known.
 		if _, missing := o.Size(ctx, name); missing == nil {
 			return fmt.Errorf("%w: %w", ErrExists, err)

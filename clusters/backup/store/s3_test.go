@@ -349,7 +349,7 @@ func TestListOrderDoesNotMatter(t *testing.T) {
 }
 
 // TestTruncatedS3ListIsAnError checks that an invalid or truncated S3 list is an error. If such a list were treated as
-// complete, an old backup would be restored, or none.
+// complete, an old backup might be restored, or none at all.
 func TestTruncatedS3ListIsAnError(t *testing.T) {
 	const one = "<Contents><Key>ours/ns/a/1</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
 	for name, tt := range map[string]struct {
