@@ -146,7 +146,7 @@ func clearKept(ctx context.Context, dataDir string, lost uint64, check Unstarted
 	}
 	work, err := snapshot.WorkspaceBeside(dataDir)
 	if err == nil {
-		err = disk.Move(kept, filepath.Join(work, "kept")) // moved first, so that no part of it remains under its name
+		err = disk.Move(kept, filepath.Join(work, "kept")) // moved, so that a crash cannot leave part of it behind
 	}
 	return err
 }

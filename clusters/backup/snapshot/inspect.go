@@ -20,7 +20,7 @@ import (
 	"quorate.dev/quorate/internal/panics"
 )
 
-// Facts describe the content of a snapshot.
+// Facts describes the content of a snapshot.
 type Facts struct {
 	// Revision is the revision of the newest change in the data itself. The revision that a member reports separately
 	// may be from a different moment.
@@ -116,8 +116,8 @@ const (
 )
 
 // Inspect checks every page of a database file and returns facts about its content. It does not compare the file with
-// its checksum. It returns ErrDamaged if the file is damaged. Some files that were crafted, or damaged by a broken
-// disk, make bbolt crash the process, so untrusted files must be inspected in a child process.
+// its checksum. It returns ErrDamaged if the file is damaged. Crafted files, and files damaged by a broken disk, can
+// make bbolt crash the process, so untrusted files must be inspected in a child process.
 func Inspect(path string) (Facts, error) {
 	var facts Facts
 	err := reading(path, os.OpenFile, func(tx *bolt.Tx) (err error) {
@@ -160,7 +160,7 @@ func reading(path string, open opener, read func(*bolt.Tx) error) error {
 			return fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 		if err != nil {
-			return err // a problem with this machine, such as missing memory, permissions or locks
+			return err // a problem with this machine: no memory, no permission, or a lock
 		}
 		defer db.Close()
 		return db.View(func(tx *bolt.Tx) error {

@@ -46,8 +46,8 @@ var ErrExists = errors.New("the data directory is not empty")
 // ErrRevision is returned for a snapshot whose revision cannot be raised as requested.
 var ErrRevision = errors.New("its revision cannot be raised")
 
-// maxRevision is the maximum bump, and the maximum revision after the bump. etcd's revisions are signed, and clients
-// rely on them being positive.
+// maxRevision is the maximum bump, and the maximum revision after the bump. In etcd, revisions are signed, and clients
+// rely on this.
 const maxRevision = math.MaxInt64 / 2
 
 // working is the name prefix of the working directories of restores. They are inside the data directory, because it may

@@ -31,7 +31,7 @@ func openGCS(ctx context.Context, bucket string, o Options) (*blob.Bucket, error
 			return nil, err
 		}
 		u, err := url.Parse(o.GCSEndpoint)
-		if err != nil || u.Scheme != "https" || strings.Trim(u.Path, "/") != "" { // a token is sent to it
+		if err != nil || u.Scheme != "https" || strings.Trim(u.Path, "/") != "" { // a token is sent there
 			return nil, errors.New("the endpoint is not https://HOST[:PORT]")
 		}
 		options = append(options, option.WithEndpoint("https://"+u.Host+"/storage/v1/"))

@@ -129,9 +129,9 @@ func checkList(answer *s3.ListObjectsV2Output) error {
 // clearTimeout is the time limit for clear. A backup does not depend on the success of clear.
 const clearTimeout = time.Minute
 
-// clear aborts uploads of data to a directory that were started before the given time. They count as abandoned, for
-// example because the process was killed. The parts of each upload can take up as much space as a backup, and do not
-// appear in lists. If the permissions or the store do not allow clear to abort uploads, the bucket's own rules must
+// clear aborts uploads of data to a directory that were started before the given time. Such uploads were probably
+// abandoned, for example by killed processes. The parts of each upload can take up as much space as a backup, and do
+// not appear in lists. If the permissions or the store do not allow clear to abort uploads, the bucket's own rules must
 // remove them.
 func (o objects) clear(ctx context.Context, dir string, before time.Time) {
 	var client *s3.Client
