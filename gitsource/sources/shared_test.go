@@ -27,8 +27,8 @@ func TestSourceKeyDistinguishesPathAndBranch(t *testing.T) {
 	}
 }
 
-// TestSharedSourceIsReadOnce checks that a source is read once even if it is requested several times, and that an error
-// is returned after a read has panicked.
+// TestSharedSourceIsReadOnce checks that a source is read once even if it is requested several times, and that later
+// requests return an error if the read panicked.
 func TestSharedSourceIsReadOnce(t *testing.T) {
 	var times atomic.Int32
 	shared := &Shared{}
