@@ -31,8 +31,8 @@ type Set struct {
 	readers []gitsource.Reader
 }
 
-// headStart is how long clusters wait at first for sources that cannot affect them. Later waits are increasingly longer,
-// so that slow sources cause only a few extra passes instead of one per source.
+// headStart is how long clusters wait at first for sources that cannot affect them. Later waits are longer, so that
+// slow sources cause only a few extra passes instead of one per source.
 const headStart = 500 * time.Millisecond
 
 // Fetch implements reconcile.Source.
