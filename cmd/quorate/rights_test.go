@@ -229,7 +229,7 @@ func TestUnlistableNamespaceAffectsOnlyItsClusters(t *testing.T) {
 	}
 	w.push("own", "own/one", "own/two", "own/new", "also/one")
 	next := w.push("other", "other/one", "other/new")
-	for w.authorized("system:serviceaccount:default:account", "also") { // the API server's authorizer is updated asynchronously
+	for w.authorized("system:serviceaccount:default:account", "also") { // the API server's authorizer updates asynchronously
 	}
 	got := w.command(sources...)
 	if got.code != exitError || !strings.Contains(got.out, "error list namespace also, for "+w.repository("own")+": list ") || !strings.Contains(got.out, `also/one`) {
