@@ -181,7 +181,7 @@ func (r *Reconciler) wait(
 	return ctx.Err() == nil
 }
 
-// woken returns the channel of changes, or nil if there are no changes.
+// woken returns the channel that signals changes, or nil if changes are not tracked.
 func woken(changes Changes) <-chan struct{} {
 	if changes == nil {
 		return nil

@@ -15,9 +15,9 @@ const (
 	readPatience = 2 * time.Minute
 )
 
-// doubt records which sources are in doubt after a pass. It returns d with sources that have been in doubt for too long
-// marked as unreadable, as well as, in a loop, sources whose first read takes too long. The pass has already treated
-// them as unreadable: it has kept the last applied state of their clusters, and withheld removals and ownership
+// doubt records which sources are in doubt after a pass. In the returned value, it marks as unreadable the sources that
+// have been in doubt for too long and, in a loop, the sources whose first read takes too long. The pass has already
+// treated them as unreadable: it has kept the last applied state of their clusters, and withheld removals and ownership
 // changes.
 func (in *feed) doubt(d Desired) Desired {
 	if in.asking = d.asks(in.desired); !in.asking {

@@ -166,8 +166,8 @@ func (in *feed) take(d Desired) {
 	in.retryChanged(d)
 }
 
-// retryChanged makes the next pass cover one cluster of each readable source with changes that have not been processed,
-// because the source was unreadable or refused. That pass determines whether the source is still refused.
+// retryChanged makes the next pass cover one cluster of each readable source that has unprocessed changes because it
+// was unreadable or refused before. That pass determines whether the source is still refused.
 func (in *feed) retryChanged(d Desired) {
 	probed := map[string]bool{}
 	for c := range in.untaken {

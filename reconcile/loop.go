@@ -23,7 +23,8 @@ const (
 	// that something reverts it, such as an admission webhook or another controller. Actions that are further apart
 	// than forgotten, which is longer than the longest pause, do not count as consecutive.
 	inARow, forgotten = 10, 2 * longestBackOff
-	// longestUnseen is the maximum time by which a run that is not a loop postpones full passes because they take long.
+	// longestUnseen is the maximum time by which a run that is not a loop postpones full passes because they take a
+	// long time.
 	longestUnseen = time.Minute
 )
 
@@ -31,7 +32,7 @@ const (
 type Intervals struct {
 	// Git is the pause between two reads of a source.
 	Git time.Duration
-	// Resync is the time until the next full pass. It is extended if full passes take long.
+	// Resync is the time until the next full pass. It is extended if full passes take a long time.
 	Resync time.Duration
 	// Etcd is the minimum time before an unchanged cluster with nothing left to do is processed again, other than in a
 	// full pass.
@@ -154,8 +155,8 @@ func (r *backoff) after(c report.Cluster) (pause time.Duration, alone bool) {
 	return r.idle(), true
 }
 
-// idle returns the time until a cluster with nothing left to do is processed again. It groups these clusters, and
-// returns a longer time if full passes take long.
+// idle returns the time until a cluster with nothing left to do is processed again. It groups such clusters, and
+// returns a longer time if full passes take a long time.
 func (r *backoff) idle() time.Duration {
 	least := max(r.Etcd, share*r.took)
 	slot := max(least/slots, 1)

@@ -25,7 +25,7 @@ type Reconciler struct {
 	Source Source
 	Live   Live
 	Log    *slog.Logger
-	// Plan ends every pass before Do, so that nothing is written.
+	// Plan makes passes stop before Do, so that nothing is written.
 	Plan bool
 	// ClusterTimeout is the time limit for each cluster in a pass. Zero means the constant ClusterTimeout.
 	ClusterTimeout time.Duration

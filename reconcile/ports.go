@@ -75,9 +75,9 @@ type Declaration struct {
 // Live provides access to the running clusters.
 type Live interface {
 	// Observe lists the objects of the declared clusters and of clusters that may be declared: if a source could not be
-	// read, its last applied declarations count as declared. A revision that does not follow the last applied revision
-	// is refused, as if the source could not be read. A cluster is observed only when its State is called. An error
-	// means that nothing could be observed.
+	// read, its last applied declarations count as declared. A revision that does not descend from the last applied
+	// revision is refused, as if the source could not be read. A cluster is observed only when its State is called. An
+	// error means that nothing could be observed.
 	//
 	// If wanted is set, only the clusters that it selects, by namespace/name, need to be listed. Other clusters are
 	// returned as last listed, and their State must not be called.

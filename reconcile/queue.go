@@ -69,7 +69,7 @@ func (a *queue) takeNews(in *feed) {
 	clear(in.news)
 }
 
-// change marks a cluster as changed, possibly including its declaration.
+// change marks a cluster as changed. declaration is set if its declaration may have changed.
 func (a *queue) change(cluster string, declaration bool) {
 	if !a.counts(cluster) {
 		return // full passes find new clusters; the number of unknown names is not limited
@@ -100,7 +100,7 @@ func (a *queue) wanted(busy map[string]bool) map[string]bool {
 	return wanted
 }
 
-// counts reports whether a change makes the run process the cluster. A run that is not a loop ignores unknown clusters.
+// counts reports whether changes to a cluster are processed. A run that is not a loop ignores unknown clusters.
 func (a *queue) counts(cluster string) bool { return a.known[cluster] || a.backoff != nil }
 
 // earliest returns the time from which a changed cluster may be processed again. A changed declaration never waits,

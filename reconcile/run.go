@@ -113,8 +113,8 @@ func newest(entries []report.Cluster) []report.Cluster {
 	return list
 }
 
-// replaceFinished is like replace, but for a stopped pass. It skips entries with errors of clusters that already have
-// an earlier entry, because those clusters may not have been finished.
+// replaceFinished is like replace, but for a stopped pass. It skips an entry with an error if the cluster has an
+// earlier entry, because stopping the pass may have caused the error.
 func replaceFinished(rep *report.Report, later report.Report) {
 	told, finished := keysOf(*rep), *rep
 	finished.Clusters = slices.DeleteFunc(later.Clusters,

@@ -65,7 +65,7 @@ func (m *Metrics) Handler() http.Handler {
 }
 
 // Observe processes the report of a pass that has just ended and took the given time. If took is zero, the report
-// covers clusters that finished after the pass, whose own report has already been processed.
+// covers clusters that finished after the pass. In that case, the report of the pass itself has already been processed.
 //
 // Clusters that are neither in the report nor in its Others no longer exist. If the pass could not observe anything or
 // could not list a namespace, the affected clusters may still exist, and are kept as unobserved.
