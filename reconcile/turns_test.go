@@ -32,7 +32,7 @@ const atOnce = 16
 
 type fleetCluster struct {
 	fleet         *fleet
-	namespace     string // empty means ns
+	namespace     string // empty means "ns"
 	name          string
 	hangs, unwell bool
 	looks         time.Duration // the duration of an observation

@@ -69,7 +69,7 @@ func TestClusterSourceRejectsGitFlags(t *testing.T) {
 				t.Errorf("%s --%s=%s: %d %s%s", name, f.Name, value, code, out.String(), stderr.String())
 			}
 		})
-		for _, s := range config.SourceSettings { // those that are not flags
+		for _, s := range config.SourceSettings { // settings that are not flags
 			full, value := config.NameOf(s.Flag), refusable[s.Flag]
 			_, takes := obeyed[s.Flag]
 			if takes || command(streams{}).Flags().Lookup(s.Flag) != nil {

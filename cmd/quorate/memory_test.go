@@ -47,7 +47,7 @@ func TestSourcesAtOnceDivideMemory(t *testing.T) {
 	const memory, mebibyte = 256 << 20, 1 << 20
 	found := memoryLimit
 	t.Cleanup(func() { memoryLimit = found })
-	t.Setenv("GOMEMLIMIT", "off") // does not limit the test process
+	t.Setenv("GOMEMLIMIT", "off") // do not limit the test process
 	memoryLimit = func() int64 { return memory }
 	dir := t.TempDir()
 	for _, test := range []struct {

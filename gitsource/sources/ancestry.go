@@ -156,7 +156,7 @@ func (d *ancestry) wait(ctx context.Context, q *question) (answered bool) {
 	if !late {
 		q.wait(ctx, end, begun)
 		d.mu.Lock()
-		end = d.turn.Add(ancestryPatience) // in the past if the source has not got a slot yet
+		end = d.turn.Add(ancestryPatience) // in the past if the source does not have a slot yet
 		d.mu.Unlock()
 		q.wait(ctx, end, nil)
 	}

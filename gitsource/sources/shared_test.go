@@ -60,7 +60,7 @@ func TestSharedSourceIsReadOnce(t *testing.T) {
 		c.Cluster.Labels["a"], c.Applied["spec"], c.Warnings[0] = "c", nil, "x"
 	}
 	func() {
-		defer func() { _ = recover() }() // as the reader does
+		defer func() { _ = recover() }() // the reader recovers as well
 		_, _ = shared.Once("b", func() (gitsource.Desired, error) { panic("x") })
 	}()
 	if _, err := shared.Once("b", nil); err == nil {
