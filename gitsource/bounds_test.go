@@ -133,14 +133,14 @@ func TestEndlessServerResponsesAreCutOff(t *testing.T) {
 		list, pack func(io.Writer, context.Context)
 		want       string
 	}{
-		"list stalls":              {stalled(good.list[:len(good.list)/2]), answer, "timed out after 400ms; to allow more time, raise sourceDefaults.timeout"},
+		"list stalls":              {stalled(good.list[:len(good.list)/2]), answer, "timed out after 400ms; to allow more time, raise the source's timeout"},
 		"list drips":               {slowly(good.list), answer, "timed out after 400ms"},
-		"list has no end":          {endless(good.list[:len(good.list)-4], fmt.Appendf(nil, "%04x%s", len(longRef)+4, longRef)), answer, "the list of branches and tags is larger than 1 MiB; delete some, or raise sourceDefaults.limits.bytes"},
+		"list has no end":          {endless(good.list[:len(good.list)-4], fmt.Appendf(nil, "%04x%s", len(longRef)+4, longRef)), answer, "the list of branches and tags is larger than 1 MiB; delete some, or raise limits.bytes"},
 		"pack stalls at once":      {list, stalled(nil), "timed out after 400ms"},
 		"pack stalls in the midst": {list, stalled(good.pack[:half]), "timed out after 400ms"},
 		"pack stalls at its end":   {list, stalled(good.pack[:len(good.pack)-4]), "timed out after 400ms"},
 		"pack drips":               {list, slowly(good.pack), "timed out after 400ms"},
-		"pack has no end":          {list, endless(append(start, sidebandPacket(1, blob)...), sidebandPacket(1, noise)), "the response is larger than 1 MiB; declare clusters in a smaller repository, or raise sourceDefaults.limits.bytes"},
+		"pack has no end":          {list, endless(append(start, sidebandPacket(1, blob)...), sidebandPacket(1, noise)), "the response is larger than 1 MiB; declare clusters in a smaller repository, or raise limits.bytes"},
 		"progress has no end":      {list, endless(start, sidebandPacket(2, noise)), "the response is larger than 1 MiB"},
 		"keepalives have no end":   {list, endless(start, []byte("0005\x01")), "the response is larger than 1 MiB"},
 		"shallows have no end":     {list, endless(nil, []byte("0034shallow "+strings.Repeat("a", 40))), "the response is larger than 1 MiB"},
@@ -169,7 +169,7 @@ func TestHangingFetchIsAbandoned(t *testing.T) {
 		<-hang
 		return 1, nil
 	})
-	want := "the source cannot be read: read x: timed out after 1ms; to allow more time, raise sourceDefaults.timeout: context deadline exceeded"
+	want := "the source cannot be read: read x: timed out after 1ms; to allow more time, raise the source's timeout: context deadline exceeded"
 	if !errors.Is(err, ErrSource) || !errors.Is(err, context.DeadlineExceeded) || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
@@ -182,10 +182,10 @@ func TestPackLimitsNameTheirFlags(t *testing.T) {
 	r.Commit()
 	location := r.Serve()
 	for want, limits := range map[string]remote.Limits{
-		"the list of branches and tags is larger than 100 bytes; delete some, or raise sourceDefaults.limits.bytes":                            {RefsBytes: 100},
-		"the response is larger than 200 bytes; declare clusters in a smaller repository, or raise sourceDefaults.limits.bytes":                {PackBytes: 200},
-		"the pack has 4 objects, more than the maximum of 3; declare clusters in a smaller repository, or raise sourceDefaults.limits.objects": {Pack: pack.Limits{Objects: 3}},
-		"the pack is larger than 512 KiB uncompressed; declare clusters in a smaller repository, or raise sourceDefaults.limits.bytes":         {Pack: pack.Limits{InflatedBytes: 512 << 10}},
+		"the list of branches and tags is larger than 100 bytes; delete some, or raise limits.bytes":                            {RefsBytes: 100},
+		"the response is larger than 200 bytes; declare clusters in a smaller repository, or raise limits.bytes":                {PackBytes: 200},
+		"the pack has 4 objects, more than the maximum of 3; declare clusters in a smaller repository, or raise limits.objects": {Pack: pack.Limits{Objects: 3}},
+		"the pack is larger than 512 KiB uncompressed; declare clusters in a smaller repository, or raise limits.bytes":         {Pack: pack.Limits{InflatedBytes: 512 << 10}},
 	} {
 		wantError(t, Options{Location: location, Transfer: limits}, ErrSource, "fetch "+location+": "+want)
 	}
@@ -268,7 +268,7 @@ func TestManyReferencesAreReadInTime(t *testing.T) {
 	location := serveAnswers(t, whole(manyReferences(commit, 100_000)), whole(r.answers().pack))
 	desired := fetched(t, new(Reader), Options{Location: location, Selector: refs.Selector{Branch: "main"}, Timeout: 20 * time.Second})
 	wantClusters(t, desired, "a")
-	wantError(t, Options{Location: location, Transfer: remote.Limits{RefsBytes: 4 << 20}}, ErrSource, "raise sourceDefaults.limits.bytes")
+	wantError(t, Options{Location: location, Transfer: remote.Limits{RefsBytes: 4 << 20}}, ErrSource, "raise limits.bytes")
 }
 
 // TestEndlessDirectoriesAreBounded checks that nested directories that repeat the same subdirectory are not read to the

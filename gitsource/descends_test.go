@@ -122,7 +122,7 @@ func TestUnknownDescentIsAnError(t *testing.T) {
 	}{
 		"shallow clone": {Options{Location: shallow}, newest, root, history.ErrCutOff,
 			"the history is incomplete: 10 commits are known up to " + newest.Commit + ", but " + root + " is not one of them; to fetch the rest, run git fetch --unshallow"},
-		"pack too large": {Options{Location: served, Transfer: remote.Limits{PackBytes: 8 << 10}}, newest, root, ErrSource, "raise sourceDefaults.limits.bytes"},
+		"pack too large": {Options{Location: served, Transfer: remote.Limits{PackBytes: 8 << 10}}, newest, root, ErrSource, "raise limits.bytes"},
 		"no such commit": {Options{Location: r.Dir}, refs.Revision{Commit: strings.Repeat("a", 40)}, root, ErrSource, "read the commit " + strings.Repeat("a", 40)},
 		"not at a tip":   {Options{Location: served}, refs.Revision{Commit: strings.Repeat("a", 40)}, root, history.ErrGone, "read the commit " + strings.Repeat("a", 40)},
 		"not reachable":  {Options{Location: givesOut.Serve()}, refs.Revision{Commit: strings.Repeat("a", 40)}, given, history.ErrGone, "not our ref " + strings.Repeat("a", 40)},

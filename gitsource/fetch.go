@@ -141,7 +141,7 @@ const toEnd = time.Second
 // that does not check its context.
 func within[T any](ctx context.Context, o Options, do func(context.Context) (T, error)) (T, error) {
 	timeout := cmp.Or(o.Timeout, FetchTimeout)
-	tooLong := fmt.Errorf("timed out after %s; to allow more time, raise sourceDefaults.timeout: %w", timeout,
+	tooLong := fmt.Errorf("timed out after %s; to allow more time, raise the source's timeout: %w", timeout,
 		context.DeadlineExceeded)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, tooLong)
 	type result struct {

@@ -133,10 +133,10 @@ func TestBoundSourceBackupDefaults(t *testing.T) {
 	spec.Backup.Schedule, spec.Backup.To.SecretName = "*/30 * * * *", ""
 	spec.Backup.To.S3.KMSKey, spec.Backup.To.S3.LockFor = "alias/a", "1h"
 	want := strings.Join([]string{
-		`spec.backup.schedule: "*/30 * * * *", 48 a day, is not allowed; sourceDefaults.policy.backupsPerDay allows 24`,
-		"spec.backup.to: using the node's credentials, without secretName or serviceAccountName, is not allowed; sourceDefaults.policy.serviceAccounts allows none",
-		`spec.backup.to.s3.kmsKey: "alias/a" is not allowed; sourceDefaults.policy.kmsKeys allows none`,
-		`spec.backup.to.s3.lockFor: "1h" is not allowed; sourceDefaults.policy.lockFor allows none`,
+		`spec.backup.schedule: "*/30 * * * *", 48 a day, is not allowed; policy.backupsPerDay allows 24`,
+		"spec.backup.to: using the node's credentials, without secretName or serviceAccountName, is not allowed; policy.serviceAccounts allows none",
+		`spec.backup.to.s3.kmsKey: "alias/a" is not allowed; policy.kmsKeys allows none`,
+		`spec.backup.to.s3.lockFor: "1h" is not allowed; policy.lockFor allows none`,
 	}, "\n")
 	if got := strings.Join(p.Problems(spec), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -34,9 +34,9 @@ var Kinds = []Kind{
 	KMSKeys, LockTimes, BackupsPerDay, BackupDestinations,
 }
 
-// Setting returns the name of the setting in the configuration file.
+// Setting returns the name of the setting in the configuration file, in an entry of sources or in sourceDefaults.
 func (k Kind) Setting() string {
-	return "sourceDefaults.policy." + map[Kind]string{
+	return "policy." + map[Kind]string{
 		Images: "imageRepositories", PriorityClasses: "priorityClasses", Annotations: "annotations", Labels: "labels",
 		Tolerations: "tolerations", NodeSelectors: "nodeSelectors", NetworkPeers: "networkPeers",
 		ServiceAccounts: "serviceAccounts", KMSKeys: "kmsKeys", LockTimes: "lockFor", BackupsPerDay: "backupsPerDay",

@@ -143,7 +143,7 @@ func TestContainerMemoryDeterminesLimits(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), bytes.Repeat([]byte("#\n"), 900<<10), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	small := fmt.Sprintf("a.yaml: is larger than %d MiB; to allow more, raise sourceDefaults.limits.bytes", budgetWithin(128<<20).limits.Files.FileBytes>>20)
+	small := fmt.Sprintf("a.yaml: is larger than %d MiB; to allow more, raise limits.bytes", budgetWithin(128<<20).limits.Files.FileBytes>>20)
 	if code, out := g.quorate(t, "validate", "--source", dir); code != exitInvalid || !strings.Contains(out, small) {
 		t.Errorf("exit code %d, want %s:\n%s", code, small, out)
 	}

@@ -49,38 +49,43 @@ with little memory.`,
 
 // checkSettings checks the settings without reading the files that they name.
 func (f *runFlags) checkSettings() error {
-	if _, err := f.live.check(); err != nil {
-		return err
-	}
-	if _, err := f.log.logger(streams{out: io.Discard, err: io.Discard}); err != nil {
-		return err
-	}
-	if err := usage(f.loop.checkIntervals()); err != nil {
-		return err
-	}
-	if err := f.metrics.check(); err != nil {
-		return err
-	}
-	if err := f.notify.checkAlone(); err != nil {
-		return err
-	}
+	f.source.namespaces = f.live.namespaces
+	_, live := f.live.check()
+	_, log := f.log.logger(streams{out: io.Discard, err: io.Discard})
+	problems := errors.Join(live, f.live.places.check(), log, usage(f.loop.checkIntervals()), f.metrics.check(),
+		f.notify.checkAlone())
 	if len(f.source.values) == 0 {
-		return nil
+		return problems
 	}
-	if err := f.source.checkTogether(); err != nil || f.source.live() {
+	return errors.Join(problems, f.checkSourceSettings())
+}
+
+// checkSourceSettings checks the sources, and the settings that depend on them.
+func (f *runFlags) checkSourceSettings() error {
+	if err := f.source.checkTogether(); err != nil {
 		return err
 	}
-	_, err := f.source.checkEach(func(s source) error {
-		err := s.check()
-		if _, is := errors.AsType[*fs.PathError](err); is {
-			return nil // the credentials are elsewhere, such as in a pod
-		}
-		if errors.As(err, &usageError{}) || errors.Is(err, gitsource.ErrOptions) {
+	if !f.source.live() {
+		if _, err := f.source.checkEach(checkHere); err != nil {
 			return err
 		}
-		return nil // credentials cannot be read here
-	})
-	return err
+	}
+	if _, err := f.source.scope(); err != nil {
+		return err
+	}
+	return f.notify.checkHosts(&f.source)
+}
+
+// checkHere checks a source whose credentials may be elsewhere, such as in a pod.
+func checkHere(s source) error {
+	err := s.check()
+	if _, missing := errors.AsType[*fs.PathError](err); missing {
+		return nil
+	}
+	if errors.As(err, &usageError{}) || errors.Is(err, gitsource.ErrOptions) {
+		return err
+	}
+	return nil // credentials cannot be read here
 }
 
 // print prints the settings as a configuration file.

@@ -27,10 +27,11 @@ func TestRunHasFewFlags(t *testing.T) {
 	}
 }
 
-// TestPolicyNamesItsSettings checks that messages about a policy name settings that exist.
+// TestPolicyNamesItsSettings checks that messages about a policy name settings that exist, both in sourceDefaults and in
+// an entry of sources.
 func TestPolicyNamesItsSettings(t *testing.T) {
 	for _, kind := range policy.Kinds {
-		if config.NameOf(string(kind)) != kind.Setting() {
+		if config.NameOf(string(kind)) != "sourceDefaults."+kind.Setting() {
 			t.Errorf("%s: %s, want %s", kind, kind.Setting(), config.NameOf(string(kind)))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -58,6 +59,9 @@ func (f *configFlag) add(c *cobra.Command, more ...string) {
 	})
 }
 
+// has reports whether the command has a flag or a setting.
+func (f *configFlag) has(flag string) bool { return f.flags.Lookup(flag) != nil }
+
 // given reports whether a flag is set on the command line.
 func (f *configFlag) given(flag string) bool { return f.flags.Changed(flag) && !f.fromFile[flag] }
 
@@ -93,7 +97,7 @@ func (f *configFlag) apply(s *sourceFlags) error {
 			return usageError{fmt.Errorf("--config: %w", err)}
 		}
 		var problems []config.Problem
-		contents[i], problems = config.Parse(text, os.LookupEnv)
+		contents[i], problems = config.Parse(text, os.LookupEnv, f.has)
 		errs = append(errs, inFile(file, problems)...)
 	}
 	for i, file := range slices.Backward(f.files) { // the last file that contains a setting determines its value
@@ -105,7 +109,7 @@ func (f *configFlag) apply(s *sourceFlags) error {
 // applyText does the same as apply with the content of one file. lookup returns the value of an environment variable.
 func (f *configFlag) applyText(file string, text []byte, lookup func(string) (string, bool), s *sourceFlags) error {
 	f.fromFile = map[string]bool{}
-	content, problems := config.Parse(text, lookup)
+	content, problems := config.Parse(text, lookup, f.has)
 	if len(problems) == 0 {
 		problems = f.set(s, content)
 	}
@@ -144,7 +148,10 @@ func (f *configFlag) set(s *sourceFlags, c config.Configuration) (problems []con
 	}
 	f.content.Values = append(f.content.Values, c.Values...)
 	f.content.Defaults = append(f.content.Defaults, c.Defaults...)
-	if len(c.Sources) == 0 || f.given("source") || s.own != nil {
+	if f.given("source") {
+		return append(problems, replaced(c.Sources)...)
+	}
+	if len(c.Sources) == 0 || s.own != nil {
 		return problems
 	}
 	f.content.Sources = c.Sources
@@ -152,6 +159,23 @@ func (f *configFlag) set(s *sourceFlags, c config.Configuration) (problems []con
 		own, wrong := ownSettings(entry, s.shows != "")
 		problems = append(problems, wrong...)
 		s.values, s.own = append(s.values, entry.Location.Items[0].Text), append(s.own, own)
+	}
+	return problems
+}
+
+// replaced rejects entries with their own settings if --source replaces them: without these settings, such as a policy,
+// a command could accept what a run refuses.
+func replaced(entries []config.Source) (problems []config.Problem) {
+	for _, entry := range entries {
+		var names []string
+		for _, v := range entry.Values {
+			names = append(names, strings.TrimPrefix(v.Name, entry.Name+"."))
+		}
+		if len(names) > 0 {
+			problems = append(problems, config.Problem{Line: entry.Line, Message: fmt.Sprintf("%s: --source replaces this "+
+				"entry, so its own settings (%s) would have no effect; use a separate file with the settings for --source "+
+				"in sourceDefaults", entry.Name, strings.Join(names, ", "))})
+		}
 	}
 	return problems
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quorate.dev/quorate/clusters/policy"
+	"quorate.dev/quorate/gitsource/gittest"
 	"quorate.dev/quorate/gitsource/sources"
 	"quorate.dev/quorate/internal/config"
 )
@@ -106,7 +107,7 @@ func settingUsage(usage string) string {
 }
 
 var (
-	configFile = regexp.MustCompile("(?s)```yaml\n(# quorate.yaml\n.*?)```")
+	configFile = regexp.MustCompile("(?s)```yaml\n(# (?:quorate|pull-request).yaml\n.*?)```")
 	configPart = regexp.MustCompile("(?s)```yaml\n(# in quorate.yaml\n.*?)```")
 	variables  = regexp.MustCompile(`\$\(([A-Z_]+)\)`)
 )
@@ -139,6 +140,45 @@ func TestDocumentedConfigurationsAreValid(t *testing.T) {
 	}
 	if len(all) < 15 {
 		t.Errorf("%d configuration files", len(all))
+	}
+}
+
+// TestConfigurationForPullRequests checks the commands and the file for pull requests in
+// docs/how-to/limit-what-a-team-may-declare.md: they accept what the policy of the run allows, and refuse everything else.
+func TestConfigurationForPullRequests(t *testing.T) {
+	page := read(t, "docs/how-to/limit-what-a-team-may-declare.md")
+	file := regexp.MustCompile("(?s)```yaml\n(# pull-request.yaml\n.*?)```").FindStringSubmatch(page)
+	commands := regexp.MustCompile(`(?m)^quorate (.* --source .*)$`).FindAllStringSubmatch(page, -1)
+	if file == nil || len(commands) != 2 {
+		t.Fatalf("%q, %q", file, commands)
+	}
+	cluster := func(namespace, pool string) string {
+		return fmt.Sprintf("{apiVersion: etcd.quorate.dev/v1alpha1, kind: EtcdCluster, metadata: {name: a, namespace: %s}, "+
+			"spec: {version: 3.6.16, storage: {size: 8Gi}, image: {repository: registry.example.com/etcd}, "+
+			"pod: {nodeSelector: {pool: %s}}}}\n", namespace, pool)
+	}
+	r := gittest.NewRepository(t)
+	r.Write("a.yaml", cluster("shop", "shop"))
+	r.Git("update-ref", "refs/remotes/origin/main", r.Commit())
+	dir := t.TempDir()
+	gittest.MustWrite(t, filepath.Join(dir, "pull-request.yaml"), file[1])
+	if err := os.Symlink(r.Dir, filepath.Join(dir, "shop")); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	for _, c := range []struct {
+		namespace, pool string
+		code            int
+	}{{"shop", "shop", exitOK}, {"shop", "bank", exitInvalid}, {"bank", "shop", exitInvalid}} {
+		r.Write("a.yaml", cluster(c.namespace, c.pool))
+		r.Commit()
+		for _, command := range commands {
+			var printed bytes.Buffer
+			code := execute(t.Context(), strings.Fields(command[1]), streams{out: &printed, err: &printed})
+			if code != c.code {
+				t.Errorf("%s, namespace %s, pool %s: exit code %d, want %d\n%s", command[1], c.namespace, c.pool, code, c.code, printed.String())
+			}
+		}
 	}
 }
 

@@ -177,7 +177,7 @@ func sourcesIn(t *testing.T, objects map[string]any) (list []config.Source) {
 		if !is || !strings.HasPrefix(name, "ConfigMap quorate-config") {
 			continue
 		}
-		content, problems := config.Parse([]byte(file.Data["quorate.yaml"]), os.LookupEnv)
+		content, problems := config.Parse([]byte(file.Data["quorate.yaml"]), os.LookupEnv, func(string) bool { return true })
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}

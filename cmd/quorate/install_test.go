@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/deploy"
 )
 
 // output returns the output of a command, which must succeed.
@@ -76,6 +78,22 @@ func TestInstallAndUninstallLeaveClustersUnchanged(t *testing.T) {
 func loop(run ...string) []string {
 	return append([]string{"install", "--mode", "loop", "--image", "registry.example.com/quorate:1", "--source",
 		"https://git.example.com/fleet.git", "--"}, run...)
+}
+
+// TestRunArgsAreInManifests checks that install assumes the arguments that the manifests have.
+func TestRunArgsAreInManifests(t *testing.T) {
+	for _, mode := range deploy.Modes() {
+		objects, err := deploy.Render(deploy.Options{Mode: mode, Image: "x", Shards: 2, Config: "x"})
+		want := append([]string{"--config=/etc/quorate/quorate.yaml"}, runArgs(mode)...)
+		got := regexp.MustCompile(`(?m)^ *- (--[a-z].*)$`).FindAllStringSubmatch(strings.Join(objects, ""), -1)
+		var args []string
+		for _, match := range got {
+			args = append(args, match[1])
+		}
+		if err != nil || !slices.Equal(args, want) {
+			t.Errorf("%s: %q, %v, want %q", mode, args, err, want)
+		}
+	}
 }
 
 // install runs an install command line.

@@ -23,7 +23,7 @@ import (
 func (f *installFlags) checkSettings(changed func(flag string) bool) error {
 	run := &runFlags{}
 	command := newRunOf(run, streams{})
-	problems := checkRunFlags(command.Flags(), command.ParseFlags(f.options.Args))
+	problems := checkRunFlags(command.Flags(), command.ParseFlags(append(runArgs(f.options.Mode), f.options.Args...)))
 	err := f.findConfig(changed)
 	if err != nil || problems != nil {
 		return errors.Join(err, problems)
@@ -41,7 +41,35 @@ func (f *installFlags) checkSettings(changed func(flag string) bool) error {
 	if err := errors.Join(checkSourcesInPods(file, run), f.checkMount(run.config.content)); err != nil {
 		return err
 	}
-	return run.checkSettings()
+	return errors.Join(run.checkInstalled(file), run.checkSettings())
+}
+
+// runArgs returns the flags of the runs in the manifests of a mode, except --config.
+func runArgs(mode deploy.Mode) []string {
+	if mode == deploy.Loop {
+		return []string{"--loop", "--listen=:8080"}
+	}
+	return []string{"--until-converged", "--timeout=4m"}
+}
+
+// checkInstalled rejects what a run rejects in addition to invalid settings, and a setting that the flags of the
+// Deployment would override.
+func (f *runFlags) checkInstalled(file string) error {
+	var problems []error
+	if len(f.source.values) == 0 {
+		problems = append(problems, fmt.Errorf("%s: sources is required: a list such as - location: "+
+			"https://git.example.com/fleet.git", file))
+	}
+	if f.loop.on && f.live.places.several() {
+		problems = append(problems, errLoopOfSeveral)
+	}
+	for _, v := range f.config.content.Values {
+		if f.loop.on && v.Flag == "listen" && v.Items[0].Text != f.loop.listen {
+			problems = append(problems, fmt.Errorf("%s:%d: %s: the Deployment sets --listen=%s, where its probes expect the "+
+				"loop; remove the setting", file, v.Line, v.Name, f.loop.listen))
+		}
+	}
+	return errors.Join(usage(problems), f.loop.check(f.config.given), f.approve.check(f.untilConverged, f.loop.on))
 }
 
 // checkRunFlags rejects arguments that quorate run does not accept, and flags that the installed file replaces. err is

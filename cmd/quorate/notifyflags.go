@@ -93,8 +93,32 @@ func (f *notifyFlags) checkAlone() error {
 			return usageError{fmt.Errorf("notifications.webhooks: %w", err)}
 		}
 	}
+	return f.checkHost()
+}
+
+// checkHost rejects a commit status without a token, and an invalid host.
+func (f *notifyFlags) checkHost() error {
+	if f.status == "" {
+		return nil
+	}
+	if f.tokenFile == "" {
+		return refuseHost(errors.New("requires commitStatus.tokenFile"))
+	}
+	kind, api, named := strings.Cut(f.status, "=")
+	if err := oneOf("report-status", kind, deliver.Kinds()...); err != nil {
+		return err
+	}
+	at, err := parseEndpoint(api)
+	if err == nil && named && (!at.given() || at.url.User != nil || at.url.RawQuery != "" || at.url.Fragment != "") {
+		err = errors.New("expected an API URL after =, without credentials")
+	}
+	if err != nil {
+		return refuseHost(err)
+	}
 	return nil
 }
+
+func refuseHost(err error) error { return usageError{fmt.Errorf("commitStatus.host: %w", err)} }
 
 // check rejects settings that would fail later.
 func (f *notifyFlags) check(s *sourceFlags) error {
@@ -118,7 +142,12 @@ func (f *notifyFlags) check(s *sourceFlags) error {
 			return usageError{fmt.Errorf("notifications.secretFile: %w", err)}
 		}
 	}
-	return f.checkStatus(s)
+	if f.tokenFile != "" {
+		if _, err := secretIn(f.tokenFile); err != nil {
+			return usageError{fmt.Errorf("commitStatus.tokenFile: %w", err)}
+		}
+	}
+	return f.checkHosts(s)
 }
 
 // secretIn returns the only line of a file.
@@ -154,36 +183,17 @@ func webhookURL(to string) (endpoint, error) {
 	return parseEndpoint(to)
 }
 
-func (f *notifyFlags) checkStatus(s *sourceFlags) error {
+// checkHosts determines the git hosts of the sources, which were checked before.
+func (f *notifyFlags) checkHosts(s *sourceFlags) error {
 	if f.status == "" {
 		return nil
 	}
-	refuse := func(err error) error { return usageError{fmt.Errorf("commitStatus.host: %w", err)} }
 	if s.live() {
-		return refuse(fmt.Errorf("--source %s: no git repository is read, so there is no commit", ofCluster))
-	}
-	if f.tokenFile == "" {
-		return refuse(errors.New("requires commitStatus.tokenFile"))
-	}
-	if _, err := secretIn(f.tokenFile); err != nil {
-		return usageError{fmt.Errorf("commitStatus.tokenFile: %w", err)}
-	}
-	kind, api, named := strings.Cut(f.status, "=")
-	if err := oneOf("report-status", kind, deliver.Kinds()...); err != nil {
-		return err
-	}
-	var err error
-	if at, wrong := parseEndpoint(api); wrong != nil {
-		err = wrong
-	} else if named && (!at.given() || at.url.User != nil || at.url.RawQuery != "" || at.url.Fragment != "") {
-		err = errors.New("expected an API URL after =, without credentials")
-	}
-	if err != nil {
-		return refuse(err)
+		return refuseHost(fmt.Errorf("--source %s: no git repository is read, so there is no commit", ofCluster))
 	}
 	list, err := s.parsed()
 	if err != nil {
-		return err // the sources have been checked before
+		return err
 	}
 	if f.repository != "" {
 		if len(list) > 1 {
@@ -191,9 +201,9 @@ func (f *notifyFlags) checkStatus(s *sourceFlags) error {
 		}
 		list[0].Location = f.repository
 	}
-	f.hosts, err = hostsOf(kind, api, list)
-	if err != nil {
-		return refuse(err)
+	kind, api, _ := strings.Cut(f.status, "=")
+	if f.hosts, err = hostsOf(kind, api, list); err != nil {
+		return refuseHost(err)
 	}
 	return nil
 }

@@ -36,36 +36,49 @@ func (f *targetFlags) several() bool { return f.fleet != "" || len(f.contexts) >
 // kubeTarget is a Kubernetes cluster that a command covers. Its name is empty unless the command may cover several.
 type kubeTarget = fleetfile.Cluster
 
-// places returns the Kubernetes clusters in the flags, or a single default cluster. It validates the fleet file.
-func (f *targetFlags) places() ([]kubeTarget, error) {
+// check rejects invalid combinations, without reading the fleet file.
+func (f *targetFlags) check() error {
 	switch {
 	case f.fleet != "" && len(f.contexts) > 0:
-		return nil, usageError{errors.New("--fleet and --context: the fleet file sets the contexts; remove one of " +
-			"the flags")}
+		return usageError{errors.New("--fleet and --context: the fleet file sets the contexts; remove one of the flags")}
+	case f.fleet == "" && f.named != nil && f.named():
+		return usageError{errors.New(
+			`--fleet "": expected a file name; without it, the run would use one Kubernetes cluster`)}
+	case len(f.contexts) < 2:
+		return nil
+	}
+	given := map[string]bool{}
+	for _, name := range f.contexts {
+		switch {
+		case name == "":
+			return usageError{errors.New(`--context "": expected a context name, because --context is repeated`)}
+		case given[name]:
+			return usageError{fmt.Errorf("--context %s: specified twice", name)}
+		}
+		given[name] = true
+	}
+	return nil
+}
+
+// places returns the Kubernetes clusters in the flags, or a single default cluster. It validates the fleet file.
+func (f *targetFlags) places() ([]kubeTarget, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	switch {
 	case f.fleet != "":
 		list, err := fleet.ReadFile(f.fleet)
 		if err != nil {
 			return nil, usageError{fmt.Errorf("--fleet: %w", err)}
 		}
 		return list, nil
-	case f.named != nil && f.named():
-		return nil, usageError{errors.New(
-			`--fleet "": expected a file name; without it, the run would use one Kubernetes cluster`)}
-	case len(f.contexts) == 1:
-		return []kubeTarget{{Context: f.contexts[0]}}, nil
 	case len(f.contexts) == 0:
 		return []kubeTarget{{}}, nil
+	case len(f.contexts) == 1:
+		return []kubeTarget{{Context: f.contexts[0]}}, nil
 	}
 	var list []kubeTarget
-	given := map[string]bool{}
 	for _, name := range f.contexts {
-		switch {
-		case name == "":
-			return nil, usageError{errors.New(`--context "": expected a context name, because --context is repeated`)}
-		case given[name]:
-			return nil, usageError{fmt.Errorf("--context %s: specified twice", name)}
-		}
-		given[name] = true
 		list = append(list, kubeTarget{Name: name, Context: name})
 	}
 	return list, nil

@@ -53,7 +53,8 @@ var flagName = regexp.MustCompile(`^--?([a-z][a-z-]*)(=|$)`)
 
 func flagsInFile(configMap *unstructured.Unstructured) []string {
 	text, _, _ := unstructured.NestedString(configMap.Object, "data", deploy.ConfigFile)
-	file, _ := config.Parse([]byte(text), func(string) (string, bool) { return "any", true })
+	unexpanded := func(string) bool { return false }
+	file, _ := config.Parse([]byte(text), nil, unexpanded)
 	var flags []string
 	values := slices.Concat(file.Values, file.Defaults)
 	for _, source := range file.Sources {

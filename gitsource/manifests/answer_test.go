@@ -36,7 +36,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		if a := large(q); a.Error != "" || a.Check(limits) == nil {
 			t.Errorf("%v: it is accepted, or not reported (%s)", q, a.Error)
 		}
-		if a := Answers(files(8*bytes), limits)(q); !strings.Contains(a.Error, "; to allow more, raise sourceDefaults.limits.bytes") {
+		if a := Answers(files(8*bytes), limits)(q); !strings.Contains(a.Error, "; to allow more, raise limits.bytes") {
 			t.Errorf("%v: error %s", q, a.Error)
 		}
 	}

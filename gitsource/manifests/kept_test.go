@@ -41,7 +41,7 @@ func TestCompromisedReaderCannotFillMemory(t *testing.T) {
 				sent += int64(len(line))
 				_, _, err = r.hear(line)
 			}
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "--max-objects") {
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), settingObjects) {
 				t.Errorf("after %d bytes, of which %d may be kept: error %v", sent, mostKept(limits), err)
 			}
 			if most := mostKept(limits) + int64(maxLine(limits)); sent > most {

@@ -57,8 +57,8 @@ func (l Limits) orDefault() Limits {
 
 // These settings raise the limits; see sources.LimitSettings.
 const (
-	settingBytes   = "sourceDefaults.limits.bytes"
-	settingObjects = "sourceDefaults.limits.objects"
+	settingBytes   = "limits.bytes"
+	settingObjects = "limits.objects"
 )
 
 // over returns a message about an exceeded limit on one file. The message names the setting that raises the limit.

@@ -45,7 +45,7 @@ func TestMarksNeverExceedNodes(t *testing.T) {
 func TestDocumentsBeforeTooLargeOneAreRead(t *testing.T) {
 	content := clusterNamed("a") + "---\n" + strings.Repeat("x", 7) + ": [" + strings.Repeat("a,", 200_000) + "]\n---\n" + clusterNamed("b")
 	read, err := Read(t.Context(), treeOf(map[string]string{"a.yaml": content}), Options{})
-	want := "a.yaml:8: has more than 100000 nodes; to allow more, raise sourceDefaults.limits.objects"
+	want := "a.yaml:8: has more than 100000 nodes; to allow more, raise limits.objects"
 	if err != nil || len(read.Clusters) != 1 || len(read.Problems) != 1 || read.Problems[0].String() != want {
 		t.Errorf("clusters %v, problems %v, error %v", read.Clusters, read.Problems, err)
 	}

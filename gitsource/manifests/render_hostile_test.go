@@ -23,7 +23,7 @@ func TestGrowingKustomizationsHitMemoryLimit(t *testing.T) {
 				tree[name] = &fstest.MapFile{Data: []byte(content)}
 			}
 			read, err := Read(t.Context(), tree, Options{Limits: Limits{RenderMemory: 96 << 20}})
-			if err != nil || len(read.Problems) != 1 || read.Problems[0].String() != "kustomization.yaml: rendering it needs more than 96 MiB of memory; raise sourceDefaults.limits.renderMemory" {
+			if err != nil || len(read.Problems) != 1 || read.Problems[0].String() != "kustomization.yaml: rendering it needs more than 96 MiB of memory; raise limits.renderMemory" {
 				t.Errorf("problems %v, error %v", read.Problems, err)
 			}
 		})

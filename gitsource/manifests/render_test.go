@@ -26,7 +26,7 @@ func TestMultiplyingBasesAreLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(read.Problems) == 0 || !strings.Contains(read.Problems[0].Message, "more than 100 kustomizations are nested; to allow more, raise sourceDefaults.limits.objects") {
+	if len(read.Problems) == 0 || !strings.Contains(read.Problems[0].Message, "more than 100 kustomizations are nested; to allow more, raise limits.objects") {
 		t.Errorf("problems %v", read.Problems)
 	}
 }

@@ -42,7 +42,7 @@ func (s *Store) scan(ctx context.Context) error {
 	}
 	if int64(count) > int64(s.limits.Objects) {
 		return fmt.Errorf("the pack has %d objects, more than the maximum of %d; "+
-			"declare clusters in a smaller repository, or raise sourceDefaults.limits.objects", count, s.limits.Objects)
+			"declare clusters in a smaller repository, or raise limits.objects", count, s.limits.Objects)
 	}
 	for range count {
 		if err := s.scanObject(scanner); err != nil {
@@ -243,7 +243,7 @@ func (s *Store) inflateAt(i int32) ([]byte, error) {
 func (s *Store) spend(bytes int64) error {
 	if s.left -= bytes; bytes < 0 || s.left < 0 {
 		return fmt.Errorf("the pack is larger than %s uncompressed; "+
-			"declare clusters in a smaller repository, or raise sourceDefaults.limits.bytes", Size(s.limits.InflatedBytes))
+			"declare clusters in a smaller repository, or raise limits.bytes", Size(s.limits.InflatedBytes))
 	}
 	return nil
 }

@@ -171,9 +171,9 @@ func hostile() map[string]struct {
 		"no checksum":  {pack[:len(pack)-20], "the pack is malformed: it is truncated"},
 		"bad checksum": {damaged, "checksum mismatch"},
 		"too many objects": {[]byte("PACK\x00\x00\x00\x02\xff\xff\xff\xff"),
-			"the pack has 4294967295 objects, more than the maximum of 100; declare clusters in a smaller repository, or raise sourceDefaults.limits.objects"},
+			"the pack has 4294967295 objects, more than the maximum of 100; declare clusters in a smaller repository, or raise limits.objects"},
 		"bomb": {make(func(p *packer) { p.object(plumbing.BlobObject, 2<<20, io.LimitReader(zeros{}, 2<<20)) }),
-			"the pack is larger than 1 MiB uncompressed; declare clusters in a smaller repository, or raise sourceDefaults.limits.bytes"},
+			"the pack is larger than 1 MiB uncompressed; declare clusters in a smaller repository, or raise limits.bytes"},
 		"many small bombs": {make(func(p *packer) {
 			for range 40 {
 				p.object(plumbing.BlobObject, 32<<10, io.LimitReader(zeros{}, 32<<10))
@@ -266,7 +266,7 @@ func TestTooLargeObjectsAreReported(t *testing.T) {
 	}{
 		"file":                       {false, hash(file), "is too large: larger than 1 KiB"},
 		"object":                     {false, hash(huge), "is too large: larger than 1 KiB"},
-		"made of what is too large":  {false, hash("abcdef"), "is too large: larger than 64 KiB, or is a delta of an object that is too large; raise sourceDefaults.limits.bytes"},
+		"made of what is too large":  {false, hash("abcdef"), "is too large: larger than 64 KiB, or is a delta of an object that is too large; raise limits.bytes"},
 		"left out by the server":     {true, hash("elsewhere"), "is too large: larger than 1 KiB"},
 		"small, beside what is huge": {true, hash("small"), "<nil>"},
 	} {

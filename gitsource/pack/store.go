@@ -134,7 +134,7 @@ func (s *Store) missing(kind plumbing.ObjectType) error {
 	case s.filtered && mayBeBlob:
 		return tooLarge(s.limits.FileBytes)
 	case s.partial && (mayBeBlob || kind == plumbing.TreeObject):
-		return fmt.Errorf("%w, or is a delta of an object that is too large; raise sourceDefaults.limits.bytes",
+		return fmt.Errorf("%w, or is a delta of an object that is too large; raise limits.bytes",
 			tooLarge(s.limits.ObjectBytes))
 	}
 	return plumbing.ErrObjectNotFound

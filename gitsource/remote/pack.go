@@ -129,12 +129,12 @@ func (s *Session) limits() Limits { return s.repository.Limits.OrDefault() }
 
 func packTooLarge(bound int64) error {
 	return explainedError{fmt.Errorf("the response is larger than %s; "+
-		"declare clusters in a smaller repository, or raise sourceDefaults.limits.bytes", pack.Size(bound))}
+		"declare clusters in a smaller repository, or raise limits.bytes", pack.Size(bound))}
 }
 
 func refsTooLarge(bound int64) error {
 	return explainedError{fmt.Errorf("the list of branches and tags is larger than %s; delete some, or raise "+
-		"sourceDefaults.limits.bytes",
+		"limits.bytes",
 		pack.Size(bound))}
 }
 

@@ -241,7 +241,7 @@ func (d *ancestry) answer(ctx context.Context, before string, q *question) {
 				end = d.begin().Add(d.source.Timeout)
 			}
 			ctx, cancel := context.WithDeadlineCause(ctx, end, fmt.Errorf(
-				"searching the history took longer than %s; raise sourceDefaults.timeout", d.source.Timeout))
+				"searching the history took longer than %s; raise the source's timeout", d.source.Timeout))
 			defer cancel()
 			q.follows, err = gitsource.Descends(ctx, options, d.read, before)
 			return err

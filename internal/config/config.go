@@ -63,9 +63,12 @@ type Problem struct {
 }
 
 // Parse parses a file. It returns either its content or all its problems. lookup returns the value of an environment
-// variable, and whether it is set.
-func Parse(text []byte, lookup func(name string) (string, bool)) (Configuration, []Problem) {
-	p := parser{lookup: lookup}
+// variable, and whether it is set. has reports whether the command has a flag; variables in other settings, which it
+// ignores, are not expanded.
+func Parse(
+	text []byte, lookup func(name string) (string, bool), has func(flag string) bool,
+) (Configuration, []Problem) {
+	p := parser{lookup: lookup, has: has}
 	c := p.file(text)
 	if len(p.problems) > 0 {
 		Sort(p.problems)
@@ -82,6 +85,7 @@ func Sort(problems []Problem) {
 // parser collects problems.
 type parser struct {
 	lookup   func(string) (string, bool)
+	has      func(string) bool
 	problems []Problem
 }
 
@@ -104,7 +108,7 @@ func (p *parser) file(text []byte) (c Configuration) {
 	for _, field := range p.fields(top, "", append(names(Settings), "apiVersion", "kind", sources, defaults)) {
 		switch field.name {
 		case "apiVersion", "kind":
-			header = append(header, p.scalar(field.value, field.name))
+			header = append(header, p.scalar(field.value, Value{Name: field.name}))
 		case sources:
 			c.Sources = p.sources(field.value)
 		case defaults:
@@ -261,9 +265,7 @@ func (p *parser) group(f field, prefix string, settings []Setting) []Value {
 	var members []Setting
 	for _, s := range settings {
 		if s.Name == f.name {
-			v := p.value(f.value, prefix+f.name)
-			v.Flag = s.Flag
-			return []Value{v}
+			return []Value{p.value(f.value, Value{Name: prefix + f.name, Flag: s.Flag})}
 		}
 		if rest, is := strings.CutPrefix(s.Name, f.name+"."); is {
 			members = append(members, Setting{rest, s.Flag})
@@ -272,34 +274,33 @@ func (p *parser) group(f field, prefix string, settings []Setting) []Value {
 	return p.values(f.value, prefix+f.name+".", members)
 }
 
-// value parses a scalar or a list of scalars.
-func (p *parser) value(node *yaml.Node, name string) Value {
+// value parses a scalar or a list of scalars. v has the name and the flag.
+func (p *parser) value(node *yaml.Node, v Value) Value {
 	if node.Kind != yaml.SequenceNode {
-		return p.scalar(node, name)
+		return p.scalar(node, v)
 	}
-	list := Value{Name: name, Line: node.Line, List: true}
+	v.Line, v.List = node.Line, true
 	for i, item := range node.Content {
-		list.Items = append(list.Items, p.scalar(item, fmt.Sprintf("%s[%d]", name, i)).Items...)
+		v.Items = append(v.Items, p.scalar(item, Value{Name: fmt.Sprintf("%s[%d]", v.Name, i), Flag: v.Flag}).Items...)
 	}
-	return list
+	return v
 }
 
 // scalar parses a scalar. It uses the text in the file, so that versions and dates are unchanged.
-func (p *parser) scalar(node *yaml.Node, name string) Value {
-	v := Value{Name: name, Line: node.Line}
-	item := Item{Written: node.Value, Line: node.Line}
+func (p *parser) scalar(node *yaml.Node, v Value) Value {
+	v.Line = node.Line
+	item := Item{Text: node.Value, Written: node.Value, Line: node.Line}
 	switch {
 	case node.Kind == yaml.AliasNode:
-		p.problem(node.Line, "%s: aliases are not supported; repeat the value", name)
+		p.problem(node.Line, "%s: aliases are not supported; repeat the value", v.Name)
 	case node.Kind != yaml.ScalarNode:
-		p.problem(node.Line, "%s: expected a value", name)
+		p.problem(node.Line, "%s: expected a value", v.Name)
 	case node.Tag == "!!null":
-		p.problem(node.Line, "%s: the value is missing; omit the setting", name)
-	default:
-		item.Text = p.expand(node, name)
-		if strings.TrimSpace(item.Text) == "" && strings.TrimSpace(node.Value) == "" {
-			p.problem(node.Line, "%s: the value is empty; omit the setting", name)
-		}
+		p.problem(node.Line, "%s: the value is missing; omit the setting", v.Name)
+	case strings.TrimSpace(node.Value) == "":
+		p.problem(node.Line, "%s: the value is empty; omit the setting", v.Name)
+	case p.has(v.Flag):
+		item.Text = p.expand(node, v.Name)
 	}
 	v.Items = []Item{item}
 	return v

@@ -17,6 +17,22 @@ func environment(name string) (string, bool) {
 	return value, set
 }
 
+func hasAll(string) bool { return true }
+
+// TestParseExpandsOnlySettingsOfTheCommand checks that variables in settings that the command ignores may be unset.
+func TestParseExpandsOnlySettingsOfTheCommand(t *testing.T) {
+	file := []byte(header + "notifications: {webhooks: [$(UNSET)]}\nsourceDefaults: {branch: $(UNSET)}\n" +
+		"sources: [{location: $(UNSET), as: $(UNSET)}]\n")
+	c, problems := config.Parse(file, environment, func(string) bool { return false })
+	if len(problems) > 0 || c.Values[0].Items[0].Text != "$(UNSET)" {
+		t.Errorf("%v, %v", c, problems)
+	}
+	has := func(flag string) bool { return flag == "branch" || flag == "source" }
+	if _, problems := config.Parse(file, environment, has); len(problems) != 2 {
+		t.Error(problems)
+	}
+}
+
 // text formats values, one per line.
 func text(values []config.Value) string {
 	var b strings.Builder
@@ -49,7 +65,7 @@ sources:
   policy: {labels: [team=a, team=b]}
   as: quorate:tenant:a
 - location: b
-`), environment)
+`), environment, hasAll)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -101,7 +117,7 @@ sourceDefaults:
 colour: red
 backup: {image: &i a, image: *i}
 metrics: {file: *i}
-`), environment)
+`), environment, hasAll)
 	var got strings.Builder
 	for _, p := range problems {
 		fmt.Fprintf(&got, "%d: %s\n", p.Line, p.Message)
@@ -145,7 +161,7 @@ func TestParseRejectsOtherFiles(t *testing.T) {
 		header + "sources: a":     "3: sources: expected a list of sources: - location: URL or directory",
 		header + strings.Repeat(" ", config.MostBytes): "1: the file is larger than 1048576 bytes",
 	} {
-		_, problems := config.Parse([]byte(file), environment)
+		_, problems := config.Parse([]byte(file), environment, hasAll)
 		if len(problems) == 0 || !strings.HasPrefix(fmt.Sprintf("%d: %s", problems[0].Line, problems[0].Message), want) {
 			t.Errorf("%.60q: %v, want %s", file, problems, want)
 		}

@@ -36,7 +36,7 @@ func TestScheduledBackups(t *testing.T) {
 	w.declare(modern, spec("")...)
 
 	// The administrator has not allowed backups to this destination, or set a backup image.
-	if refused := w.runFrom(outside, "run").requireCode(t, exitInvalid); !refused.says("sourceDefaults.policy.backupDestinations allows none") {
+	if refused := w.runFrom(outside, "run").requireCode(t, exitInvalid); !refused.says("policy.backupDestinations allows none") {
 		t.Errorf("%s", refused)
 	}
 	allowed := []string{"--allow-backup-destination", "s3://" + s3Bucket + "/*@" + s3.endpoint, "--backup-image", deployedImage}

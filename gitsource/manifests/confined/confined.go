@@ -153,10 +153,10 @@ func (p *process) converse(t task, hear Hear) error {
 // explain returns why a child ended unexpectedly.
 func (p *process) explain(ended error, limits Limits, reaching bool) error {
 	words := p.words.String()
-	memory, processor := "raise sourceDefaults.limits.renderMemory", "raise sourceDefaults.timeout"
+	memory, processor := "raise limits.renderMemory", "raise the source's timeout"
 	if reaching {
 		memory, processor = "give the run more memory, or read fewer sources at the same time with limits.sourcesAtOnce",
-			"to allow more time, raise sourceDefaults.timeout"
+			"to allow more time, raise the source's timeout"
 	}
 	switch {
 	case strings.Contains(words, "out of memory"), strings.Contains(words, "cannot allocate memory"),

@@ -157,8 +157,8 @@ func TestExceededLimitNamesItsFlag(t *testing.T) {
 		limits Limits
 		want   string
 	}{
-		"take memory": {roomy, "needs more than 96 MiB of memory; raise sourceDefaults.limits.renderMemory"},
-		"take time":   {short, "needs more than 1ns of CPU time; raise sourceDefaults.timeout"},
+		"take memory": {roomy, "needs more than 96 MiB of memory; raise limits.renderMemory"},
+		"take time":   {short, "needs more than 1ns of CPU time; raise the source's timeout"},
 		"descend":     {roomy, "does not end: something in it contains itself, directly or indirectly"},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -67,7 +67,7 @@ func Render(files Files, dir string, limits Limits, each func(Object) error) err
 		o := objectOf(r)
 		if int64(len(o.JSON)) > limits.ObjectBytes {
 			return Refusal(fmt.Sprintf("a rendered object is larger than %d bytes; "+
-				"to allow more, raise sourceDefaults.limits.bytes", limits.ObjectBytes))
+				"to allow more, raise limits.bytes", limits.ObjectBytes))
 		}
 		if err := each(o); err != nil {
 			return err

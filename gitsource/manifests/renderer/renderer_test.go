@@ -65,7 +65,7 @@ func TestInvalidKustomizationsAreRefused(t *testing.T) {
 		"none":      {tree{"/x/a.yaml": configMap}, roomy, "unable to find one of 'kustomization.yaml', 'kustomization.yml' or 'Kustomization' in directory '/x'"},
 		"broken":    {tree{"/x/kustomization.yaml": "resorces: []\n"}, roomy, `invalid Kustomization: json: unknown field "resorces"`},
 		"much text": {tree{"/x/kustomization.yaml": "resources: [a.yaml]\n", "/x/a.yaml": configMap + "data: {x: '" + strings.Repeat("x", 200<<10) + "'}\n"}, small, "a rendered object is larger than 50 bytes"},
-		"bases":     {based, few, "more than 2 kustomizations are nested; to allow more, raise sourceDefaults.limits.objects"},
+		"bases":     {based, few, "more than 2 kustomizations are nested; to allow more, raise limits.objects"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := render(c.files, c.limits)

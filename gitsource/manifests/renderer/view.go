@@ -61,7 +61,7 @@ func (v *view) ReadFile(name string) ([]byte, error) {
 func (v *view) countKustomization() {
 	if v.kustomizations++; v.kustomizations > v.limits.Kustomizations {
 		panic(given{Refusal(fmt.Sprintf("more than %d kustomizations are nested; "+
-			"to allow more, raise sourceDefaults.limits.objects", v.limits.Kustomizations))})
+			"to allow more, raise limits.objects", v.limits.Kustomizations))})
 	}
 }
 
