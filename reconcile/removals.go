@@ -19,6 +19,10 @@ func (d Desired) labeled(removals []report.Removal) []report.Removal {
 	return removals
 }
 
+// mostEarlier is the maximum number of removals that are remembered as logged while it is unknown whether they are still
+// held. Each of them may name many clusters.
+const mostEarlier = 100
+
 // logRemovals logs newly held removals. listed reports whether everything could be listed. If not, or if a source
 // cannot be read, earlier removals may still be held.
 func (r *Reconciler) logRemovals(removals []report.Removal, desired Desired, listed bool) {
@@ -31,7 +35,7 @@ func (r *Reconciler) logRemovals(removals []report.Removal, desired Desired, lis
 		held[text] = removal.Source
 	}
 	for text, source := range r.held {
-		if !listed || desired.isUnread(source) {
+		if earlier := len(held) - len(removals); earlier < mostEarlier && (!listed || desired.isUnread(source)) {
 			held[text] = source
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // Installer installs and uninstalls Quorate in a Kubernetes cluster. It does not change any etcd clusters.
@@ -98,8 +99,9 @@ func parseObject(text string) (*unstructured.Unstructured, error) {
 
 // objectName returns the display name of an object.
 func objectName(o *unstructured.Unstructured) string {
-	if o.GetNamespace() == "" {
-		return o.GetKind() + " " + o.GetName()
+	name := o.GetName()
+	if o.GetNamespace() != "" {
+		name = o.GetNamespace() + "/" + name
 	}
-	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
+	return printable.Line(o.GetKind() + " " + name)
 }

@@ -110,6 +110,7 @@ func TestRightsOfOthersAreKept(t *testing.T) {
 		"users in shop":                     {path: inShop, object: binding("shop", user("a"), user("b"), user("c"), user("d"), user("e")), kept: "it is used by RoleBinding shop/quorate (User a, User b, User c, 2 more)"},
 		"another installation, shared":      {path: own, object: binding("", ours, other), kept: "it is used by ClusterRoleBinding quorate (ServiceAccount etcd-ops/quorate)"},
 		"a user, shared":                    {path: own, object: binding("", ours, user("ann")), kept: "it is used by ClusterRoleBinding quorate (User ann)"},
+		"a user with control characters":    {path: inShop, object: binding("shop", user("ann\x1b[2J\nClusterRole quorate")), kept: `it is used by RoleBinding shop/quorate (User ann\x1b[2J ClusterRole quorate)`},
 		"role bindings are hidden":          {forbidden: "rolebindings", kept: "what uses it is unknown: list RoleBindings: rolebindings is forbidden"},
 		"cluster role bindings are hidden":  {forbidden: "clusterrolebindings", kept: "what uses it is unknown: list ClusterRoleBindings: clusterrolebindings is forbidden"},
 		"a binding of a different role":     {path: inShop, object: bytes.Replace(binding("shop", other), []byte(`"kind":"ClusterRole"`), []byte(`"kind":"Role"`), 1)},
