@@ -14,7 +14,7 @@ import (
 )
 
 // TestPipelineFilesAreValid checks that each file for a CI system is valid YAML and contains only valid scripts. The
-// scripts must not contain expressions that the CI system expands, because a pull request could control the values.
+// scripts must not contain expressions that the CI system expands, because a pull request could control their values.
 func TestPipelineFilesAreValid(t *testing.T) {
 	files := []string{"../.pre-commit-hooks.yaml"}
 	err := filepath.WalkDir("ci", func(path string, _ fs.DirEntry, err error) error {
@@ -91,7 +91,7 @@ func newStage(t *testing.T, env ...string) *stage {
 	return s
 }
 
-// program creates a fake program that records its arguments, one per line, and runs a command.
+// program creates a fake program that records its arguments, one per line, and then runs a shell command.
 func (s *stage) program(name, does string) {
 	s.Helper()
 	text := "#!/usr/bin/env bash\nprintf '%s\\n' " + name + " \"$@\" >>\"$CALLS\"\n" + does + "\n"
@@ -107,7 +107,7 @@ func (s *stage) file(name, text string) {
 	}
 }
 
-// run runs a script, and returns its exit code, its output and the recorded calls.
+// run runs a script and returns its exit code, its output and the recorded calls.
 func (s *stage) run(script string, args ...string) (code int, out, calls string) {
 	s.Helper()
 	path, err := filepath.Abs(script)
@@ -122,8 +122,8 @@ func (s *stage) run(script string, args ...string) (code int, out, calls string)
 	return command.ProcessState.ExitCode(), string(text), string(noted)
 }
 
-// TestGitHubActionReturnsExitCodeAndDigest checks that the action exits with quorate's exit code, shows quorate's text
-// in the log, and outputs the plan digest.
+// TestGitHubActionReturnsExitCodeAndDigest checks that the action exits with quorate's exit code, shows quorate's
+// output in the log, and outputs the plan digest.
 func TestGitHubActionReturnsExitCodeAndDigest(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0a", 32)
 	for _, code := range []int{0, 4} {
@@ -145,8 +145,8 @@ func TestGitHubActionReturnsExitCodeAndDigest(t *testing.T) {
 	}
 }
 
-// TestGitHubCommentIsUpdatedOrCreated checks that an existing comment is updated, and that a comment is created if
-// none exists.
+// TestGitHubCommentIsUpdatedOrCreated checks that an existing comment is updated, and that a new comment is created if
+// there is none.
 func TestGitHubCommentIsUpdatedOrCreated(t *testing.T) {
 	s := newStage(t, "COMMENTS=repos/o/r/issues/7/comments", "COMMENT=repos/o/r/issues/comments")
 	if code, _, calls := s.run("ci/github/comment.sh"); code != 0 || calls != "" {
@@ -164,8 +164,9 @@ func TestGitHubCommentIsUpdatedOrCreated(t *testing.T) {
 	}
 }
 
-// TestPipelinesPinActionsByCommit checks that pipelines do not run an action by tag, which may move, or an action from
-// the pull request. It also checks that a user who may start a Task or Workflow cannot choose its image or command.
+// TestPipelinesPinActionsByCommit checks that pipelines do not run an action by its tag, which can be moved, or an
+// action from the pull request. It also checks that users who can start a Task or Workflow cannot choose its image or
+// command.
 func TestPipelinesPinActionsByCommit(t *testing.T) {
 	remote, pinned := regexp.MustCompile(`(?m)^ *(?:- )?uses: *([^.\s]\S*)`), regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40}$`)
 	parameters := regexp.MustCompile(`(?m)^ *(params|parameters):|\$\(params|\{\{`)

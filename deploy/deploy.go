@@ -1,5 +1,5 @@
-// Package deploy renders the manifests that run Quorate in a Kubernetes cluster, from the kustomizations in this
-// directory, which overlays also use.
+// Package deploy renders the manifests that run Quorate in a Kubernetes cluster. It uses the kustomizations in this
+// directory, which users' overlays can use as well.
 package deploy
 
 import (
@@ -25,7 +25,7 @@ var files embed.FS
 // Mode is how Quorate runs.
 type Mode string
 
-// The modes are a run every minute, a run that is divided among pods, and a loop with two replicas.
+// The modes are a run every minute, a run that is divided among several pods, and a loop with two replicas.
 const (
 	CronJob    Mode = "cronjob"
 	IndexedJob Mode = "indexed-job"
@@ -38,32 +38,33 @@ func Modes() []Mode { return []Mode{CronJob, IndexedJob, Loop} }
 const (
 	// Namespace is the namespace in which Quorate runs.
 	Namespace = "quorate-system"
-	// Credentials is the directory at which the Secret quorate-git is mounted.
+	// Credentials is the directory in which the Secret quorate-git is mounted.
 	Credentials = "/etc/quorate/git"
 	// ConfigFile is the name of the configuration file in its ConfigMap.
 	ConfigFile = "quorate.yaml"
-	// Cluster is the source of runs that use the custom resources themselves as declarations.
+	// Cluster is the source to use if the custom resources themselves are the declarations.
 	Cluster = "cluster"
 )
 
-// Options specify what to render.
+// Options specifies what to render.
 type Options struct {
 	Mode Mode
 	// Image is the Quorate image.
 	Image string
-	// Config is the content of the configuration file of the runs. If it is empty, runs have the example in deploy/base.
+	// Config is the content of the configuration file for the runs. If it is empty, the runs use the example in
+	// deploy/base.
 	Config string
-	// Args are additional arguments of "quorate run".
+	// Args are additional arguments for "quorate run".
 	Args []string
-	// Private mounts the Secret quorate-git, which contains the credentials of the source, at Credentials.
+	// Private mounts the Secret quorate-git, which contains the credentials for the source, at Credentials.
 	Private bool
 	// NetworkPolicy restricts the traffic of Quorate's pods.
 	NetworkPolicy bool
-	// Shards is the number of pods in an Indexed Job; zero keeps the number in deploy/indexed-job.
+	// Shards is the number of pods in an Indexed Job. Zero keeps the number in deploy/indexed-job.
 	Shards int
 }
 
-// Render returns the objects as YAML, one string each, in the order in which they can be applied.
+// Render returns each object as a YAML string, in the order in which the objects can be applied.
 func Render(o Options) ([]string, error) {
 	all := filesys.MakeFsInMemory()
 	if err := load(all); err != nil {
@@ -103,7 +104,7 @@ func write(all filesys.FileSystem, dir string, k kustomize.Kustomization) error 
 	return all.WriteFile(path.Join(dir, "kustomization.yaml"), text)
 }
 
-// load writes the embedded files and the CustomResourceDefinition to all, laid out as in the source tree.
+// load writes the embedded files and the CustomResourceDefinition to all, in the same layout as in the source tree.
 func load(all filesys.FileSystem) error {
 	const definition = "/clusters/v1alpha1/crd"
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -171,7 +172,7 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// patch returns the JSON patch for the workload. container is the path of its container.
+// patch returns the JSON patch for the workload. container is the path of the workload's container.
 func (o Options) patch(container string) (string, error) {
 	patch := []operation{{"replace", container + "/image", o.Image}}
 	for _, arg := range o.Args {

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestRender checks that Render returns the same objects as kustomize with the documented overlay.
+// TestRender checks that Render returns the same objects as kustomize does with the documented overlay.
 func TestRender(t *testing.T) {
 	const jobPatch, loopPatch = "/spec/jobTemplate/spec/template/spec/containers/0/args/-", "/spec/template/spec/containers/0/args/-"
 	for mode, overlay := range map[Mode]string{
@@ -60,7 +60,7 @@ func addArg(kind, path string) string {
 	return fmt.Sprintf("patches:\n- target: {kind: %s, name: quorate}\n  patch: |\n    - {op: add, path: %s, value: --approve=never-restart}\n", kind, path)
 }
 
-// onDisk renders an overlay placed next to the directories of deploy.
+// onDisk renders an overlay that is placed next to the directories of deploy.
 func onDisk(t *testing.T, overlay string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(".", "overlay-")
@@ -84,8 +84,8 @@ func onDisk(t *testing.T, overlay string) string {
 	return string(text)
 }
 
-// TestRenderOptions checks that the number of shards is the same in all three places, and that
-// the NetworkPolicy is optional.
+// TestRenderOptions checks that the number of shards is the same in all three places, and that a NetworkPolicy is
+// rendered if requested.
 func TestRenderOptions(t *testing.T) {
 	rendered, err := Render(Options{Mode: IndexedJob, Image: "quorate", Shards: 7, NetworkPolicy: true})
 	if err != nil {
@@ -101,8 +101,8 @@ func TestRenderOptions(t *testing.T) {
 	}
 }
 
-// TestChangedConfigStartsNewPods checks that pods mount the rendered file, which is unchanged, and that a changed file
-// changes the pods of a loop.
+// TestChangedConfigStartsNewPods checks that pods mount the configuration file exactly as given, and that a changed
+// file changes the pods of a loop.
 func TestChangedConfigStartsNewPods(t *testing.T) {
 	mounted := map[string]string{}
 	for _, content := range []string{settings, settings + "# '\"$(X) \t#\n", "# no newline"} {

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestApprovedRunExecutesOnlyItsPlan checks that an approved run executes the planned actions for the same
-// declarations. If something goes wrong, it refuses other actions.
+// TestApprovedRunExecutesOnlyItsPlan checks that an approved run executes the planned actions if the declarations are
+// unchanged, and refuses any other action if something goes wrong.
 func TestApprovedRunExecutesOnlyItsPlan(t *testing.T) {
 	for _, goesWrong := range []bool{false, true} {
 		w := simulate.New("a", decide.Declared{Replicas: 3, Version: "3.6.16", Lifecycle: decide.Running, SpecHash: "h"}, 0)

@@ -14,7 +14,7 @@ import (
 // aging is a Live whose cluster has certificates.
 type aging struct {
 	*live
-	left []time.Duration // remaining validity, of 100 hours; the first is the CA's
+	left []time.Duration // remaining validity, out of 100 hours; the first is the CA's
 }
 
 func (l *aging) Observe(ctx context.Context, desired reconcile.Desired, wanted func(string) bool) (reconcile.Observed, error) {
@@ -40,8 +40,8 @@ func (c agingCluster) State(ctx context.Context) (decide.State, error) {
 	return s, err
 }
 
-// TestExpiringCertificatesAreReported checks that the report lists certificates that expire soon, regardless of the
-// decision, unless the pass has just renewed them.
+// TestExpiringCertificatesAreReported checks that the report lists certificates that expire soon, whatever the decision
+// is, unless the pass has just renewed them.
 func TestExpiringCertificatesAreReported(t *testing.T) {
 	for _, test := range []struct {
 		left []time.Duration

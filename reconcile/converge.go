@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// resync is the usual time between two passes if nothing changes, in case a change was missed.
+	// resync is the usual interval between passes if nothing changes. It covers changes that were missed.
 	resync = 5 * time.Second
-	// pace is the minimum time between the starts of two passes after a change, because changes come in bursts.
+	// pace is the minimum time between the starts of two passes, because changes come in bursts.
 	pace = 100 * time.Millisecond
-	// again is the pause before an action that did not change anything is repeated, because etcd rejects some requests
-	// until it is ready for them.
+	// again is the pause before an action that had no effect is repeated. etcd rejects some requests until it is ready
+	// for them.
 	again = 200 * time.Millisecond
 	// unobserved is the pause before the next attempt if nothing could be observed.
 	unobserved = time.Second
 )
 
-// UntilConverged repeats passes over one revision until every cluster is done or blocked, or ctx is done. It starts a
-// pass as soon as something changes. Clusters do not wait for other clusters, or for sources that do not affect them.
-// Intermediate passes process only clusters that have changed or have something left to do; the last pass covers all
+// UntilConverged repeats passes over one revision until every cluster is up to date or blocked, or ctx is done. It
+// starts a pass as soon as something changes. Clusters do not wait for other clusters, or for sources that do not
+// affect them. Intermediate passes process only clusters that have changed or are not done; the last pass covers all
 // clusters. The report contains the last result for each cluster. converged reports whether nothing was left to do.
 // Transient failures are retried, so the report contains only the failures of the last passes.
 func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, converged bool) {
@@ -30,7 +30,7 @@ func (r *Reconciler) UntilConverged(ctx context.Context) (rep report.Report, con
 	return r.repeat(ctx, changes, r.begin(ctx, r.once), newQueue(nil))
 }
 
-// repeat runs the passes that the queue requires until ctx is done or, except in a loop, every cluster is done or
+// repeat runs the passes that the queue requires until ctx is done or, except in a loop, every cluster is up to date or
 // blocked.
 func (r *Reconciler) repeat(
 	ctx context.Context, changes Changes, in *feed, todo *queue,
@@ -80,8 +80,8 @@ func only(clusters map[string]bool) func(cluster string) bool {
 	return func(cluster string) bool { return clusters[cluster] }
 }
 
-// hasConverged reports whether nothing is left to do for any cluster. Clusters may be in flight at any time. A cluster
-// in flight must have had nothing left to do in its last result, and must have nothing left to do once it has finished.
+// hasConverged reports whether nothing is left to do for any cluster. If that is the case according to the last
+// results, it waits for clusters that are still being processed, and checks their new results as well.
 func (r *Reconciler) hasConverged(rep *report.Report, acted map[string]*report.Outcome, todo *queue) bool {
 	if !converged(*rep) || !r.inFlight.tells(*rep) {
 		return false
@@ -104,7 +104,7 @@ func (r *Reconciler) takeLate(rep *report.Report, acted map[string]*report.Outco
 }
 
 // ended returns the report of a stopped run: the report of the earlier passes, updated with the clusters that the last
-// pass has finished.
+// pass finished.
 func (r *Reconciler) ended(rep, last report.Report, acted map[string]*report.Outcome) report.Report {
 	if rep.Clusters == nil {
 		rep, last = last, report.Report{}
@@ -181,7 +181,7 @@ func (r *Reconciler) wait(
 	return ctx.Err() == nil
 }
 
-// woken returns the channel of changes, or nil if there are no changes.
+// woken returns the channel that signals changes, or nil if changes are not tracked.
 func woken(changes Changes) <-chan struct{} {
 	if changes == nil {
 		return nil
@@ -198,7 +198,7 @@ func remember(acted map[string]*report.Outcome, rep report.Report) {
 	}
 }
 
-// recall adds the last change of the run to each cluster that the last pass did not act on.
+// recall adds the last change made to each cluster in this run, unless the last pass acted on that cluster.
 func recall(acted map[string]*report.Outcome, rep *report.Report) {
 	for i, c := range rep.Clusters {
 		if c.Outcome == nil {

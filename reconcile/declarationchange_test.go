@@ -25,8 +25,7 @@ func (s settling) Observe(ctx context.Context, d reconcile.Desired, wanted func(
 	return seen, err
 }
 
-// both returns declarations in which both sources declare ns/a, and source two also declares ns/b with the given
-// content.
+// both returns declarations in which both sources declare ns/a. Source two also declares ns/b with the given content.
 func both(content string) reconcile.Desired {
 	d := reconcile.Desired{Sources: []reconcile.SourceState{{Name: "one", Revision: "main@sha1:1"}, {Name: "two", Revision: "main@sha1:1"}}}
 	for _, c := range []struct{ source, cluster, content string }{{"one", "ns/a", "x"}, {"two", "ns/a", "x"}, {"two", "ns/b", content}} {
@@ -38,7 +37,7 @@ func both(content string) reconcile.Desired {
 }
 
 // TestDuplicateDeclarationIsNotRequeued checks that a cluster that two sources declare is not observed again when one
-// of the sources pushes a change to a different cluster.
+// of them pushes a change to a different cluster.
 func TestDuplicateDeclarationIsNotRequeued(t *testing.T) {
 	for _, before := range []string{"one", ""} {
 		synctest.Test(t, func(t *testing.T) {
@@ -65,15 +64,15 @@ func TestDuplicateDeclarationIsNotRequeued(t *testing.T) {
 	}
 }
 
-// setRefuses makes lists refuse the named source from now on. If the name is empty, lists do not refuse any source.
+// setRefuses makes future lists refuse the named source. If the name is empty, no source is refused.
 func (l *slowLive) setRefuses(about string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.refuses = func(int) string { return about }
 }
 
-// TestRemovalDuringRefusalIsProcessedLater checks that clusters that a source has stopped declaring are processed once
-// the source is accepted, even if it has been refused or unreadable since the loop began.
+// TestRemovalDuringRefusalIsProcessedLater checks that clusters that a source no longer declares are processed once the
+// source is accepted, even if it has been refused or unreadable since the loop started.
 func TestRemovalDuringRefusalIsProcessedLater(t *testing.T) {
 	for _, what := range []string{"refused", "unread"} {
 		t.Run(what, func(t *testing.T) {
@@ -106,7 +105,7 @@ func TestRemovalDuringRefusalIsProcessedLater(t *testing.T) {
 }
 
 // TestChangeIsProcessedAfterPassOverOtherCluster checks that a declaration that changed while its source was refused is
-// processed, even if the pass that first accepts the source covers only a different cluster.
+// processed, even if the first pass that accepts the source covers only a different cluster.
 func TestChangeIsProcessedAfterPassOverOtherCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, nil, "ns/a", "ns/b")
@@ -141,7 +140,7 @@ func TestRefusalAfterSlowObservationLosesNoChange(t *testing.T) {
 		l.events.tell("ns/b", false) // a pass over a different cluster
 		time.Sleep(time.Second)
 		l.setRefuses("one")
-		time.Sleep(time.Minute) // observed as last applied
+		time.Sleep(time.Minute) // it is observed with the last applied declaration
 		l.looks("ns/a")
 		l.setRefuses("")
 		l.git.next <- revision("y", "x")
@@ -211,8 +210,9 @@ func TestRefusedSourceIsNotRequeuedByOtherPushes(t *testing.T) {
 	})
 }
 
-// TestRefusedChangeIsProcessedOnceAccepted checks that declarations are processed once their source is accepted, even
-// if they changed while the source was refused, or while its ancestry was unknown until it became unreadable.
+// TestRefusedChangeIsProcessedOnceAccepted checks that declarations that changed while their source was refused are
+// processed once the source is accepted. The same applies if the ancestry of the source was unknown until the source
+// became unreadable.
 func TestRefusedChangeIsProcessedOnceAccepted(t *testing.T) {
 	outage := reconcile.Desired{Sources: []reconcile.SourceState{{Name: "one", Unread: errors.New("no route to host")}}}
 	for name, meanwhile := range map[string]func(*looping){
@@ -249,8 +249,8 @@ func TestRefusedChangeIsProcessedOnceAccepted(t *testing.T) {
 	}
 }
 
-// TestRefusedDeclarationsAreForgotten checks that ten thousand revisions of a refused source do not use more memory
-// than a thousand, even if each revision declares a different cluster.
+// TestRefusedDeclarationsAreForgotten checks that ten thousand revisions of a refused source use no more memory than a
+// thousand, even if each revision declares a different cluster.
 func TestRefusedDeclarationsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		often := seldom

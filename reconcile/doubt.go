@@ -7,17 +7,18 @@ import (
 )
 
 const (
-	// doubtPatience is how long a source may be in doubt before the clusters of other sources no longer wait for it. It
-	// is longer than the usual time between two reads, because another process may have applied a newer revision.
+	// doubtPatience is how long the clusters of other sources wait for a source in doubt. It is longer than the usual
+	// interval between two reads, because another process may have applied a newer revision.
 	doubtPatience = 30 * time.Second
 	// readPatience is how long a loop waits for sources that it has never read. If many sources hang, the last of them
-	// fails much later.
+	// may fail much later.
 	readPatience = 2 * time.Minute
 )
 
-// doubt records which sources are in doubt after a pass. It returns d with the sources that have been in doubt for too
-// long as unreadable and, in a loop, the sources that have not been read for too long. The pass has already treated them
-// in this way: it has kept their clusters as last applied, and withheld removals and changes of ownership.
+// doubt records which sources are in doubt after a pass. In the returned value, it marks as unreadable the sources that
+// have been in doubt for too long and, in a loop, the sources whose first read takes too long. The pass has already
+// treated them as unreadable: it has kept the last applied state of their clusters, and withheld removals and ownership
+// changes.
 func (in *feed) doubt(d Desired) Desired {
 	if in.asking = d.asks(in.desired); !in.asking {
 		in.doubted = time.Time{}
@@ -45,10 +46,10 @@ func (in *feed) doubt(d Desired) Desired {
 	return d
 }
 
-// skip determines the clusters that a pass may not process. Runs other than loops do not wait for sources that have
-// been in doubt for too long, but process each cluster only until it is up to date: its declaration must be known. In a
-// loop, all clusters are healed: if there has always been a source in doubt for too long, only the clusters of such
-// sources wait.
+// skip determines which clusters a pass must not process. Runs other than loops do not wait for sources that have been
+// in doubt for too long, but still skip clusters whose declarations are unknown, because they process each cluster only
+// until it is up to date. Loops heal all clusters: if every pass has found some source in doubt for too long, only the
+// clusters of the sources in doubt are skipped.
 func (in *feed) skip(d Desired, clusters []Cluster) {
 	loops := in.declared != nil
 	in.waits, in.skipped, in.probes = false, map[string]bool{}, map[string]string{}
@@ -71,8 +72,8 @@ func (in *feed) skip(d Desired, clusters []Cluster) {
 	}
 }
 
-// asks reports whether, after a pass, the ancestry of any source that has been read is not known yet. read is the
-// desired state before the pass.
+// asks reports whether, after a pass, any source has been read but its ancestry is not known yet. read is the desired
+// state before the pass.
 func (d Desired) asks(read Desired) bool {
 	return slices.ContainsFunc(d.Sources, func(p SourceState) bool { return p.asks(read) })
 }

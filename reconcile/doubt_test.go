@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// neighbors returns the declarations of ns/a by the source one, and of ns/b by the source two. The content of ns/b
-// differs at each revision of two. A source with an error is unread for that reason.
+// neighbors returns declarations in which source one declares ns/a and source two declares ns/b. Each revision of two
+// has different content for ns/b. If unread is set, source two could not be read for that reason.
 func neighbors(revision int, unread error) reconcile.Desired {
 	d := reconcile.Desired{Sources: []reconcile.SourceState{
 		{Name: "one", Revision: "main@sha1:1"},
@@ -29,8 +29,8 @@ func neighbors(revision int, unread error) reconcile.Desired {
 	return d
 }
 
-// doubtful returns a loop over ns/a and ns/b, which two sources declare in the same namespace, beginning with d. The
-// ancestry of the source two is unknown, and stays unknown until setAsks is called.
+// doubtful starts a loop over ns/a and ns/b, which two sources declare in the same namespace. d holds the first
+// declarations. The ancestry of source two is unknown until setAsks is called.
 func doubtful(t *testing.T, d reconcile.Desired) (l *slowLive, git *followed, r *reconcile.Reconciler, stop func()) {
 	l, git = slowClusters("ns/a", "ns/b"), &followed{next: make(chan reconcile.Desired, 1)}
 	reconciler(&source{}, l).UntilConverged(t.Context())
@@ -48,9 +48,9 @@ func doubtful(t *testing.T, d reconcile.Desired) (l *slowLive, git *followed, r 
 	}
 }
 
-// TestLoopHealsDuringEndlessAncestryCheck checks that a loop processes all clusters although the ancestry of a source
-// that shares a namespace with them never becomes known, such as that of a branch that is force-pushed before each
-// read, some of which fail. The clusters of that source are processed as last applied.
+// TestLoopHealsDuringEndlessAncestryCheck checks that a loop processes all clusters even if the ancestry of a source
+// that shares a namespace with them never becomes known. This happens, for example, if its branch is force-pushed
+// before each read and some reads fail. The clusters of that source keep the last applied state.
 func TestLoopHealsDuringEndlessAncestryCheck(t *testing.T) {
 	away := errors.New("no route to host")
 	for name, unread := range map[string]func(n int) error{
@@ -101,9 +101,9 @@ func TestLoopHealsDuringEndlessAncestryCheck(t *testing.T) {
 	}
 }
 
-// TestLoopHealsDuringAlternatingAncestryChecks checks that a loop processes all clusters although there is always a
-// source whose ancestry is not known yet, and each such source is accepted from time to time. The clusters of a source
-// whose ancestry is not known yet wait, and their status does not change. A source that cannot be read does not wait.
+// TestLoopHealsDuringAlternatingAncestryChecks checks that a loop processes all clusters even if there is always a
+// source whose ancestry is not known yet, as long as each source is accepted from time to time. While the ancestry of a
+// source is unknown, its clusters wait, and their status does not change. Clusters of an unreadable source do not wait.
 func TestLoopHealsDuringAlternatingAncestryChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d reconcile.Desired
@@ -154,8 +154,9 @@ func TestLoopHealsDuringAlternatingAncestryChecks(t *testing.T) {
 	})
 }
 
-// TestLoopHealsDuringEndlessFirstRead checks that a loop processes all clusters although a source that shares a
-// namespace with them is never read, for example because many sources hang. The declarations are used once it is read.
+// TestLoopHealsDuringEndlessFirstRead checks that a loop processes all clusters even if a source that shares a
+// namespace with them is never read, for example because many sources hang. Once the source is read, its declarations
+// are used.
 func TestLoopHealsDuringEndlessFirstRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, git, r, stop := doubtful(t, neighbors(1, fmt.Errorf("read two: %w", reconcile.ErrReading)))
@@ -196,8 +197,7 @@ func TestLoopHealsDuringEndlessFirstRead(t *testing.T) {
 }
 
 // TestLoopUsesDeclarationOnceSlowAncestryIsKnown checks that a declaration whose ancestry was unknown for a long time
-// is used soon after the ancestry becomes known, and that a loop does not process all clusters again and again until
-// then.
+// is used soon after the ancestry becomes known, and that until then the loop does not keep processing all clusters.
 func TestLoopUsesDeclarationOnceSlowAncestryIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _, r, stop := doubtful(t, neighbors(1, nil))
@@ -223,8 +223,8 @@ func TestLoopUsesDeclarationOnceSlowAncestryIsKnown(t *testing.T) {
 	})
 }
 
-// TestRunProcessesNeighborsDuringSlowAncestryCheck checks that a run that ends does not wait for a slow ancestry check
-// before it processes the clusters of other sources. The clusters of the source itself wait, because the run would not
+// TestRunProcessesNeighborsDuringSlowAncestryCheck checks that a run other than a loop processes the clusters of other
+// sources without waiting for a slow ancestry check. The clusters of the source itself wait, because the run would not
 // process them again.
 func TestRunProcessesNeighborsDuringSlowAncestryCheck(t *testing.T) {
 	for mode, run := range map[string]func(*reconcile.Reconciler, context.Context) report.Report{
@@ -260,8 +260,7 @@ func TestRunProcessesNeighborsDuringSlowAncestryCheck(t *testing.T) {
 }
 
 // TestLoopHealsWithRandomSourceTiming checks that a loop processes a changing cluster at least every 45 seconds, and
-// uses every declaration in the end. The times at which other sources change, fail to be read or have an unknown
-// ancestry are random.
+// eventually uses every declaration, if other sources change, fail and have unknown ancestry at random times.
 func TestLoopHealsWithRandomSourceTiming(t *testing.T) {
 	for seed := range uint64(25) {
 		synctest.Test(t, func(t *testing.T) {
@@ -274,7 +273,7 @@ func TestLoopHealsWithRandomSourceTiming(t *testing.T) {
 			}
 			l.changes = changes
 			const ends = 10 * time.Minute
-			doubts := map[string][]bool{} // by source, for each ten seconds
+			doubts := map[string][]bool{} // by source, one entry for every ten seconds
 			for _, name := range []string{"two", "three"} {
 				for range int(ends/(10*time.Second)) + 5 {
 					doubts[name] = append(doubts[name], random.IntN(3) > 0)

@@ -12,51 +12,51 @@ import (
 // ErrReading is the reason in SourceState.Unread while a source is still being read.
 var ErrReading = errors.New("the source is still being read")
 
-// ErrGone is returned if a revision's ancestry is unknown because the source no longer has that revision.
+// ErrGone means that the ancestry of a revision is unknown because the source no longer contains that revision.
 var ErrGone = errors.New("the source no longer has it")
 
-// feed holds the declarations that are known to a run. A loop reads its sources repeatedly; other runs read them once.
+// feed holds the declarations known to a run. A loop reads its sources repeatedly; other runs read them once.
 type feed struct {
 	desired Desired
-	// begun is when the run started to read the sources. late is set if the last pass no longer waited for sources that
-	// have never been read.
+	// begun is the time at which the run started to read the sources. late is set if the last pass no longer waited for
+	// sources that have never been read.
 	begun time.Time
 	late  bool
 	// known delivers the declarations whenever they have changed.
 	known <-chan Desired
 	// fresh is set until a full pass has used the current declarations.
 	fresh bool
-	// asking is set if the last pass could not determine yet whether the revisions of some sources follow the revisions
-	// applied before. The ancestry of these sources is checked again after a pause, which grows.
+	// asking is set if the last pass could not determine whether the revisions of some sources descend from the
+	// revisions applied before. Their ancestry is checked again after a pause, which increases each time.
 	asking bool
 	pause  time.Duration
-	// again is when the ancestry of these sources is checked again.
+	// again is the time at which the ancestry of these sources is checked again.
 	again time.Time
-	// doubts holds, for each source, when a pass first could not determine its ancestry. A source is in doubt until a
-	// pass accepts it, however often it is read in the meantime, and whether or not these reads succeed.
+	// doubts holds, for each source, the time at which a pass first could not determine its ancestry. A source remains
+	// in doubt until a pass accepts it, no matter how often it is read until then and whether those reads succeed.
 	doubts map[string]time.Time
-	// inDoubt holds the sources whose ancestry the last pass could not determine yet.
+	// inDoubt holds the sources whose ancestry the last pass could not determine.
 	inDoubt sourceNames
-	// doubted is when a pass first found any source in doubt, or zero if the last pass found none.
+	// doubted is the time since which every pass has found some source in doubt, or zero if the last pass found none.
 	doubted time.Time
-	// waits is set if the last pass had to skip clusters that sources that are still being read or in doubt can affect.
-	// Otherwise, skipped holds the clusters of sources in doubt.
+	// waits is set if the last pass had to skip clusters that could be affected by sources that are in doubt or still
+	// being read. Otherwise, skipped holds the clusters of sources in doubt.
 	waits   bool
 	skipped map[string]bool
-	// probes holds, for each source that other sources no longer wait for, one cluster whose declaration it has changed.
+	// probes holds one changed cluster of each source in doubt that other sources no longer wait for.
 	probes map[string]string
 	// unseen is set if the last pass could not list anything, whether or not a retry could succeed.
 	unseen bool
 	// ready reports whether the last pass was allowed to process a cluster.
 	ready func(cluster string) bool
-	// declared holds the declarations of each source when it was last read, by source and cluster. news holds the
-	// clusters, as namespace/name, with changed declarations that the queue has not taken yet. Both are nil in a run
-	// that reads its sources once.
+	// declared holds the declarations of each source as last read, by source and cluster. news holds the clusters, as
+	// namespace/name, whose changed declarations the queue has not taken yet. Both are nil in a run that reads its
+	// sources once.
 	declared map[string]Declaration
 	news     map[string]bool
 	// read holds the sources that have been read at least once.
 	read sourceNames
-	// untaken holds the changes that still have to be covered by a pass in which their source is readable and not
+	// untaken holds the changes that have not been covered by a pass in which their source was readable and not
 	// refused.
 	untaken map[sourceAndCluster]bool
 }
@@ -64,7 +64,7 @@ type feed struct {
 // sourceNames is a set of source names.
 type sourceNames map[string]bool
 
-// holds reports whether the set contains all sources that can be read now.
+// holds reports whether the set contains all sources that are currently readable.
 func (names sourceNames) holds(d Desired) bool {
 	return !slices.ContainsFunc(d.Sources, func(p SourceState) bool { return p.Unread == nil && !names[p.Name] })
 }
@@ -77,10 +77,10 @@ func (names sourceNames) add(d Desired) {
 	}
 }
 
-// sourceAndCluster identifies a declaration of a cluster that a source has changed or removed.
+// sourceAndCluster identifies a declaration that a source has changed or removed.
 type sourceAndCluster struct{ source, cluster string }
 
-// begin starts a run. It starts to read all sources, and returns as soon as the first declarations are known.
+// begin starts a run. It starts reading all sources, and returns as soon as the first declarations are known.
 func (r *Reconciler) begin(ctx context.Context, read func(context.Context, func(Desired))) *feed {
 	if r.inFlight = newInFlight(); r.failed == nil {
 		r.failed = map[string]bool{}
@@ -112,23 +112,23 @@ func (r *Reconciler) fetched(d Desired) {
 		len(d.Problems))
 }
 
-// reading reports whether some sources are still being read, or their ancestry is not known yet.
+// reading reports whether some sources are still being read or their ancestry is not known yet.
 func (in *feed) reading() bool { return in.asking || in.desired.reading() }
 
-// sees records whether a pass was able to list the clusters, and returns the declarations that the pass uses.
+// sees records whether a pass could list the clusters, and returns the declarations that the pass uses.
 func (in *feed) sees(observed Observed, err error) Desired {
 	in.unseen = err != nil
 	switch {
 	case !in.unseen:
 		return in.doubt(observed.Desired)
 	case errors.As(err, &SetupError{}):
-		in.asking = false // another pass would fail too
+		in.asking = false // retrying would fail, too
 	}
 	return in.desired
 }
 
-// passed updates the feed for a pass over some clusters. ready reports whether the pass may process a cluster: its
-// declaration must be known, and must not depend on a source that is still being read.
+// passed updates the feed after a pass has listed clusters. ready reports whether the pass may process a cluster: its
+// declaration must be known and must not depend on a source that is still being read.
 func (in *feed) passed(
 	d Desired, clusters []Cluster, about func(cluster string) bool,
 ) (ready func(cluster string) bool) {
@@ -148,7 +148,7 @@ func (in *feed) passed(
 	return in.ready
 }
 
-// look receives new declarations, without waiting.
+// look takes new declarations, if any, without blocking.
 func (in *feed) look() {
 	select {
 	case d := <-in.known:
@@ -157,8 +157,8 @@ func (in *feed) look() {
 	}
 }
 
-// take stores the current declarations. In a loop, they require a full pass only if sources were still being read
-// before, or if a source can be read for the first time.
+// take stores new declarations. In a loop, they require a full pass only if sources were still being read before, or if
+// a source has become readable for the first time.
 func (in *feed) take(d Desired) {
 	in.fresh = in.fresh || in.declared == nil || in.desired.reading() || !in.read.holds(d)
 	in.desired, in.pause, in.again = d, firstPause, time.Time{}
@@ -166,8 +166,8 @@ func (in *feed) take(d Desired) {
 	in.retryChanged(d)
 }
 
-// retryChanged makes the next pass cover one changed cluster of each source that was unreadable or refused when its
-// declarations changed. That pass determines whether the source is still refused.
+// retryChanged makes the next pass cover one cluster of each readable source that has unprocessed changes because it
+// was unreadable or refused before. That pass determines whether the source is still refused.
 func (in *feed) retryChanged(d Desired) {
 	probed := map[string]bool{}
 	for c := range in.untaken {
@@ -177,8 +177,8 @@ func (in *feed) retryChanged(d Desired) {
 	}
 }
 
-// note records the clusters whose declarations have changed. While a source cannot be read, its declarations are
-// unknown and count as unchanged.
+// note records the clusters whose declarations have changed. While a source is unreadable, its declarations are unknown
+// and count as unchanged.
 func (in *feed) note(d Desired) {
 	if in.declared == nil {
 		return
@@ -205,7 +205,7 @@ func (in *feed) note(d Desired) {
 	in.read.add(d)
 }
 
-// forget discards the changes to clusters that no longer exist and are not declared.
+// forget discards changes to clusters that no longer exist and are no longer declared.
 func (in *feed) forget(gone func(cluster string) bool) {
 	maps.DeleteFunc(in.untaken, func(c sourceAndCluster, _ bool) bool {
 		_, declared := in.declared[c.source+" "+c.cluster]
@@ -218,8 +218,8 @@ func (in *feed) change(c Declaration) {
 	in.untaken[sourceAndCluster{c.Source, c.key()}] = true
 }
 
-// askAgain returns when to check the ancestry of sources again, or zero if it is known for all sources. The pause
-// doubles each time, up to resync. Passes for other reasons do not affect it.
+// askAgain returns the time at which to check ancestry again, or zero if the ancestry of all sources is known. The
+// pause doubles each time, up to resync. Passes that run for other reasons do not affect it.
 func (in *feed) askAgain() time.Time {
 	if !in.asking {
 		return time.Time{}
@@ -232,9 +232,9 @@ func (in *feed) askAgain() time.Time {
 
 func (d Desired) reading() bool { return errors.Is(d.Failure(), ErrReading) }
 
-// Ready returns the clusters, as namespace/name, whose sources have been read and that no unread source can affect. An
-// unread source affects its own namespaces. Because the declarations of a source belong together, it also affects the
-// namespaces of every source that shares a namespace with it.
+// Ready returns the clusters, as namespace/name, whose sources have been read and that unread sources cannot affect. An
+// unread source affects its own namespaces and, because the declarations of a source belong together, the namespaces of
+// every source that shares a namespace with it.
 func (d Desired) Ready() []string {
 	var free []string
 	awaited := d.awaited()
@@ -246,8 +246,8 @@ func (d Desired) Ready() []string {
 	return free
 }
 
-// awaited returns the names of the sources that are still being read, and of all sources that share a namespace with an
-// awaited source.
+// awaited returns the names of the sources that are still being read, and of all sources that share a namespace with
+// one of them, directly or through other sources.
 func (d Desired) awaited() []string {
 	var awaited []SourceState
 	rest := slices.Clone(d.Sources)

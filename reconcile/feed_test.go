@@ -16,8 +16,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// slow is a source of two tenants. The second tenant's declarations arrive only after the first tenant's cluster has
-// been reported as converged.
+// slow is a source with two tenants. The second tenant's declarations become available only after the first tenant's
+// cluster has been reported as converged.
 type slow struct{ reported chan report.Cluster }
 
 func (s slow) Fetch(ctx context.Context, early func(reconcile.Desired)) reconcile.Desired {
@@ -33,7 +33,7 @@ func (s slow) Follow(ctx context.Context, _ time.Duration, known func(reconcile.
 	known(s.Fetch(ctx, known))
 }
 
-// tenants returns the declarations of ns/a and other/b. A source with an error is unread for that reason.
+// tenants returns the declarations of ns/a and other/b. An error means that the tenant's source is unread.
 func tenants(one, two error) reconcile.Desired {
 	d := reconcile.Desired{Sources: []reconcile.SourceState{
 		{Name: "one", Revision: "main@sha1:1", Namespaces: reconcile.Namespaces{"ns"}, Unread: one},
@@ -55,8 +55,8 @@ func declared(source, cluster string) reconcile.Declaration {
 	return d
 }
 
-// TestSlowSourceDelaysOnlyItsClusters checks that a slow source does not delay clusters that it cannot affect, in a
-// single pass or in several. The slow source's own clusters are processed as soon as it has been read.
+// TestSlowSourceDelaysOnlyItsClusters checks that a slow source does not delay clusters that it cannot affect, either
+// in a single pass or in several. Its own clusters are processed as soon as it has been read.
 func TestSlowSourceDelaysOnlyItsClusters(t *testing.T) {
 	for name, run := range map[string]func(*reconcile.Reconciler) report.Report{
 		"pass": func(r *reconcile.Reconciler) report.Report { return r.Pass(t.Context()) },
@@ -98,8 +98,7 @@ func TestSlowSourceDelaysOnlyItsClusters(t *testing.T) {
 	}
 }
 
-// TestUnfinishedReadIsReported checks that a run that ends while a source is being read reports that the read is
-// unfinished.
+// TestUnfinishedReadIsReported checks that a run that ends while a source is being read reports the unfinished read.
 func TestUnfinishedReadIsReported(t *testing.T) {
 	l := &live{worlds: map[string]*simulate.World{"a": worldOf("a"), "other/b": worldOf("b")}}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -114,12 +113,12 @@ func TestUnfinishedReadIsReported(t *testing.T) {
 	}
 }
 
-// TestReady checks that clusters wait for a source that is being read if it could affect them. It could affect its own
-// namespaces and the namespaces of sources that share a namespace with it.
+// TestReady checks that clusters wait for a source that is still being read if it could affect them: in its own
+// namespaces, and in the namespaces of sources that share a namespace with it.
 func TestReady(t *testing.T) {
 	for name, c := range map[string]struct {
-		// namespaces contains the namespaces of the sources a, b and c; none means all. Each source declares a cluster
-		// with the source's name in its first namespace.
+		// namespaces contains the namespaces of sources a, b and c; none means all. Each source declares a cluster with
+		// its own name in its first namespace.
 		namespaces [3][]string
 		reading    string
 		want       string

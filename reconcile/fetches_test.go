@@ -12,8 +12,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestReportListsFetchedSources checks that the report of each pass contains the result of every source that has been
-// read by then.
+// TestReportListsFetchedSources checks that the report of each pass contains the result of every source read so far.
 func TestReportListsFetchedSources(t *testing.T) {
 	at := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	then := func() time.Time { return at }
@@ -28,8 +27,7 @@ func TestReportListsFetchedSources(t *testing.T) {
 	}
 }
 
-// TestReportNamesAllClusters checks that the report of a pass names every cluster, even if the pass covers only some of
-// them.
+// TestReportNamesAllClusters checks that the report of a pass names all clusters, even if the pass covers only some.
 func TestReportNamesAllClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/waits")

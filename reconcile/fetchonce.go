@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// FetchOnce reads a source only once and always returns the first result, so that a run acts on the declarations that
-// were planned.
+// FetchOnce reads a source only once and then always returns the same result, so that a run acts on the declarations
+// that were planned.
 type FetchOnce struct {
 	Source
 	once    sync.Once

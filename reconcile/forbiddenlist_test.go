@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// forbidden is a Live that cannot be listed after a certain time.
+// forbidden is a Live that cannot be listed from a certain time on.
 type forbidden struct {
 	*slowLive
 	from  time.Time
@@ -30,8 +30,8 @@ func (l *forbidden) Observe(
 	return reconcile.Observed{Desired: desired}, reconcile.SetupError{Err: errors.New("list pods: forbidden")}
 }
 
-// TestForbiddenListIsNotRetriedAtOnce checks that due or changed clusters are not retried without a pause while nothing
-// can be listed. A run that is not a loop returns the error.
+// TestForbiddenListIsNotRetriedAtOnce checks that there is a pause before due or changed clusters are retried if
+// nothing can be listed. A run that is not a loop returns the error.
 func TestForbiddenListIsNotRetriedAtOnce(t *testing.T) {
 	for _, loops := range []bool{false, true} {
 		for _, changes := range []bool{false, true} {

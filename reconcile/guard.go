@@ -15,7 +15,7 @@ import (
 // stop.
 const timeToTell = 20 * time.Second
 
-// guarded returns the entry that f creates for a cluster. If f panics, partial results are discarded: the entry
+// guarded returns the entry that f creates for a cluster. If f panics, partial results are discarded, and the entry
 // contains only the error, which is also returned.
 func guarded(cluster Cluster, f func() report.Cluster) (entry report.Cluster, err error) {
 	err = panics.Catch(func() error {
@@ -29,7 +29,7 @@ func guarded(cluster Cluster, f func() report.Cluster) (entry report.Cluster, er
 	return entry, err
 }
 
-// act executes an action. A panic is returned as an error. It is then unknown which changes were made, as if the
+// act executes an action. A panic is returned as an error; it is then unknown which changes were made, as if the
 // process had died.
 func act(ctx context.Context, cluster Cluster, action decide.Action) (outcome report.Outcome, err error) {
 	err = panics.Catch(func() (err error) {
@@ -39,8 +39,8 @@ func act(ctx context.Context, cluster Cluster, action decide.Action) (outcome re
 	return outcome, err
 }
 
-// tell calls Report. A panic is returned as an error. A pass that is stopped after its decision still reports.
-// Otherwise, it could act without a report.
+// tell calls Report, and returns a panic as an error. It calls Report even if the pass is stopped after its decision,
+// because otherwise an action could go unreported.
 func tell(
 	ctx context.Context, cluster Cluster, entry report.Cluster, source SourceStatus,
 ) (news []report.News, err error) {

@@ -10,21 +10,21 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// inFlight tracks the clusters that take longer than one turn, for example because etcd accepts connections but does
-// not respond. Passes do not wait for these clusters, and skip each of them until it is done. Operations on a cluster
-// are sequential, and each operation uses a list that is newer than the previous operation.
+// inFlight tracks clusters that take longer than one turn, for example because etcd accepts connections but does not
+// respond. Passes do not wait for these clusters, and skip them until they are done. A cluster is never processed by
+// two passes at the same time, and each pass uses a newer list than the previous one.
 type inFlight struct {
 	// done receives a value when a slow cluster is done.
 	done chan struct{}
 
 	mu sync.Mutex
-	// begun holds all clusters that passes of this run have started to process. busy holds the clusters that are still
-	// being processed.
+	// begun holds all clusters that passes of this run have started to process. busy holds those that are still being
+	// processed.
 	begun, busy map[string]bool
 	// slow holds the clusters that have taken longer than a turn at least once. Passes do not wait for them.
 	slow map[string]bool
-	// late holds the entries of slow clusters that have finished and have not been taken. cut holds the entries that
-	// were created after the run was stopped.
+	// late holds the entries of slow clusters that have finished but have not been taken. cut holds the entries created
+	// after the run was stopped.
 	late, cut []report.Cluster
 	all       sync.WaitGroup
 }
@@ -35,7 +35,7 @@ func newInFlight() *inFlight {
 }
 
 // each calls do for all clusters in order, except clusters that are busy or were busy when they were listed. It returns
-// the entries that were created within one turn.
+// the entries created within one turn.
 func (s *inFlight) each(
 	ctx context.Context, clusters []Cluster, wereBusy map[string]bool, do func(Cluster) report.Cluster,
 ) []report.Cluster {
@@ -69,7 +69,7 @@ func (s *inFlight) each(
 	return entries
 }
 
-// begin divides the clusters that are not busy into quick clusters, which a pass waits for, and slow clusters, which it
+// begin returns the clusters that are not busy: quick clusters, which the pass waits for, and slow clusters, which it
 // does not wait for.
 func (s *inFlight) begin(clusters []Cluster, wereBusy map[string]bool) (quick, slow []Cluster) {
 	s.mu.Lock()
@@ -111,7 +111,7 @@ func (s *inFlight) take() []report.Cluster {
 	return late
 }
 
-// forget discards all state about clusters that are no longer known.
+// forget discards all state of clusters that no longer exist.
 func (s *inFlight) forget(known map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *inFlight) forget(known map[string]bool) {
 // rest waits for all clusters in flight to finish.
 func (s *inFlight) rest() { s.all.Wait() }
 
-// interrupted returns the entries that were created after the run was stopped. Call rest first.
+// interrupted returns the entries created after the run was stopped. Call rest first.
 func (s *inFlight) interrupted() []report.Cluster { return s.cut }
 
 // areBusy returns the clusters that are being processed.
@@ -133,14 +133,14 @@ func (s *inFlight) areBusy() map[string]bool {
 	return maps.Clone(s.busy)
 }
 
-// isNew reports whether this run has not started to process the cluster yet.
+// isNew reports whether this run has not yet started to process the cluster.
 func (s *inFlight) isNew(cluster string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.begun[cluster]
 }
 
-// underway reports whether clusters are still being processed, or entries of slow clusters have not been taken.
+// underway reports whether any clusters are still being processed or any entries of slow clusters have not been taken.
 func (s *inFlight) underway() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +158,7 @@ func (s *inFlight) tells(rep report.Report) bool {
 	return true
 }
 
-// carried returns the report of a pass with earlier entries added: for clusters that are still being processed and,
+// carried returns the report of a pass, with earlier entries added for clusters that are still being processed and,
 // after a partial pass, for clusters that the pass did not cover.
 func (s *inFlight) carried(rep, before report.Report, all bool) report.Report {
 	told, busy := keysOf(rep), s.areBusy()

@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestRunEndsDespiteSlowObservations checks that a run ends when nothing is left to do, or if manual action is
-// required, even if observing its clusters takes longer than a turn and the observations overlap.
+// TestRunEndsDespiteSlowObservations checks that a run ends when nothing is left to do or manual action is required,
+// even if observing its clusters takes longer than a turn and the observations overlap.
 func TestRunEndsDespiteSlowObservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/b", "ns/c")
@@ -37,7 +37,7 @@ func TestRunEndsDespiteSlowObservations(t *testing.T) {
 }
 
 // TestSlowConvergedClusterIsObservedSeldom checks that a slow cluster with nothing left to do is observed only in full
-// passes, and not repeatedly while a run waits for another cluster.
+// passes, not repeatedly while a run waits for another cluster.
 func TestSlowConvergedClusterIsObservedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/slow", "ns/waits")
@@ -55,8 +55,8 @@ func TestSlowConvergedClusterIsObservedSeldom(t *testing.T) {
 	})
 }
 
-// TestChangeDuringObservationRequeues checks that a change to a cluster while it is being observed causes another
-// observation, even if no pass waits for the cluster.
+// TestChangeDuringObservationRequeues checks that a cluster that changes while it is being observed is observed again,
+// even if no pass waits for it.
 func TestChangeDuringObservationRequeues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/slow", "ns/waits")
@@ -75,8 +75,8 @@ func TestChangeDuringObservationRequeues(t *testing.T) {
 	})
 }
 
-// TestChangeDuringFirstObservationRequeues checks the same in a loop that did not know the cluster before, and has
-// already observed all other clusters.
+// TestChangeDuringFirstObservationRequeues checks the same for a cluster that is new to a loop, after the loop has
+// observed all other clusters.
 func TestChangeDuringFirstObservationRequeues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) { l.clusters["ns/a"].looks = 20 * time.Second }, "ns/a", "ns/b")
@@ -115,8 +115,8 @@ func TestSlowBootstrapIsSealedSoon(t *testing.T) {
 	}
 }
 
-// TestInFlightErrorIsReportedUnlessStopped checks that the report contains an error of a slow cluster that occurred
-// before the run was stopped, but not an error caused by stopping.
+// TestInFlightErrorIsReportedUnlessStopped checks that the report contains an error of a slow cluster if the error
+// occurred before the run was stopped, but not if stopping the run caused it.
 func TestInFlightErrorIsReportedUnlessStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for limit, want := range map[time.Duration]bool{3800 * time.Millisecond: true, 2 * time.Second: false} {
@@ -136,7 +136,7 @@ func TestInFlightErrorIsReportedUnlessStopped(t *testing.T) {
 	})
 }
 
-// TestBrieflyRefusedDeclarationIsProcessed checks that a declaration is acted on if its source is refused only while
+// TestBrieflyRefusedDeclarationIsProcessed checks that a declaration takes effect if its source is refused only while
 // another source is being read.
 func TestBrieflyRefusedDeclarationIsProcessed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestBrieflyRefusedDeclarationIsProcessed(t *testing.T) {
 
 // TestRandomDelaysDuplicateNothing checks that operations on a cluster never overlap, never use an outdated list, and
 // never run after the end of the run, even if operations are slow, hang or are interrupted. The report must contain
-// each cluster once, with its errors.
+// each cluster exactly once, with its errors.
 func TestRandomDelaysDuplicateNothing(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {

@@ -13,27 +13,29 @@ import (
 )
 
 const (
-	// backOff is the pause before a failed cluster is processed again. It doubles each time, up to longestBackOff.
+	// backOff is the pause before a failed cluster is processed again. It doubles with each failure, up to
+	// longestBackOff.
 	backOff, longestBackOff = time.Second, time.Minute
-	// slots is the number of groups in which a loop processes healthy clusters: each large group requires a list of all
-	// clusters.
+	// slots is the number of groups in which a loop processes healthy clusters. Processing a large group requires
+	// listing all clusters.
 	slots = 4
-	// inARow is the number of consecutive times that the same action may be executed on a cluster before it counts as
-	// reverted each time, for example by an admission webhook or another controller. forgotten is the time after which
-	// actions no longer count as consecutive. It is longer than the longest pause.
+	// inARow is the number of times that the same action may be executed on a cluster in a row before the loop assumes
+	// that something reverts it, such as an admission webhook or another controller. Actions that are further apart
+	// than forgotten, which is longer than the longest pause, do not count as consecutive.
 	inARow, forgotten = 10, 2 * longestBackOff
-	// longestUnseen limits how long a run that is not a loop postpones a full pass because full passes take long.
+	// longestUnseen is the maximum time by which a run that is not a loop postpones full passes because they take a
+	// long time.
 	longestUnseen = time.Minute
 )
 
 // Intervals specifies how often a loop processes clusters and reads sources if nothing has changed.
 type Intervals struct {
-	// Git is the pause before each source is read again.
+	// Git is the pause between two reads of a source.
 	Git time.Duration
-	// Resync is the time until the next full pass. The time is longer if full passes take long.
+	// Resync is the time until the next full pass. It is extended if full passes take a long time.
 	Resync time.Duration
-	// Etcd is the minimum time before an unchanged cluster with nothing left to do is processed again, except by a full
-	// pass.
+	// Etcd is the minimum time before an unchanged cluster with nothing left to do is processed again, other than in a
+	// full pass.
 	Etcd time.Duration
 	// Lease is how long a loop skips a cluster that another process has locked, unless the cluster changes.
 	Lease time.Duration
@@ -41,7 +43,7 @@ type Intervals struct {
 
 // Loop repeats passes until ctx is done, and returns the last result for each cluster. It processes a cluster if the
 // cluster or its declaration has changed or something is left to do, and otherwise at the given intervals. It processes
-// a failing cluster less and less often. Other loops may manage the same clusters at the same time.
+// a failing cluster at increasing intervals. Other loops may manage the same clusters at the same time.
 func (r *Reconciler) Loop(ctx context.Context, often Intervals) report.Report {
 	r.loops = true
 	changes := r.Live.Changes(ctx)
@@ -68,8 +70,8 @@ type backoff struct {
 	failures map[string]int
 	// did holds the last action on each cluster.
 	did map[string]lastChange
-	// partial counts the consecutive full passes that could not list everything, including a preceding partial pass
-	// that encountered the problem first.
+	// partial counts the consecutive full passes that could not list everything. If a partial pass encountered the
+	// problem first, it is counted as well.
 	partial int
 }
 
@@ -80,7 +82,7 @@ type lastChange struct {
 	times int
 }
 
-// resync returns how long to wait after a full pass before the next one. took is the duration of that pass.
+// resync returns the time between a full pass, whose duration is took, and the next one.
 func (r *backoff) resync(took time.Duration) time.Duration {
 	if r == nil {
 		return max(resync, min(share*took, longestUnseen))
@@ -89,8 +91,8 @@ func (r *backoff) resync(took time.Duration) time.Duration {
 	return max(r.Resync, share*took)
 }
 
-// listingBackoff returns the maximum time until the next full pass. If full passes cannot list everything, the time
-// grows with each of them, because each full pass lists everything else again.
+// listingBackoff returns the maximum time until the next full pass. As long as full passes cannot list everything, the
+// time increases, because each of them lists everything else again.
 func (r *backoff) listingBackoff(unobserved bool) time.Duration {
 	if !unobserved {
 		r.partial = 0
@@ -102,7 +104,7 @@ func (r *backoff) listingBackoff(unobserved bool) time.Duration {
 
 func (r *backoff) failing(cluster string) bool { return r != nil && r.failures[cluster] > 0 }
 
-// note records the action on a cluster, if it has changed something.
+// note records the action on a cluster if it changed something.
 func (r *backoff) note(c report.Cluster) {
 	if c.Outcome == nil || !c.Outcome.Changed {
 		return
@@ -114,8 +116,8 @@ func (r *backoff) note(c report.Cluster) {
 	r.did[c.Key()] = d
 }
 
-// revertedTimes returns how many more times than inARow an action was recently repeated. Any such repetition means that
-// something reverts the action each time.
+// revertedTimes returns how many times more than inARow an action was recently executed in a row. A positive number
+// means that something keeps reverting the action.
 func (r *backoff) revertedTimes(cluster string) int {
 	if r == nil || time.Since(r.did[cluster].at) >= forgotten {
 		return 0
@@ -124,7 +126,7 @@ func (r *backoff) revertedTimes(cluster string) int {
 }
 
 // after returns the time until a cluster with this result is processed again if nothing changes first. alone reports
-// whether the cluster is then processed on its own, without a full pass.
+// whether it is then processed individually, without a full pass.
 func (r *backoff) after(c report.Cluster) (pause time.Duration, alone bool) {
 	if r == nil {
 		return soonest(c), c.Pending() || c.Error != ""
@@ -153,8 +155,8 @@ func (r *backoff) after(c report.Cluster) (pause time.Duration, alone bool) {
 	return r.idle(), true
 }
 
-// idle returns the time until a cluster with nothing left to do is processed again. These clusters are processed in
-// groups, and less often if full passes take longer.
+// idle returns the time until a cluster with nothing left to do is processed again. It groups such clusters, and
+// returns a longer time if full passes take a long time.
 func (r *backoff) idle() time.Duration {
 	least := max(r.Etcd, share*r.took)
 	slot := max(least/slots, 1)
@@ -163,7 +165,7 @@ func (r *backoff) idle() time.Duration {
 	return max(due.Truncate(slot).Sub(now), least)
 }
 
-// jitter returns d plus a random time of up to half of d.
+// jitter returns d plus a random duration of up to half of d.
 func jitter(d time.Duration) time.Duration { return d + rand.N(max(d/2, 1)) }
 
 // lockedElsewhere reports whether a cluster is skipped because another process is acting on it.
@@ -171,8 +173,8 @@ func lockedElsewhere(c report.Cluster) bool {
 	return c.Decision.Rule == decide.LockedElsewhere && c.Decision.Verdict == decide.Wait
 }
 
-// passed records the health of a loop after a pass. After a full pass that could list everything, it discards all state
-// about clusters that no longer exist.
+// passed updates the health of a loop after a pass. After a full pass that could list everything, it discards all state
+// of clusters that no longer exist.
 func (r *Reconciler) passed(
 	todo *queue, in *feed, rep report.Report, acted map[string]*report.Outcome, all bool,
 ) {

@@ -20,7 +20,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// followed is a source whose declarations a test changes from time to time.
+// followed is a source whose declarations change when a test sends new ones.
 type followed struct {
 	source
 	next chan reconcile.Desired
@@ -38,7 +38,7 @@ func (s *followed) Follow(ctx context.Context, _ time.Duration, known func(recon
 	}
 }
 
-// revision declares ns/a, ns/b and so on, each with its own content.
+// revision returns declarations of ns/a, ns/b and so on, each with the given content.
 func revision(contents ...string) reconcile.Desired {
 	d := reconcile.Desired{Sources: []reconcile.SourceState{{Name: "one", Revision: "main@sha1:1"}}}
 	for i, content := range contents {
@@ -89,7 +89,7 @@ type looping struct {
 
 var seldom = reconcile.Intervals{Git: 10 * time.Second, Resync: time.Hour, Etcd: 10 * time.Minute, Lease: 15 * time.Second}
 
-// loop starts a loop over the named clusters. They have already converged unless prepare changes them.
+// loop starts a loop over the named clusters, which have already converged unless prepare changes them.
 func loop(t *testing.T, often reconcile.Intervals, prepare func(*slowLive), names ...string) *looping {
 	l := &looping{T: t, slowLive: slowClusters(names...), git: &followed{next: make(chan reconcile.Desired, 1)}, events: newEvents()}
 	reconciler(&source{}, l.slowLive).UntilConverged(t.Context())
@@ -125,7 +125,7 @@ func start(t *testing.T, r *reconcile.Reconciler, often reconcile.Intervals) (st
 	}
 }
 
-// looks returns the intervals between observations of a cluster since the last call.
+// looks returns the intervals between observations of a cluster since the previous call.
 func (l *looping) looks(cluster string) []time.Duration {
 	synctest.Wait()
 	l.mu.Lock()
@@ -139,8 +139,8 @@ func (l *looping) looks(cluster string) []time.Duration {
 	return gaps
 }
 
-// wantLooks requires the given numbers of observations since the last call, one number per cluster, in the order of
-// cluster names.
+// wantLooks requires the given number of observations of each cluster since the previous call. The numbers are in the
+// order of the cluster names.
 func (l *looping) wantLooks(when string, want ...int) {
 	l.Helper()
 	for i, n := range want {
@@ -150,8 +150,8 @@ func (l *looping) wantLooks(when string, want ...int) {
 	}
 }
 
-// TestLoopObservesOnlyChangedClusters checks that a loop observes all clusters once, and then only clusters that have
-// changed or whose declarations have changed.
+// TestLoopObservesOnlyChangedClusters checks that a loop observes all clusters once, and after that only clusters that
+// have changed or whose declarations have changed.
 func TestLoopObservesOnlyChangedClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, nil, "ns/a", "ns/b", "ns/c")
@@ -180,8 +180,8 @@ func TestLoopObservesOnlyChangedClusters(t *testing.T) {
 	})
 }
 
-// TestLoopObservesHealthyClustersAtInterval checks that a healthy cluster is not observed more often than configured,
-// and not at the same time as all other clusters.
+// TestLoopObservesHealthyClustersAtInterval checks that healthy clusters are observed no more often than configured,
+// and not all at the same time.
 func TestLoopObservesHealthyClustersAtInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var names []string
@@ -208,15 +208,15 @@ func TestLoopObservesHealthyClustersAtInterval(t *testing.T) {
 				t.Errorf("%d of 26 were looked at at the same time, at %s", n, when)
 			}
 		}
-		if len(at) > 10*60/7 { // there are also few lists: one for each of these times
+		if len(at) > 10*60/7 { // each of these times also requires a list, so there must be few
 			t.Errorf("there were %d lists", len(at))
 		}
 		l.stop()
 	})
 }
 
-// TestLoopBacksOffFromFailingCluster checks that a failing cluster is observed less and less often, even if its objects
-// change. If its declaration changes, the cluster is observed immediately. It does not delay other clusters.
+// TestLoopBacksOffFromFailingCluster checks that a failing cluster is observed at increasing intervals even if its
+// objects change, but immediately if its declaration changes. It does not delay other clusters.
 func TestLoopBacksOffFromFailingCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) { l.clusters["ns/a"].failsAt = 1 }, "ns/a", "ns/b")
@@ -282,8 +282,8 @@ func TestLoopLeavesLockedClusterAlone(t *testing.T) {
 }
 
 // TestLoopDoesNotReportOnLockedCluster checks that a loop that cannot observe a cluster, for example because of missing
-// rights or a timeout, does not report on it while another loop acts on it. Otherwise, the reports of the two loops
-// would contradict each other in every pass.
+// permissions or a timeout, does not report on it while another loop is acting on it. Otherwise, the two loops would
+// publish contradictory reports in every pass.
 func TestLoopDoesNotReportOnLockedCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a *slowCluster
@@ -308,8 +308,8 @@ func TestLoopDoesNotReportOnLockedCluster(t *testing.T) {
 	})
 }
 
-// TestLoopProcessesPushOnceAncestryIsKnown checks that a push is processed as soon as its ancestry is known, and does
-// not delay clusters of other sources until then.
+// TestLoopProcessesPushOnceAncestryIsKnown checks that a push is processed as soon as its ancestry is known, and that
+// it does not delay clusters of other sources until then.
 func TestLoopProcessesPushOnceAncestryIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, nil, "ns/a", "ns/b")
@@ -335,8 +335,8 @@ func TestLoopProcessesPushOnceAncestryIsKnown(t *testing.T) {
 	})
 }
 
-// TestLoopIsAliveAndReadyWhileItProgresses checks that a loop is alive as long as it makes progress. It is ready once
-// it has observed all clusters, as long as it can list.
+// TestLoopIsAliveAndReadyWhileItProgresses checks that a loop is alive as long as it makes progress. It becomes ready
+// after observing all clusters, and remains ready as long as lists succeed.
 func TestLoopIsAliveAndReadyWhileItProgresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := reconciler(&source{}, oneCluster())
@@ -362,20 +362,21 @@ func TestLoopIsAliveAndReadyWhileItProgresses(t *testing.T) {
 	})
 }
 
-// TestStoppedLoopFinishesAction checks that a loop that is stopped during an action finishes the action before it ends.
+// TestStoppedLoopFinishesAction checks that a loop that is stopped during an action finishes the action before it
+// exits.
 func TestStoppedLoopFinishesAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) {
 			l.clusters["ns/a"].acts, l.clusters["ns/a"].world.Declared.SpecHash = time.Second, "h2"
 		}, "ns/a")
-		l.stop() // slowLive records anything that happens afterwards
+		l.stop() // slowLive records anything that happens after this
 		if l.clusters["ns/a"].acting {
 			t.Error("the action is still under way")
 		}
 	})
 }
 
-// passing is a Live with short-lived clusters and removals: each list contains different ones.
+// passing is a Live whose clusters and removals are short-lived: each list contains different ones.
 type passing struct {
 	lists int
 	heap  map[int]uint64
@@ -404,7 +405,7 @@ func (p *passing) Observe(_ context.Context, desired reconcile.Desired, _ func(s
 func (p *passing) Changes(context.Context) reconcile.Changes { return always{} }
 func (p *passing) Close(context.Context) error               { return nil }
 
-// brief is a cluster that only one list contains.
+// brief is a cluster that appears in only one list.
 type brief struct {
 	fleetCluster
 	name  string
@@ -424,8 +425,8 @@ func (c *brief) Do(context.Context, decide.Action) (report.Outcome, error) {
 	return report.Outcome{Changed: true}, nil
 }
 
-// TestLoopMemoryDoesNotGrow checks that ten thousand passes do not use more memory than a thousand, even if clusters
-// are constantly created and deleted, and removals held.
+// TestLoopMemoryDoesNotGrow checks that ten thousand passes use no more memory than a thousand, even if clusters are
+// constantly created and deleted, and removals are held.
 func TestLoopMemoryDoesNotGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

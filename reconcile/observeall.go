@@ -9,11 +9,11 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// ErrNotAsked means that declarations are unknown because no source was read.
+// ErrNotAsked means that no declarations are known because no source was read.
 var ErrNotAsked = errors.New("no source was read")
 
 // ObserveAll observes every cluster that has a custom resource, without reading a source, and reports its state. The
-// error describes what could not be listed; the report contains everything else.
+// error describes what could not be listed; the report contains all other clusters.
 func ObserveAll(ctx context.Context, live Live) (report.Report, error) {
 	observed, err := live.Observe(ctx, Desired{Live: true, Unread: ErrNotAsked}, nil)
 	if err != nil {

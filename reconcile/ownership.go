@@ -9,21 +9,21 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Previous is the recorded ownership of a cluster. Source is the name of the source that last declared it, or empty if
-// no source has declared it. Held is set if the cluster is kept although that source no longer declares it.
+// Previous is the recorded ownership of a cluster. Source is the name of the source that last declared the cluster, or
+// empty if no source has. Held is set if that source no longer declares the cluster but its removal is held.
 type Previous struct {
 	Source string
 	Held   bool
 }
 
 // ResolveOwners determines which source each cluster belongs to, and returns the resulting desired state. A cluster
-// that a source of this run has declared before belongs to that source. Until that source is read and releases the
-// cluster, declarations of the cluster in other sources are reported as problems of those sources, and do not delay
-// anything. A cluster that several sources declare is contested if none of them has declared it before, because the
-// intended source is unknown.
+// that a source of this run has declared before belongs to that source until the source is read and no longer declares
+// it. Declarations of the cluster in other sources are reported as problems of those sources, and do not delay
+// anything. If several sources declare a cluster that none of them has declared before, the cluster is contested,
+// because it is unknown which source was intended.
 func (d Desired) ResolveOwners(before func(cluster string) Previous) Desired {
 	claims := d.claims()
-	keeps := map[string]string{} // by cluster, the source that keeps it
+	keeps := map[string]string{} // maps each cluster to the source that keeps it
 	for _, cluster := range slices.Sorted(maps.Keys(claims)) {
 		if keeper := d.keeper(before(cluster), claims[cluster]); keeper != "" {
 			keeps[cluster] = keeper
@@ -41,8 +41,8 @@ func (d Desired) ResolveOwners(before func(cluster string) Previous) Desired {
 	return d
 }
 
-// counted returns the declarations that take effect, and all problems, including one for each declaration that does not
-// take effect.
+// counted returns the declarations that take effect, and all problems, including a problem for each declaration that
+// does not take effect.
 func (d Desired) counted(
 	problems []report.Problem, claims map[string][]claim, keeps map[string]string,
 ) ([]Declaration, []report.Problem) {
@@ -65,7 +65,7 @@ func (d Desired) counted(
 	return declared, problems
 }
 
-// claim is a source, by name and label, that declares a cluster or has a problem with it.
+// claim is the name and label of a source that declares a cluster or has a problem with its declaration.
 type claim struct{ source, label string }
 
 // claims returns the claims on each cluster, valid or not. A source that declares a cluster twice has two claims.
@@ -83,8 +83,9 @@ func (d Desired) claims() map[string][]claim {
 	return claims
 }
 
-// keeper returns the source that declared the cluster before, if it is in this run and still declares the cluster or
-// may do so. Otherwise, it returns "". A source whose path or name in status has changed is found by its location.
+// keeper returns the source that declared the cluster before, if it is part of this run and still declares the cluster
+// or may do so. Otherwise, it returns "". A source whose path or recorded name has changed is identified by its
+// location.
 func (d Desired) keeper(was Previous, claims []claim) string {
 	var declares, may string
 	for _, owner := range d.ownersNamed(was.Source) {
@@ -100,7 +101,7 @@ func (d Desired) keeper(was Previous, claims []claim) string {
 	return cmp.Or(declares, may)
 }
 
-// ownersNamed returns the source with a name in status or, if it does not exist, all sources with the same location.
+// ownersNamed returns the source recorded under this name or, if it does not exist, all sources with the same location.
 func (d Desired) ownersNamed(name string) (owners []SourceState) {
 	if p, ok := d.State(name); ok {
 		return []SourceState{p}
@@ -113,8 +114,8 @@ func (d Desired) ownersNamed(name string) (owners []SourceState) {
 	return owners
 }
 
-// mayDeclare reports whether a source that does not declare a cluster may do so: it could not be read, it was not fully
-// understood, or its removal of the cluster is not confirmed.
+// mayDeclare reports whether a source without a known declaration of a cluster may still declare it: the source could
+// not be read, some of its declarations were not understood, or its removal of the cluster is held.
 func (d Desired) mayDeclare(owner SourceState, was Previous) bool {
 	return was.Held || owner.Unread != nil ||
 		slices.ContainsFunc(d.Problems, func(p report.Problem) bool { return p.Place == owner.Name && p.Cluster == "" })
@@ -149,8 +150,8 @@ func otherThan(label string, claims []claim) string {
 // key returns the namespace/name of the declared cluster.
 func (c Declaration) key() string { return c.Cluster.Namespace + "/" + c.Cluster.Name }
 
-// lost returns the problem for a declaration that has no effect because of another source. beside is the label of that
-// source, for reports only.
+// lost returns the problem for a declaration that has no effect because another source owns the cluster. beside is the
+// label of that source, for reports only.
 func (c Declaration) lost(message, beside string) report.Problem {
 	p := c.Where
 	p.Place, p.Cluster = c.Source, c.key()

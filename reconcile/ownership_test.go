@@ -15,9 +15,9 @@ import (
 func TestResolveOwners(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		// says describes how the sources a and b declare the cluster ns/x: "a" means that source a declares it, "a!"
-		// that its declaration is invalid, "a?" that it has a problem that may concern the cluster, and "a-" that it
-		// cannot be read.
+		// says describes how sources a and b declare the cluster ns/x. "a" means that source a declares it, "a!" that
+		// its declaration is invalid, "a?" that source a has a problem that may concern the cluster, and "a-" that
+		// source a cannot be read.
 		says, before, want string
 	}{
 		{"one declares it", "a", "", "a"},
@@ -68,7 +68,7 @@ func TestResolveOwners(t *testing.T) {
 	}
 }
 
-// converged describes which source declares which cluster, and the problems.
+// converged returns text that lists which source declares which cluster, and the problems.
 func converged(d reconcile.Desired) string {
 	var words []string
 	for range d.Contested {

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestPanicAffectsOnlyItsCluster checks that a panic while a cluster is processed becomes an error of that cluster,
-// that the log contains the stack, and that the other clusters are still processed.
+// TestPanicAffectsOnlyItsCluster checks that a panic while processing a cluster becomes an error of that cluster, that
+// the log contains the stack, and that the other clusters are still processed.
 func TestPanicAffectsOnlyItsCluster(t *testing.T) {
 	for _, method := range []string{"Warnings", "State", "Do", "Report"} {
 		t.Run(method, func(t *testing.T) {
@@ -50,7 +50,7 @@ func checkBurst(t *testing.T, rep report.Report, method string) {
 	}
 }
 
-// TestPanicIsReportedInStatus checks that the status of a cluster reports that its action panicked.
+// TestPanicIsReportedInStatus checks that the status of a cluster reports a panic in its action.
 func TestPanicIsReportedInStatus(t *testing.T) {
 	l := oneCluster()
 	r := reconciler(&source{}, l)
@@ -62,7 +62,7 @@ func TestPanicIsReportedInStatus(t *testing.T) {
 	}
 }
 
-// TestObserveAllSurvivesPanic checks that a panic in ObserveAll becomes an error of only its cluster.
+// TestObserveAllSurvivesPanic checks that a panic in ObserveAll becomes an error of the affected cluster only.
 func TestObserveAllSurvivesPanic(t *testing.T) {
 	for _, method := range []string{"Warnings", "State"} {
 		l := &live{worlds: map[string]*simulate.World{"a": worldOf("a"), "b": worldOf("b")}, bursts: map[string]string{"a": method}}

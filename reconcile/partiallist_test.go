@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// partly is a Live with a namespace that cannot be listed.
+// partly is a Live in which one namespace cannot be listed.
 type partly struct{ lists int }
 
 func (p *partly) Observe(_ context.Context, d reconcile.Desired, wanted func(string) bool) (reconcile.Observed, error) {
@@ -27,8 +27,8 @@ func (p *partly) Observe(_ context.Context, d reconcile.Desired, wanted func(str
 func (*partly) Changes(context.Context) reconcile.Changes { return newEvents() }
 func (*partly) Close(context.Context) error               { return nil }
 
-// TestLoopBacksOffIfNamespaceCannotBeListed checks that the loop does not list all other namespaces every second if one
-// namespace cannot be listed. The owner of that namespace may cause this.
+// TestLoopBacksOffIfNamespaceCannotBeListed checks that a loop does not list all other namespaces every second if one
+// namespace cannot be listed. The owner of that namespace may be able to cause this.
 func TestLoopBacksOffIfNamespaceCannotBeListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -42,7 +42,7 @@ func TestLoopBacksOffIfNamespaceCannotBeListed(t *testing.T) {
 	})
 }
 
-// once is a Live that fails once to list a namespace in a partial pass.
+// once is a Live that fails to list a namespace once, in a partial pass.
 type once struct {
 	*slowLive
 	failed bool
@@ -63,8 +63,8 @@ func (o *once) Observe(ctx context.Context, d reconcile.Desired, wanted func(str
 	return seen, err
 }
 
-// TestLoopRetriesUnlistedNamespaceSoon checks that a change in a namespace that briefly could not be listed is
-// processed soon, and not only in the next regular full pass.
+// TestLoopRetriesUnlistedNamespaceSoon checks that a change in a namespace that could not be listed for a short time is
+// processed soon, without waiting for the next regular full pass.
 func TestLoopRetriesUnlistedNamespaceSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := slowClusters("ns/a", "other/b")

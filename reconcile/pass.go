@@ -25,33 +25,32 @@ type Reconciler struct {
 	Source Source
 	Live   Live
 	Log    *slog.Logger
-	// Plan makes every pass end before Do, so that nothing is written.
+	// Plan makes passes stop before Do, so that nothing is written.
 	Plan bool
-	// ClusterTimeout is the time limit for each cluster in a pass; zero means the constant ClusterTimeout.
+	// ClusterTimeout is the time limit for each cluster in a pass. Zero means the constant ClusterTimeout.
 	ClusterTimeout time.Duration
-	// Approval restricts actions to the approved actions; nil allows all actions.
+	// Approval restricts the run to approved actions; nil allows all actions.
 	Approval approval.Approval
-	// Progress, if set, is called at the end of each pass with its report and duration. It is also called for slow
-	// clusters that finish later, with a duration of zero.
+	// Progress, if set, is called at the end of each pass with its report and duration. It is also called, with zero
+	// duration, for slow clusters that finish later.
 	Progress func(rep report.Report, took time.Duration)
-	// Steps, if set, is called when a phase ends, and for lease conflicts.
+	// Steps, if set, is called at the end of each phase, and for lease conflicts.
 	Steps steps.Hook
 
-	// said contains the last log message about each subject, so that a run of many passes does not repeat it.
+	// said contains the last log message about each subject, so that runs with many passes do not repeat messages.
 	said sync.Map
-	// held contains the held removals that have been logged, with the source of each.
+	// held contains the held removals that have been logged, and the source of each.
 	held map[string]string
-	// failed records whether each cluster failed when it was last processed.
+	// failed records, for each cluster, whether it failed when it was last processed.
 	failed   map[string]bool
 	inFlight *inFlight
-	// loops is set in a loop: other processes may then manage the same clusters at the same time.
+	// loops is set in a loop. Other processes may then manage the same clusters at the same time.
 	loops  bool
 	health health
 }
 
-// pass runs one pass over the wanted clusters; nil means all clusters. Clusters whose declarations are not known yet
-// are skipped. Each cluster is observed, acted on and reported independently. The pass waits for each cluster for at
-// most one turn.
+// pass runs one pass over the wanted clusters; nil means all clusters. It skips clusters whose declarations are not
+// known yet. Each cluster is observed, acted on and reported independently, and delays the pass by at most one turn.
 func (r *Reconciler) pass(ctx context.Context, in *feed, wanted func(key string) bool) report.Report {
 	began, busy := time.Now(), r.inFlight.areBusy()
 	observed, err := r.list(ctx, in.desired, wanted)
@@ -91,7 +90,7 @@ func (r *Reconciler) pass(ctx context.Context, in *feed, wanted func(key string)
 	return rep
 }
 
-// addLocations sets the position of each cluster's declaration.
+// addLocations adds the position of each cluster's declaration.
 func addLocations(clusters []report.Cluster, declared []Declaration) {
 	where := map[string]report.Problem{}
 	for _, d := range declared {
@@ -125,8 +124,8 @@ func (r *Reconciler) seen(rep report.Report, took time.Duration) {
 }
 
 // inLine returns the wanted clusters in the order in which they are processed. Namespaces take turns, so that a
-// namespace with many clusters does not delay the others by more than one of its clusters. Within a namespace, clusters
-// that failed in the previous pass or were unhealthy in the last report come first. The order only affects timing, not
+// namespace with many clusters delays the others by at most one cluster at a time. Within a namespace, clusters that
+// failed in the previous pass or were unhealthy in the last report come first. The order affects only timing, not
 // decisions.
 func (r *Reconciler) inLine(clusters []Cluster, wanted func(key string) bool) []Cluster {
 	first, last := map[string][]Cluster{}, map[string][]Cluster{}
@@ -146,7 +145,7 @@ func (r *Reconciler) inLine(clusters []Cluster, wanted func(key string) bool) []
 	return interleaved(first)
 }
 
-// interleaved merges the lists by taking one element of each list in turn. The lists are in the order of their keys.
+// interleaved merges the lists by taking one element of each list in turn, in the order of their keys.
 func interleaved[T any](lists map[string][]T) []T {
 	var all []T
 	for keys, n := slices.Sorted(maps.Keys(lists)), 0; len(keys) > 0; n++ {
@@ -158,7 +157,7 @@ func interleaved[T any](lists map[string][]T) []T {
 	return all
 }
 
-// reconcile observes one cluster, decides, executes the action, and reports.
+// reconcile observes a cluster, decides, executes the action, and reports.
 func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source SourceStatus) report.Cluster {
 	entry := report.Cluster{Warnings: cluster.Warnings()}
 	entry.Namespace, entry.Name = cluster.Identity()
@@ -193,7 +192,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 	}
 	warnOfCertificates(&entry)
 	if failures != nil && ctx.Err() != nil {
-		return entry // stopped in the middle of the action: the next pass observes the outcome
+		return entry // stopped during the action: the next pass observes the outcome
 	}
 	if r.loops && lockedElsewhere(entry) {
 		return entry // the lease holder reports on the cluster; a second report could contradict it
@@ -210,8 +209,8 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster Cluster, source Sour
 }
 
 // tellUnobserved records in the cluster's status that the cluster cannot be observed. Otherwise, the status would still
-// show the result of an earlier pass. It must not be called while another loop acts on the cluster: that loop reports
-// on it.
+// show the result of an earlier pass. It must not be called while another loop acts on the cluster, because that loop
+// reports on it.
 func (r *Reconciler) tellUnobserved(
 	ctx context.Context, log *slog.Logger, cluster Cluster, entry report.Cluster, source SourceStatus,
 ) {
@@ -221,7 +220,7 @@ func (r *Reconciler) tellUnobserved(
 	}
 }
 
-// approve replaces an action that is not approved with a Block.
+// approve replaces an unapproved action with a Block.
 func (r *Reconciler) approve(entry *report.Cluster) {
 	d := entry.Decision
 	if r.Approval == nil || d.Verdict != decide.Act {
@@ -233,7 +232,7 @@ func (r *Reconciler) approve(entry *report.Cluster) {
 }
 
 // compare adds the differences between the live state and the declaration to the entry, unless nothing is left to do.
-// On failure, it only adds a warning.
+// If that fails, it only adds a warning.
 func compare(cluster Cluster, entry *report.Cluster) {
 	if entry.Decision.Verdict == decide.Done {
 		return
@@ -247,8 +246,8 @@ func compare(cluster Cluster, entry *report.Cluster) {
 	}
 }
 
-// foretell adds the cluster's forecast to the entry, unless nothing is left to do or the cluster is blocked. On
-// failure, it only adds a warning.
+// foretell adds the cluster's forecast to the entry, unless nothing is left to do or the cluster is blocked. If that
+// fails, it only adds a warning.
 func foretell(entry *report.Cluster) {
 	if entry.Decision.Verdict != decide.Act && entry.Decision.Verdict != decide.Wait {
 		return
@@ -324,7 +323,7 @@ func (r *Reconciler) logDecision(log *slog.Logger, entry report.Cluster) {
 	log.Log(context.Background(), level, "decided", attrs...)
 }
 
-// logUnread logs which sources cannot be read, once all reads have finished.
+// logUnread logs which sources could not be read, once no source is still being read.
 func (r *Reconciler) logUnread(desired Desired) {
 	unread := desired.Failure()
 	if unread == nil || !desired.reading() {
@@ -334,8 +333,8 @@ func (r *Reconciler) logUnread(desired Desired) {
 	}
 }
 
-// isNewError reports whether err is an error that differs from the last message about the subject. A nil error clears
-// the subject, so that the same error is new again afterwards.
+// isNewError reports whether err differs from the last message about the subject. A nil error clears the subject, so
+// that the same error counts as new if it occurs again.
 func (r *Reconciler) isNewError(subject string, err error) bool {
 	if err == nil {
 		r.said.Delete(subject)
@@ -344,13 +343,13 @@ func (r *Reconciler) isNewError(subject string, err error) bool {
 	return r.isNewMessage(subject, oneLine(err))
 }
 
-// isNewMessage reports whether the message differs from the last message about the same subject in this run.
+// isNewMessage reports whether the message differs from the last message about the subject in this run.
 func (r *Reconciler) isNewMessage(cluster, what string) bool {
 	before, _ := r.said.Swap(cluster, what)
 	return before != what
 }
 
-// oneLine returns the message of an error on one line. Joined errors have several lines.
+// oneLine returns an error message on one line. Messages of joined errors have several lines.
 func oneLine(err error) string {
 	return strings.Join(strings.Split(err.Error(), "\n"), "; ")
 }

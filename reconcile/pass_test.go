@@ -18,7 +18,7 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// source returns configured declarations.
+// source is a Source with fixed declarations.
 type source struct {
 	desired reconcile.Desired
 	err     error
@@ -35,17 +35,17 @@ func (s *source) Follow(ctx context.Context, _ time.Duration, known func(reconci
 	known(s.Fetch(ctx, known))
 }
 
-// live implements Live with simulated worlds. Each observation of a world advances its time by a tick.
+// live implements Live with simulated worlds. Each observation advances a world's time by one tick.
 type live struct {
 	worlds  map[string]*simulate.World
 	broken  map[string]error  // errors from observing a cluster, by name
 	doing   map[string]error  // errors from acting on a cluster, by name
-	bursts  map[string]string // the method in which a cluster panics, by cluster name
-	hanging map[string]func() // functions that are called when the observation of a cluster hangs, by name
+	bursts  map[string]string // the method that panics, by cluster name
+	hanging map[string]func() // functions called when the observation of a cluster hangs, by name
 	failing []error           // errors from Observe, one per pass
 	waited  []decide.Waited   // recorded in the status of each cluster
 
-	telling func(report.Cluster) // called when a cluster reports
+	telling func(report.Cluster) // called when a cluster is reported
 
 	fetched  []bool
 	done     []string
@@ -72,7 +72,7 @@ func (l *live) Observe(_ context.Context, desired reconcile.Desired, _ func(stri
 
 func (l *live) Changes(context.Context) reconcile.Changes { return always{} }
 
-// always reports, all the time, that any cluster may have changed.
+// always constantly reports that any cluster may have changed.
 type always struct{}
 
 func (always) Woken() <-chan struct{} {
@@ -85,8 +85,8 @@ func (always) Take() (map[string]bool, bool) { return nil, true }
 
 func (l *live) Close(context.Context) error { return nil }
 
-// simulated is a cluster in a simulated world. Clusters report concurrently, so tests that use reports have only one
-// cluster.
+// simulated is a cluster in a simulated world. Clusters are reported concurrently, so tests that use reports have only
+// one cluster.
 type simulated struct {
 	live  *live
 	name  string
@@ -105,7 +105,7 @@ func (c *simulated) Warnings() []string {
 	return nil
 }
 
-// burst panics if the cluster should panic in the given method.
+// burst panics if the test requests a panic in the given method.
 func (c *simulated) burst(method string) {
 	if c.live.bursts[c.name] == method {
 		panic("burst in " + method)
@@ -262,7 +262,7 @@ func TestUntilConvergedStopsWhenBlocked(t *testing.T) {
 }
 
 // TestIneffectiveActionIsRepeatedAndBlocks checks that an action without effect is still repeated after a long time,
-// and that the report then requires manual action.
+// and that the report then says that manual action is required.
 func TestIneffectiveActionIsRepeatedAndBlocks(t *testing.T) {
 	l := oneCluster()
 	r := reconciler(&source{}, l)
@@ -323,8 +323,7 @@ func TestUntilConvergedEndsIfSetupIsMissing(t *testing.T) {
 	}
 }
 
-// TestReportNamesDeclarationFile checks that a report contains the position of the declaration of each declared
-// cluster.
+// TestReportNamesDeclarationFile checks that a report contains the file position of each cluster's declaration.
 func TestReportNamesDeclarationFile(t *testing.T) {
 	var d reconcile.Declaration
 	d.Cluster.Namespace, d.Cluster.Name, d.Where = "ns", "a", report.Problem{File: "clusters/a.yaml", Line: 3}

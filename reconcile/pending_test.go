@@ -10,12 +10,12 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// lookedAt is a Live that records when it was observed. It fails in one pass.
+// lookedAt is a Live that records when it is observed. It can fail in one pass.
 type lookedAt struct {
 	*slowLive
 	start time.Time
 	when  []time.Duration
-	// forbidden is the number of the pass that lacks a required right, or 0 if all passes have the right.
+	// forbidden is the number of the pass in which a required right is missing, or 0 if it is never missing.
 	forbidden int
 }
 
@@ -27,8 +27,8 @@ func (l *lookedAt) Observe(ctx context.Context, d reconcile.Desired, wanted func
 	return l.slowLive.Observe(ctx, d, wanted)
 }
 
-// requireOften runs until all clusters have converged, and fails the test if nothing was observed for a long time
-// before that.
+// requireOften runs until all clusters have converged, and fails the test if there is a long period without any
+// observation before that.
 func (l *lookedAt) requireOften(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -41,8 +41,8 @@ func (l *lookedAt) requireOften(t *testing.T) {
 	}
 }
 
-// TestLostRightsKeepPendingClusters checks that losing a right during a partial pass does not make the run forget
-// pending clusters.
+// TestLostRightsKeepPendingClusters checks that a run remembers pending clusters if it loses a right during a partial
+// pass.
 func TestLostRightsKeepPendingClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/b")
@@ -54,7 +54,7 @@ func TestLostRightsKeepPendingClusters(t *testing.T) {
 }
 
 // TestLateChangeIsObservedSoon checks that a converged slow cluster is observed again soon if its last observation,
-// just before the run would end, shows that something is left to do.
+// just before the end of the run, shows that something is left to do.
 func TestLateChangeIsObservedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/b")

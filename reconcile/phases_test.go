@@ -43,7 +43,7 @@ func (w *watcher) add(line string) {
 }
 
 // TestPhasesAreReported checks that each phase of a pass is reported when it ends, whether it succeeds, fails or
-// panics. An abandoned action counts as a lease conflict.
+// panics. An action abandoned because of a lock counts as a lease conflict.
 func TestPhasesAreReported(t *testing.T) {
 	act := func(err error) func(*live) {
 		return func(l *live) {
@@ -81,8 +81,8 @@ func TestPhasesAreReported(t *testing.T) {
 	}
 }
 
-// TestAllPhasesOfRunAreReported checks that every phase of every cluster is reported, with many clusters, many passes
-// and a slow cluster.
+// TestAllPhasesOfRunAreReported checks that every phase of every cluster is reported in a run with many clusters, many
+// passes and a slow cluster.
 func TestAllPhasesOfRunAreReported(t *testing.T) {
 	l := &live{worlds: map[string]*simulate.World{}}
 	for i := range 40 {

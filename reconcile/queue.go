@@ -11,28 +11,28 @@ import (
 // share limits the time that a run spends on periodic full passes to 1/share of its total time.
 const share = 20
 
-// mostRechecks is the maximum number of waiting clusters that a run processes again per second, whether or not they
-// have changed: the objects of a cluster with starting pods change several times a second. If a thousand clusters are
-// being bootstrapped, each of them is processed every twenty seconds. A single waiting cluster is processed whenever it
+// mostRechecks limits how many waiting clusters a run processes again per second, whether or not they have changed,
+// because the objects of a cluster with starting pods change several times a second. If a thousand clusters are being
+// bootstrapped, each of them is processed every twenty seconds. A single waiting cluster is processed whenever it
 // changes.
 const mostRechecks = 50
 
 // queue determines when a run processes each cluster.
 type queue struct {
-	// backoff is set in a loop. It is nil in other runs, which process finished clusters only in full passes.
+	// backoff is nil except in a loop. Without it, finished clusters are processed only in full passes.
 	backoff *backoff
-	// known holds the clusters that the last full pass has found, whether or not it processed them, and the clusters
-	// declared since.
+	// known holds the clusters found by the last full pass, whether or not it processed them, and the clusters declared
+	// since then.
 	known map[string]bool
-	// changed holds the clusters that have changed since they were last processed, and whether the declaration of each
+	// changed holds the clusters that have changed since they were last processed. The value is set if the declaration
 	// may have changed.
 	changed map[string]bool
-	// due is when each cluster must be processed on its own if it does not change first.
+	// due is the time at which each cluster must be processed individually if it does not change first.
 	due map[string]time.Time
-	// waiting holds the clusters whose last verdict was Wait, and the time before which they are not processed again
+	// waiting holds the clusters whose last verdict was Wait, and the time until which they are not processed again
 	// even if they change.
 	waiting map[string]time.Time
-	// all is when the next full pass is due, in case a change was missed.
+	// all is the time of the next full pass, which covers changes that were missed.
 	all time.Time
 }
 
@@ -41,15 +41,15 @@ func newQueue(r *backoff) *queue {
 		waiting: map[string]time.Time{}}
 }
 
-// takeDue returns the clusters that need a pass now, if any. all reports whether the pass must cover every cluster.
+// takeDue returns the clusters that need a pass now, if any. all reports whether the pass must cover all clusters.
 func (a *queue) takeDue(changes Changes, in *feed, busy map[string]bool) (wanted map[string]bool, all bool) {
 	all = in.fresh || !time.Now().Before(a.all)
 	a.takeNews(in)
 	if changes != nil {
 		changed, unseen := changes.Take()
 		for cluster, declaration := range changed {
-			// If something reverts our changes to the custom resource, each revert looks like a new declaration,
-			// as does each of our writes.
+			// If something reverts our changes to the custom resource, every revert and every write of ours looks like
+			// a new declaration.
 			a.change(cluster, declaration && a.backoff.revertedTimes(cluster) == 0)
 		}
 		all = all || unseen
@@ -60,7 +60,7 @@ func (a *queue) takeDue(changes Changes, in *feed, busy map[string]bool) (wanted
 	return a.wanted(busy), false
 }
 
-// takeNews marks the clusters whose declarations have changed.
+// takeNews marks clusters with changed declarations.
 func (a *queue) takeNews(in *feed) {
 	for cluster := range in.news {
 		a.known[cluster] = true
@@ -69,7 +69,7 @@ func (a *queue) takeNews(in *feed) {
 	clear(in.news)
 }
 
-// change marks a cluster as changed, and records whether its declaration may have changed.
+// change marks a cluster as changed. declaration is set if its declaration may have changed.
 func (a *queue) change(cluster string, declaration bool) {
 	if !a.counts(cluster) {
 		return // full passes find new clusters; the number of unknown names is not limited
@@ -100,11 +100,11 @@ func (a *queue) wanted(busy map[string]bool) map[string]bool {
 	return wanted
 }
 
-// counts reports whether a run processes a cluster when it changes. A run that is not a loop ignores unknown clusters.
+// counts reports whether changes to a cluster are processed. A run that is not a loop ignores unknown clusters.
 func (a *queue) counts(cluster string) bool { return a.known[cluster] || a.backoff != nil }
 
-// earliest returns when a changed cluster may be processed again. A changed declaration never waits, even if it changed
-// while the cluster was being processed with its previous declaration.
+// earliest returns the time from which a changed cluster may be processed again. A changed declaration never waits,
+// even if the cluster is being processed with its previous declaration when it changes.
 func (a *queue) earliest(cluster string) time.Time {
 	if a.changed[cluster] {
 		return time.Time{}
@@ -115,9 +115,9 @@ func (a *queue) earliest(cluster string) time.Time {
 	return a.waiting[cluster]
 }
 
-// end records the results of a pass and when clusters are due again. The pass covered the wanted clusters or, if all is
-// set, all clusters. took is its duration. A cluster that is not in the report no longer exists or is still being
-// processed.
+// end records the results of a pass, and when clusters are due again. The pass covered the wanted clusters or, if all
+// is set, all clusters. took is its duration. A cluster that is missing from the report no longer exists or is still
+// being processed.
 func (a *queue) end(
 	in *feed, rep report.Report, wanted, busy map[string]bool, all bool, took time.Duration,
 ) {
@@ -153,7 +153,7 @@ func (a *queue) end(
 	a.takeNews(in)
 }
 
-// holdBack postpones the clusters that a pass had to skip because their declarations are not known yet. They wait until
+// holdBack postpones clusters that a pass had to skip because their declarations are not known yet. They wait until the
 // feed reports that their source has been read, or until the ancestry of the source is checked again. A cluster that is
 // still being processed remains marked as changed, because it was observed before the change.
 func (a *queue) holdBack(in *feed, wanted, busy map[string]bool, all bool) {
@@ -189,7 +189,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// reschedule records the results for clusters, and when each cluster is due again.
+// reschedule records the results for clusters and the times at which they are due again.
 func (a *queue) reschedule(entries []report.Cluster) {
 	now := time.Now()
 	for _, c := range entries {
@@ -210,7 +210,7 @@ func (a *queue) reschedule(entries []report.Cluster) {
 	}
 }
 
-// late records the results for slow clusters that have finished.
+// late records the results of slow clusters that have finished.
 func (a *queue) late(entries []report.Cluster) {
 	for _, c := range entries {
 		a.known[c.Key()] = true

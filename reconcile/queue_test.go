@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// told reports the cluster changes that a test sets.
+// told reports changes set by a test.
 type told struct {
 	woken    chan struct{}
 	clusters map[string]bool
@@ -25,7 +25,7 @@ func (c *told) Take() (clusters map[string]bool, all bool) {
 }
 
 // TestConvergedClusterIsObservedSeldom checks that a run observes a cluster with nothing left to do only at the start
-// of the run, occasionally, and before its end.
+// and end of the run, and occasionally in between.
 func TestConvergedClusterIsObservedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "ns/b")
@@ -44,8 +44,8 @@ func TestConvergedClusterIsObservedSeldom(t *testing.T) {
 	})
 }
 
-// TestChangeRequeuesOnlyItsCluster checks that a change causes an observation only of its own cluster, and that a
-// missed change causes an observation of all clusters.
+// TestChangeRequeuesOnlyItsCluster checks that after a change only the affected cluster is observed, and that after a
+// missed change all clusters are observed.
 func TestChangeRequeuesOnlyItsCluster(t *testing.T) {
 	for _, c := range []struct {
 		changes told
@@ -103,7 +103,7 @@ func TestDeletedClusterIsNotRequeued(t *testing.T) {
 	})
 }
 
-// restless reports changes to each of its clusters ten times a second.
+// restless reports a change to each of its clusters ten times a second.
 type restless struct {
 	woken    chan struct{}
 	clusters map[string]bool
@@ -123,7 +123,7 @@ func (c restless) wake(ctx context.Context) {
 	}
 }
 
-// waitingClusters returns the given number of clusters, named ns/c0 and so on, that are waiting for another process.
+// waitingClusters returns clusters, named ns/c0 and so on, that are waiting for another process.
 func waitingClusters(many int) *slowLive {
 	var names []string
 	for n := range many {
@@ -136,9 +136,9 @@ func waitingClusters(many int) *slowLive {
 	return l
 }
 
-// TestManyWaitingClustersAreObservedSeldom checks that a run does not observe waiting clusters more often than it has
-// time for, regardless of how many there are and how often they change. If only a few clusters are waiting, they are
-// observed whenever they change.
+// TestManyWaitingClustersAreObservedSeldom checks that the rate at which a run observes waiting clusters is limited,
+// regardless of how many there are and how often they change. If only a few clusters are waiting, each is observed
+// whenever it changes.
 func TestManyWaitingClustersAreObservedSeldom(t *testing.T) {
 	for _, test := range []struct {
 		many  int
@@ -174,7 +174,7 @@ func TestManyWaitingClustersAreObservedSeldom(t *testing.T) {
 }
 
 // TestNewDeclarationEndsPause checks that a changed declaration is processed as soon as it is known, even if its
-// cluster is one of many waiting clusters that change all the time.
+// cluster is one of many waiting clusters that change constantly.
 func TestNewDeclarationEndsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := waitingClusters(600)
@@ -197,7 +197,7 @@ func TestNewDeclarationEndsPause(t *testing.T) {
 }
 
 // TestDeclarationDuringSlowObservationEndsPause checks the same for a declaration that changes during a long
-// observation of the cluster.
+// observation of its cluster.
 func TestDeclarationDuringSlowObservationEndsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := waitingClusters(600)

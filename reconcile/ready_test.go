@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// unlistable is a Live that cannot be listed completely for some time. Partial lists still succeed.
+// unlistable is a Live that cannot be listed completely for some time. Partial lists succeed.
 type unlistable struct {
 	*slowLive
 	why         error
@@ -26,8 +26,8 @@ func (u *unlistable) Observe(
 	return u.slowLive.Observe(ctx, d, wanted)
 }
 
-// TestLoopIsNotReadyWhileListsFail checks that a loop that cannot list all clusters is not ready, regardless of the
-// reason and of partial passes that succeed in between. It is ready again once it can list all clusters.
+// TestLoopIsNotReadyWhileListsFail checks that a loop that cannot list all clusters is not ready, whatever the reason
+// and even if partial passes succeed in between. It becomes ready again once it can list all clusters.
 func TestLoopIsNotReadyWhileListsFail(t *testing.T) {
 	for _, why := range []error{
 		reconcile.SetupError{Err: errors.New("list pods: forbidden")}, errors.New("connection refused"),

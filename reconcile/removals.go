@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// labeled returns the removals with the label of the source that each removal concerns: the source with the name in
-// status or, if it does not exist, the only source with the same location.
+// labeled returns the removals, each with the label of its source. This is the source recorded under that name or, if
+// it does not exist, the only source with the same location.
 func (d Desired) labeled(removals []report.Removal) []report.Removal {
 	removals = slices.Clone(removals)
 	for i := range removals {
@@ -19,8 +19,12 @@ func (d Desired) labeled(removals []report.Removal) []report.Removal {
 	return removals
 }
 
-// logRemovals logs the held removals that are new. listed reports whether everything could be listed: otherwise, and
-// while a source cannot be read, earlier removals may still be held.
+// mostEarlier is the maximum number of removals that are remembered as logged while it is unknown whether they are still
+// held. Each of them may name many clusters.
+const mostEarlier = 100
+
+// logRemovals logs newly held removals. listed reports whether everything could be listed. If not, or if a source
+// cannot be read, earlier removals may still be held.
 func (r *Reconciler) logRemovals(removals []report.Removal, desired Desired, listed bool) {
 	held := map[string]string{}
 	for _, removal := range removals {
@@ -31,15 +35,15 @@ func (r *Reconciler) logRemovals(removals []report.Removal, desired Desired, lis
 		held[text] = removal.Source
 	}
 	for text, source := range r.held {
-		if !listed || desired.isUnread(source) {
+		if earlier := len(held) - len(removals); earlier < mostEarlier && (!listed || desired.isUnread(source)) {
 			held[text] = source
 		}
 	}
 	r.held = held
 }
 
-// isUnread reports whether the source of an earlier declaration could not be read. If that source is unknown, it may be
-// any source.
+// isUnread reports whether the source of an earlier declaration could not be read. If the source is unknown, it could
+// be any source.
 func (d Desired) isUnread(source string) bool {
 	if state, known := d.StateOf(source); known && d.Unread == nil {
 		return state.Unread != nil

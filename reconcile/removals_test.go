@@ -34,8 +34,8 @@ func removalOf(source, revision, cluster string) report.Removal {
 	return report.Removal{Source: source, Revision: revision, Clusters: []string{cluster}, Of: 1}
 }
 
-// TestEachHeldRemovalIsLoggedOnce checks that a held removal is logged once, and again only if it had ended. A pass
-// that could not determine the removals does not end them.
+// TestEachHeldRemovalIsLoggedOnce checks that a held removal is logged once, and again only if it is held again after
+// having ended. A pass that could not determine the removals does not end them.
 func TestEachHeldRemovalIsLoggedOnce(t *testing.T) {
 	first, second := removalOf("one", "main@sha1:1", "ns/x"), removalOf("one", "main@sha1:2", "ns/y")
 	unknown := removalOf("", "main@sha1:1", "ns/z")
@@ -79,8 +79,8 @@ func TestEachHeldRemovalIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// TestHeldRemovalFailsCommitStatusOfItsSource checks that a held removal fails the commit status of its source,
-// however the user has written the path and location of the source, and no other commit status.
+// TestHeldRemovalFailsCommitStatusOfItsSource checks that a held removal fails the commit status of its source and no
+// other commit status, however the user has written the path and location of the source.
 func TestHeldRemovalFailsCommitStatusOfItsSource(t *testing.T) {
 	commits := []string{strings.Repeat("a", 40), strings.Repeat("b", 40)}
 	sources := []reconcile.SourceState{

@@ -68,9 +68,9 @@ func (c *contended) Do(ctx context.Context, action decide.Action) (report.Outcom
 	return c.slowSight.Do(ctx, action)
 }
 
-// TestTwoLoopsNeverActTogether checks that two loops over the same clusters never act on a cluster at the same time,
-// and bootstrap all clusters. They share the work, or one loop stands by. Once one loop has stopped, the other manages
-// all clusters.
+// TestTwoLoopsNeverActTogether checks that two loops over the same clusters bootstrap all clusters without ever acting
+// on the same cluster at the same time, whether they share the work or one is on standby. After one loop has stopped,
+// the other manages all clusters.
 func TestTwoLoopsNeverActTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var names, contents []string

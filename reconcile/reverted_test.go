@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// undoing is a Live with one cluster that always needs the same action, because something, such as an admission webhook
-// or another controller, reverts the action each time.
+// undoing is a Live with a cluster that always needs the same action, because something, such as an admission webhook
+// or another controller, keeps reverting it.
 type undoing struct {
 	events *events
 	acts   []time.Time
@@ -43,11 +43,11 @@ func (c *undone) State(context.Context) (decide.State, error) {
 
 func (c *undone) Do(context.Context, decide.Action) (report.Outcome, error) {
 	c.live.acts = append(c.live.acts, time.Now())
-	c.live.events.tell("ns/a", true) // reverting the declaration also counts as a change to it
+	c.live.events.tell("ns/a", true) // reverting the declaration also counts as a declaration change
 	return report.Outcome{Changed: true, Detail: "applied EtcdCluster a"}, nil
 }
 
-// TestLoopBacksOffFromRevertedAction checks that an action that is reverted each time is not repeated as fast as
+// TestLoopBacksOffFromRevertedAction checks that an action that keeps being reverted is not repeated as fast as
 // possible, and that a push is processed immediately.
 func TestLoopBacksOffFromRevertedAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -9,12 +9,12 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Pass runs one pass over all clusters. The report contains all failures. While some sources are still being read, the
-// pass processes only the clusters that those sources cannot affect. It processes the other clusters once their
-// declarations are known.
+// Pass runs one pass over all clusters. The report contains all failures. While some sources are still being read, Pass
+// processes only clusters that those sources cannot affect. It processes the other clusters once their declarations are
+// known.
 //
-// Until the members of a new cluster are sealed, a member that loses its volume could bootstrap the cluster again.
-// Passes over clusters being bootstrapped therefore continue until their members are sealed or ctx is done.
+// Until the members of a new cluster are sealed, a member that loses its volume could bootstrap the cluster again. Pass
+// therefore continues to process clusters being bootstrapped until their members are sealed or ctx is done.
 func (r *Reconciler) Pass(ctx context.Context) report.Report {
 	in := r.begin(ctx, r.once)
 	rep := r.pass(ctx, in, nil)
@@ -51,8 +51,8 @@ func (r *Reconciler) Pass(ctx context.Context) report.Report {
 	return rep
 }
 
-// rest waits until something changes, a cluster in the latest report of a single pass is due again, or source ancestry
-// must be checked again. It returns false if ctx is done first.
+// rest waits until something changes, a cluster in the latest report is due again, or source ancestry must be checked
+// again. It returns false if ctx is done first.
 func (r *Reconciler) rest(
 	ctx context.Context, in *feed, changes Changes, latest report.Report, again time.Time,
 ) bool {
@@ -64,7 +64,7 @@ func (r *Reconciler) rest(
 	return longest <= 0 || r.wait(ctx, in, changes, earliest, longest)
 }
 
-// idle returns the report restricted to the given clusters, without clusters that are being processed.
+// idle returns the report restricted to the given clusters that are not being processed.
 func (r *Reconciler) idle(clusters map[string]bool, rep report.Report) report.Report {
 	busy := r.inFlight.areBusy()
 	rep.Clusters = slices.DeleteFunc(slices.Clone(rep.Clusters),
@@ -85,9 +85,8 @@ func foundingOf(rep report.Report) map[string]bool {
 	return founding
 }
 
-// replace replaces the report with the report of a later pass, but keeps the clusters that the later pass did not
-// cover. If the later report contains a cluster twice, for example because the cluster was slow twice in a row, the
-// last entry is used.
+// replace replaces the report with the report of a later pass, but keeps clusters that the later pass did not cover. If
+// the later report contains a cluster twice, for example because it was slow twice in a row, the last entry is used.
 func replace(rep *report.Report, later report.Report) {
 	about := keysOf(later)
 	later.Clusters = newest(later.Clusters)
@@ -114,8 +113,8 @@ func newest(entries []report.Cluster) []report.Cluster {
 	return list
 }
 
-// replaceFinished is like replace, but for a stopped pass: it uses only the entries of clusters that the pass has
-// finished or that have no earlier entry.
+// replaceFinished is like replace, but for a stopped pass. It skips an entry with an error if the cluster has an
+// earlier entry, because stopping the pass may have caused the error.
 func replaceFinished(rep *report.Report, later report.Report) {
 	told, finished := keysOf(*rep), *rep
 	finished.Clusters = slices.DeleteFunc(later.Clusters,
@@ -131,7 +130,7 @@ func keysOf(rep report.Report) map[string]bool {
 	return keys
 }
 
-// knownOf returns the clusters that a full pass has found, including clusters in flight.
+// knownOf returns the clusters found by a full pass, including clusters in flight.
 func knownOf(rep report.Report) map[string]bool {
 	known := keysOf(rep)
 	for _, cluster := range rep.Others {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestPassContinuesUntilBootstrapIsSealed checks that a single pass continues until the members of a new cluster are
-// sealed. Until then, the cluster could be bootstrapped again.
+// sealed, because until then the cluster could be bootstrapped again.
 func TestPassContinuesUntilBootstrapIsSealed(t *testing.T) {
 	l := oneCluster()
 	rep := reconciler(&source{}, l).Pass(t.Context())
@@ -26,7 +26,7 @@ func TestPassContinuesUntilBootstrapIsSealed(t *testing.T) {
 	}
 }
 
-// TestPassResumesBootstrap checks the same for a pass after a pass that was interrupted during the bootstrap.
+// TestPassResumesBootstrap checks the same for a pass that follows a pass interrupted during the bootstrap.
 func TestPassResumesBootstrap(t *testing.T) {
 	l := oneCluster()
 	l.worlds["a"].Do(decide.Bootstrap{Replicas: 3}, simulate.NoCrash)
@@ -36,8 +36,8 @@ func TestPassResumesBootstrap(t *testing.T) {
 	}
 }
 
-// TestPassRepeatsOnlyForBootstraps checks that passes continue only for clusters that are being bootstrapped. Each
-// other cluster gets one action.
+// TestPassRepeatsOnlyForBootstraps checks that Pass continues only for clusters that are being bootstrapped. Other
+// clusters get one action each.
 func TestPassRepeatsOnlyForBootstraps(t *testing.T) {
 	grown := worldOf("b")
 	l := &live{worlds: map[string]*simulate.World{"a": grown}}
@@ -53,7 +53,7 @@ func TestPassRepeatsOnlyForBootstraps(t *testing.T) {
 	}
 }
 
-// TestUnfinishedBootstrapIsReported checks that the report shows that the bootstrap is unfinished.
+// TestUnfinishedBootstrapIsReported checks that the report describes the bootstrap as unfinished.
 func TestUnfinishedBootstrapIsReported(t *testing.T) {
 	l := oneCluster()
 	l.worlds["a"].Unpullable = "3.6.16"
@@ -65,8 +65,8 @@ func TestUnfinishedBootstrapIsReported(t *testing.T) {
 	}
 }
 
-// TestStoppedPassStillReportsDecision checks that a decision is reported in the status and in the report, even if the
-// pass is stopped right after the decision.
+// TestStoppedPassStillReportsDecision checks that a decision is included in the status and the report even if the pass
+// is stopped immediately after the decision.
 func TestStoppedPassStillReportsDecision(t *testing.T) {
 	for name, run := range map[string]func(context.Context, *reconcile.Reconciler) report.Report{
 		"one pass": func(ctx context.Context, r *reconcile.Reconciler) report.Report { return r.Pass(ctx) },
@@ -94,8 +94,8 @@ func TestStoppedPassStillReportsDecision(t *testing.T) {
 	}
 }
 
-// TestBlockedBootstrapDoesNotHoldPass checks that a pass does not continue for a bootstrap that requires manual action
-// or has not started.
+// TestBlockedBootstrapDoesNotHoldPass checks that a pass does not wait for a bootstrap that requires manual action or
+// has not started.
 func TestBlockedBootstrapDoesNotHoldPass(t *testing.T) {
 	founding := decide.State{Record: decide.FoundingRecord("t", 1), Replicas: []decide.Replica{{}}}
 	for _, test := range []struct {

@@ -16,15 +16,16 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// slowLive implements Live with simulated worlds in which operations take time. It records violations.
+// slowLive implements Live with simulated worlds in which operations take time. It records violations of the port's
+// contract.
 type slowLive struct {
 	mu       sync.Mutex
 	clusters map[string]*slowCluster // by namespace/name
-	// lists returns how long a list takes; the list shows the state at its start.
+	// lists returns the duration of a list. The list shows the state at its start.
 	lists func() time.Duration
-	// refuses, if set, returns the source that the nth list refuses. The first list has number 1.
+	// refuses, if set, returns the source that the nth list refuses. The first list is number 1.
 	refuses func(n int) string
-	// asks is similar, but returns the source whose ancestry is not known yet.
+	// asks, if set, returns the source whose ancestry is not known yet at the nth list.
 	asks    func(n int) string
 	changes reconcile.Changes
 	listed  int
@@ -35,10 +36,10 @@ type slowLive struct {
 type slowCluster struct {
 	name  string
 	world *simulate.World
-	// by is the source that declared the cluster at the last report.
+	// by is the source that declared the cluster in the last report.
 	by string
-	// looks and acts are the durations of observations and actions. Observing a cluster that hangs ends with a timeout.
-	// From observation number failsAt on, observing a cluster fails after 2.5 s.
+	// looks and acts are the durations of observations and actions. Observing a cluster that hangs times out. From
+	// observation number failsAt on, observing the cluster fails after 2.5 s.
 	looks, acts time.Duration
 	hangs       bool
 	failsAt     int
@@ -61,7 +62,7 @@ func slowClusters(names ...string) *slowLive {
 	return l
 }
 
-// slowSight is a cluster in the state that a list returned.
+// slowSight is a cluster in the state returned by a list.
 type slowSight struct {
 	*slowCluster
 	live  *slowLive
@@ -96,7 +97,8 @@ func (l *slowLive) Observe(_ context.Context, desired reconcile.Desired, _ func(
 func (l *slowLive) Changes(context.Context) reconcile.Changes { return l.changes }
 func (l *slowLive) Close(context.Context) error               { return nil }
 
-// note records the true entries of wrong as violations. It is also a violation if the run has already ended.
+// note records each entry of wrong that is true as a violation. Any operation after the end of the run is a violation,
+// too.
 func (c *slowSight) note(wrong map[string]bool) {
 	wrong["after the end"] = c.live.ended
 	for what, is := range wrong {
@@ -166,7 +168,7 @@ func (c *slowSight) Report(_ context.Context, entry report.Cluster, source recon
 	return nil, nil
 }
 
-// later is a source with declarations that are known immediately and declarations that are known later.
+// later is a source of which some declarations are known immediately, and others later.
 type later struct {
 	first, last reconcile.Desired
 	takes       time.Duration
@@ -185,7 +187,7 @@ func (s later) Follow(ctx context.Context, _ time.Duration, known func(reconcile
 	known(s.Fetch(ctx, known))
 }
 
-// end marks the end of the run, and reports the violations.
+// end marks the end of the run and reports the violations.
 func (l *slowLive) end(t *testing.T) {
 	t.Helper()
 	l.mu.Lock()

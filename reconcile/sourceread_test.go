@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestUnreadSourceCausesFewFullPasses checks that a constantly changing cluster is observed on its own while another
+// TestUnreadSourceCausesFewFullPasses checks that a constantly changing cluster is observed individually while another
 // source is still being read or its ancestry is not known yet. Changes to clusters that wait for that source do not
 // cause full passes.
 func TestUnreadSourceCausesFewFullPasses(t *testing.T) {
@@ -68,7 +68,8 @@ func TestUnreadSourceCausesFewFullPasses(t *testing.T) {
 	}
 }
 
-// asking is a Live that does not know yet whether the revisions of some sources follow the revisions applied before.
+// asking is a Live that does not know yet whether the revisions of some sources descend from the revisions applied
+// before.
 type asking struct {
 	*slowLive
 	about func() []string
@@ -85,8 +86,7 @@ func (a asking) Observe(
 	return a.slowLive.Observe(ctx, d, wanted)
 }
 
-// setAsks makes the ancestry of the named source unknown from now on. If the name is empty, the ancestry of all sources
-// is known.
+// setAsks makes the ancestry of the named source unknown from now on. If the name is empty, all ancestry is known.
 func (l *slowLive) setAsks(about string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +94,7 @@ func (l *slowLive) setAsks(about string) {
 }
 
 // TestDeclarationDuringAncestryCheckIsProcessed checks that a declaration that changes while its cluster is being
-// observed, and while the ancestry of its source is unknown, is processed as soon as the observation ends.
+// observed and the ancestry of its source is unknown is processed as soon as the observation ends.
 func TestDeclarationDuringAncestryCheckIsProcessed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(t, seldom, func(l *slowLive) { l.clusters["ns/a"].looks = 20 * time.Second }, "ns/a", "ns/b")
@@ -116,8 +116,8 @@ func TestDeclarationDuringAncestryCheckIsProcessed(t *testing.T) {
 	})
 }
 
-// TestSlowReadDoesNotDelayAncestryChecks checks that a source that is slow to read does not delay the ancestry checks
-// of other sources.
+// TestSlowReadDoesNotDelayAncestryChecks checks that a slow read of one source does not delay the ancestry checks of
+// other sources.
 func TestSlowReadDoesNotDelayAncestryChecks(t *testing.T) {
 	for mode, run := range map[string]func(*reconcile.Reconciler, context.Context){
 		"pass":            func(r *reconcile.Reconciler, ctx context.Context) { r.Pass(ctx) },
@@ -143,7 +143,8 @@ func TestSlowReadDoesNotDelayAncestryChecks(t *testing.T) {
 	}
 }
 
-// TestAncestryIsCheckedAgainSoon checks that unknown ancestry is checked again soon, regardless of other changes.
+// TestAncestryIsCheckedAgainSoon checks that unknown ancestry is checked again soon, whether or not other changes
+// occur.
 func TestAncestryIsCheckedAgainSoon(t *testing.T) {
 	for mode, run := range map[string]func(*reconcile.Reconciler, context.Context){
 		"pass":            func(r *reconcile.Reconciler, ctx context.Context) { r.Pass(ctx) },
@@ -175,7 +176,7 @@ func TestAncestryIsCheckedAgainSoon(t *testing.T) {
 }
 
 // TestPassListsSeldomDuringAncestryCheck checks that other changes do not make a single pass list more often while it
-// waits for the ancestry of a source.
+// is waiting for the ancestry of a source.
 func TestPassListsSeldomDuringAncestryCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "other/b")
@@ -196,7 +197,7 @@ func TestPassListsSeldomDuringAncestryCheck(t *testing.T) {
 	})
 }
 
-// unable is a Live whose nth list fails for the given reason.
+// unable is a Live whose nth list fails with the given error.
 type unable struct {
 	asking
 	why    error
@@ -213,7 +214,7 @@ func (u *unable) Observe(
 }
 
 // TestLoopIsNotReadyBeforeFirstObservation checks that a loop that has not observed anything is not ready, even if no
-// source was being read when it failed to list.
+// source was being read when its list failed.
 func TestLoopIsNotReadyBeforeFirstObservation(t *testing.T) {
 	for nth := range 3 {
 		synctest.Test(t, func(t *testing.T) {
@@ -223,7 +224,7 @@ func TestLoopIsNotReadyBeforeFirstObservation(t *testing.T) {
 				why:    reconcile.SetupError{Err: errors.New("forbidden")}, nth: nth + 1})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			time.AfterFunc(25*time.Second, func() { // before the ancestry has been unknown for too long
+			time.AfterFunc(25*time.Second, func() { // before the ancestry check times out
 				if r.Ready() {
 					t.Errorf("it is ready after the list of number %d failed", nth+1)
 				}
@@ -233,8 +234,8 @@ func TestLoopIsNotReadyBeforeFirstObservation(t *testing.T) {
 	}
 }
 
-// TestFailedListDoesNotEndAncestryCheck checks that a transient list failure does not end a single pass that waits for
-// the ancestry of a source.
+// TestFailedListDoesNotEndAncestryCheck checks that a transient list failure does not end a single pass that is waiting
+// for the ancestry of a source.
 func TestFailedListDoesNotEndAncestryCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowClusters("ns/a", "other/b")
@@ -299,9 +300,9 @@ func (s staged) Follow(ctx context.Context, _ time.Duration, known func(reconcil
 	known(s.Fetch(ctx, known))
 }
 
-// TestRunConvergesWithRandomSourceTiming checks that a run converges with all clusters bootstrapped and a limited
-// number of lists. The times at which sources are read or fail and their ancestry becomes known are random, as are the
-// delays of clusters.
+// TestRunConvergesWithRandomSourceTiming checks that a run converges, with all clusters bootstrapped and a limited
+// number of lists, if sources become readable, fail or have their ancestry determined at random times, and clusters are
+// slow at random.
 func TestRunConvergesWithRandomSourceTiming(t *testing.T) {
 	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) {

@@ -22,14 +22,15 @@ type SourceState struct {
 	Revision, Signer string
 	// Committed is the commit time of the revision, or zero if it is unknown.
 	Committed time.Time
-	// Unread is the reason why the source could not be read or was refused; its declarations are then unknown. It is
-	// nil if the source was read and not refused.
+	// Unread is the reason why the source could not be read or was refused. Its declarations are then unknown. Unread
+	// is nil if the source was read and not refused.
 	Unread error
-	// At returns when the source was last read, or when reading it last failed. At is nil before the first read.
+	// At returns the time at which the source was last read, or reading it last failed. At is nil before the first
+	// read.
 	At func() time.Time
-	// Follows reports whether the revision is equal to another revision or descends from it. An error means that the
-	// ancestry is unknown: ErrReading means that it is not known yet, and ErrGone means that the source no longer has
-	// the revision. Follows is nil if ancestry does not matter.
+	// Follows reports whether the revision equals or descends from another revision. An error means that the ancestry
+	// is unknown: ErrReading means that it is not known yet, and ErrGone means that the source no longer contains the
+	// revision. Follows is nil if ancestry does not matter.
 	Follows func(ctx context.Context, revision string) (bool, error)
 	// Namespaces limits the namespaces in which the source may declare clusters.
 	Namespaces Namespaces
@@ -53,7 +54,7 @@ func (n Namespaces) Allow(namespace string) bool {
 // everything.
 type Policy func(spec v1alpha1.EtcdClusterSpec) []string
 
-// Refusals returns the policy's problems with a declaration.
+// Refusals returns the policy's objections to a declaration.
 func (p Policy) Refusals(spec v1alpha1.EtcdClusterSpec) []string {
 	if p == nil {
 		return nil
@@ -67,10 +68,10 @@ func Location(source string) string {
 	return source
 }
 
-// SameLocation reports whether two sources, given by name, have the same location.
+// SameLocation reports whether two sources, identified by name, have the same location.
 func SameLocation(a, b string) bool { return Location(a) == Location(b) }
 
-// Summarize sets the combined revision and signer of all sources that were read.
+// Summarize sets the combined revision and signer from all sources that were read.
 func (d *Desired) Summarize() {
 	var revisions, signers []string
 	for _, p := range d.Sources {
@@ -82,8 +83,8 @@ func (d *Desired) Summarize() {
 	d.Revision, d.Signer = strings.Join(distinct(revisions), " "), strings.Join(distinct(signers), ", ")
 }
 
-// SourcesRead returns the revision of each source, or nil if there are fewer than two sources: a single source does not
-// need a name.
+// SourcesRead returns the revision of each source, or nil if there are fewer than two sources, because a single source
+// needs no name.
 func (d Desired) SourcesRead() []report.Source {
 	if len(d.Sources) < 2 {
 		return nil
@@ -141,7 +142,7 @@ func (d Desired) AnyRead() bool {
 	return d.Unread == nil && slices.ContainsFunc(d.Sources, func(p SourceState) bool { return p.Unread == nil })
 }
 
-// Refused returns the desired state as if the source with this name could not be read.
+// Refused returns the desired state as if the source with this name had not been readable.
 func (d Desired) Refused(name string, why error) Desired {
 	d.Sources = slices.Clone(d.Sources)
 	for i := range d.Sources {
@@ -164,8 +165,8 @@ func (d Desired) State(name string) (SourceState, bool) {
 	return d.Sources[i], true
 }
 
-// StateOf returns the source that corresponds to the source of an earlier declaration: the source with the same name,
-// or the only source if it has the same location or the earlier source is unknown.
+// StateOf returns the source of this run that corresponds to the source of an earlier declaration: the source with the
+// same name, or the run's only source if it has the same location or the earlier source is unknown.
 func (d Desired) StateOf(source string) (SourceState, bool) {
 	if p, ok := d.State(source); ok {
 		return p, true
@@ -176,8 +177,7 @@ func (d Desired) StateOf(source string) (SourceState, bool) {
 	return SourceState{}, false
 }
 
-// sourceOf returns a function that returns the source of a cluster's declaration. The function does not reveal other
-// sources.
+// sourceOf returns a function that returns the source of a cluster's declaration, without revealing other sources.
 func (d Desired) sourceOf() func(Cluster) SourceStatus {
 	declared := make(map[string]*Declaration, len(d.Clusters))
 	for i := range d.Clusters {

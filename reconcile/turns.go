@@ -10,15 +10,16 @@ import (
 const (
 	// concurrency is the number of clusters that a pass processes at the same time.
 	concurrency = 16
-	// turn is the maximum time that a cluster delays other clusters. A slower cluster, for example because etcd does
-	// not respond, continues alongside the following clusters: waiting uses hardly any resources.
+	// turn is the maximum time by which a cluster delays other clusters. A slower cluster, for example because etcd
+	// does not respond, continues in parallel with the next clusters. Waiting for it uses hardly any resources.
 	turn = 2 * time.Second
 	// ClusterTimeout is the default time limit for observing a cluster and acting on it in one pass.
 	ClusterTimeout = time.Minute
 )
 
-// inTurn calls do n times, up to concurrency calls at the same time. A call that takes longer than a turn no longer
-// counts toward that limit. inTurn returns when each call is done or has used its turn; rest waits for all calls.
+// inTurn calls do n times, with up to concurrency calls at the same time. A call that takes longer than a turn no
+// longer counts toward that limit. inTurn returns when each call has ended or used up its turn; rest waits for all
+// calls.
 func inTurn(n int, do func(i int)) (rest func()) {
 	slots := make(chan struct{}, concurrency)
 	var turns, all sync.WaitGroup
@@ -40,7 +41,7 @@ func inTurn(n int, do func(i int)) (rest func()) {
 	return all.Wait
 }
 
-// clusterTime returns a context that limits the time that a pass spends on one cluster.
+// clusterTime returns a context that limits how long a pass spends on one cluster.
 func clusterTime(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit,
 		fmt.Errorf("processing the cluster took longer than %s, the maximum per cluster", limit))

@@ -24,7 +24,7 @@ type fleet struct {
 
 	mu    sync.Mutex
 	asked []string
-	// full, if set, is closed once atOnce observations have started. Each observation waits for it.
+	// full, if set, is closed after atOnce observations have started. Each observation waits for it.
 	full chan struct{}
 }
 
@@ -32,7 +32,7 @@ const atOnce = 16
 
 type fleetCluster struct {
 	fleet         *fleet
-	namespace     string // empty means ns
+	namespace     string // empty means "ns"
 	name          string
 	hangs, unwell bool
 	looks         time.Duration // the duration of an observation
@@ -74,7 +74,7 @@ func (c *fleetCluster) State(ctx context.Context) (decide.State, error) {
 		return decide.State{}, context.Cause(ctx)
 	}
 	s := worldOf(c.name).Observe()
-	s.Declared.Suspended, s.Objects.DeclarationDiffers = true, true // only one action is needed
+	s.Declared.Suspended, s.Objects.DeclarationDiffers = true, true // so that only one action is needed
 	return s, nil
 }
 
@@ -87,7 +87,7 @@ func (c *fleetCluster) Report(context.Context, report.Cluster, reconcile.SourceS
 	return nil, nil
 }
 
-// newFleet returns a fleet with size clusters. The first hang clusters do not respond.
+// newFleet returns a fleet of size clusters. The first hang clusters do not respond.
 func newFleet(size, hang int) *fleet {
 	f := &fleet{}
 	for n := range size {
@@ -96,8 +96,8 @@ func newFleet(size, hang int) *fleet {
 	return f
 }
 
-// TestSlowClustersDoNotDelayOthers checks that clusters that respond are acted on long before the others time out.
-// Sixty of a hundred clusters do not respond, and they are processed first.
+// TestSlowClustersDoNotDelayOthers checks that clusters that respond are acted on long before the others time out, even
+// if sixty of a hundred clusters do not respond and are processed first.
 func TestSlowClustersDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	f := newFleet(100, 60)
@@ -122,8 +122,8 @@ func TestSlowClustersDoNotDelayOthers(t *testing.T) {
 	}
 }
 
-// TestHangingClustersCostOneTimeout checks that the pass takes less than one cluster timeout longer if one in twenty
-// clusters does not respond, and that the other clusters finish long before the pass ends.
+// TestHangingClustersCostOneTimeout checks that unresponsive clusters, one in twenty, extend the pass by less than one
+// cluster timeout, and that the other clusters finish long before the pass ends.
 func TestHangingClustersCostOneTimeout(t *testing.T) {
 	pass := func(hang int) (whole, others time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
@@ -149,8 +149,8 @@ func TestHangingClustersCostOneTimeout(t *testing.T) {
 	}
 }
 
-// TestUnhealthyClustersComeFirst checks that clusters that were unhealthy at the last report, or that failed in the
-// previous pass, are processed first.
+// TestUnhealthyClustersComeFirst checks that clusters that were unhealthy in the last report or failed in the previous
+// pass are processed first.
 func TestUnhealthyClustersComeFirst(t *testing.T) {
 	t.Parallel()
 	f := newFleet(40, 0)
@@ -186,8 +186,8 @@ func TestNamespacesTakeTurns(t *testing.T) {
 }
 
 // TestUnresponsiveClusterDelaysOthersByOneTurn checks that an unresponsive cluster delays another cluster by at most
-// one turn, in a single pass or in several, even if the other cluster needs many steps. A pass does not start on a
-// cluster that is still being processed, and a single pass observes the unresponsive cluster once.
+// one turn, in a single pass or in several, even if the other cluster needs many steps. No pass starts on a cluster
+// that is still being processed, and a single pass observes the unresponsive cluster once.
 func TestUnresponsiveClusterDelaysOthersByOneTurn(t *testing.T) {
 	for name, run := range map[string]func(context.Context, *reconcile.Reconciler) report.Report{
 		"pass": func(ctx context.Context, r *reconcile.Reconciler) report.Report { return r.Pass(ctx) },
@@ -220,7 +220,7 @@ func TestUnresponsiveClusterDelaysOthersByOneTurn(t *testing.T) {
 				defer cancel()
 				rep := run(ctx, r)
 				want := []time.Duration{0}
-				if name != "pass" { // it is observed again after the pause that follows a failure
+				if name != "pass" { // it is observed again after the pause that follows each failure
 					want = append(want, time.Minute, 2*time.Minute)
 				}
 				if formed == 0 || formed > 4*time.Second || len(looks) != len(want) {

@@ -55,7 +55,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestTakeRejectsInvalidSnapshots checks that a snapshot that fails a check is rejected and leaves nothing behind. A
+// TestTakeRejectsInvalidSnapshots checks that a snapshot that fails a check is rejected and leaves no files behind. A
 // snapshot without proof is accepted and marked as unproven.
 func TestTakeRejectsInvalidSnapshots(t *testing.T) {
 	whole := backuptest.MustSnapshot(t)
@@ -87,8 +87,8 @@ func TestTakeRejectsInvalidSnapshots(t *testing.T) {
 	}
 }
 
-// TestInspectFindsDamage checks that content that was changed together with the checksum is reported as damage, and
-// does not crash this process.
+// TestInspectFindsDamage checks that Inspect reports invalid content as damage, and does not crash this process, even
+// if the checksum was changed to match.
 func TestInspectFindsDamage(t *testing.T) {
 	whole := backuptest.MustSnapshot(t)
 	for _, c := range []struct {
@@ -109,7 +109,7 @@ func TestInspectFindsDamage(t *testing.T) {
 	}
 }
 
-// encodings returns all encodings of a backup, with the identities that can read them.
+// encodings returns all encodings of a backup, with the identities that can decrypt them.
 func encodings(t testing.TB) map[string]struct {
 	Encoding
 	identity age.Identity
@@ -232,7 +232,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 		for at := 0; at < len(whole); at += max(1, len(whole)/40) {
 			spoiled := slices.Clone(whole)
 			spoiled[at] ^= 0x40
-			if e.identity != nil && at < 250 { // the backup then seems to be encrypted to an unknown recipient
+			if e.identity != nil && at < 250 { // the backup then appears to be encrypted to an unknown recipient
 				continue
 			}
 			verify(fmt.Sprint("flipped at ", at), spoiled, true)
@@ -252,7 +252,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 type faulty struct {
 	store.Bucket
 	left int
-	// after makes the failing call take effect, although it returns an error.
+	// after makes the failing call take effect even though it returns an error.
 	after bool
 }
 
@@ -294,8 +294,8 @@ func (f *faulty) Open(ctx context.Context, name string) (r io.ReadCloser, err er
 	}{io.MultiReader(io.LimitReader(r, 3000), iotest.ErrReader(errCut)), r}, nil
 }
 
-// TestInterruptedStoreCanBeRepeated checks that, wherever storing is interrupted, the backup either exists completely
-// or not at all, and that the next attempt for the same slot completes it.
+// TestInterruptedStoreCanBeRepeated checks that, no matter where storing is interrupted, the backup either exists
+// completely or not at all, and that the next attempt for the same slot completes it.
 func TestInterruptedStoreCanBeRepeated(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n := 1; n <= 4; n++ {
@@ -323,13 +323,14 @@ func TestInterruptedStoreCanBeRepeated(t *testing.T) {
 	}
 }
 
-// TestUnreadableStoreIsNotDamage checks that an unreadable store or a full disk is not reported as damage of a backup.
+// TestUnreadableStoreIsNotDamage checks that a backup is not reported as damaged if the store cannot be read or the
+// disk is full.
 func TestUnreadableStoreIsNotDamage(t *testing.T) {
 	for name, e := range encodings(t) {
 		b, o := bucketIn(t, t.TempDir()), order(t)
 		o.Encoding = e.Encoding
 		m := stored(t, b, o)
-		if m.Bytes > 3000 { // faulty cuts it off there
+		if m.Bytes > 3000 { // faulty truncates the data there
 			if found, err := Verify(t.Context(), &faulty{Bucket: b}, m, t.TempDir(), reading(e.identity)); !errors.Is(err, errCut) || found.Damage != "" {
 				t.Errorf("%s: %+v, %v", name, found, err)
 			}
@@ -345,7 +346,7 @@ func TestUnreadableStoreIsNotDamage(t *testing.T) {
 	}
 }
 
-// TestTimeoutIsNotDamage checks that a timeout is not reported as damage of a backup.
+// TestTimeoutIsNotDamage checks that a backup is not reported as damaged after a timeout.
 func TestTimeoutIsNotDamage(t *testing.T) {
 	errLate := errors.New("it took too long")
 	for name, e := range encodings(t) {
@@ -369,8 +370,8 @@ func TestTimeoutIsNotDamage(t *testing.T) {
 	}
 }
 
-// TestSpoolDamagedAfterProofIsNotStored checks that a snapshot that has been damaged on disk since it was proven is
-// not stored.
+// TestSpoolDamagedAfterProofIsNotStored checks that a snapshot is not stored if it has been damaged on disk since it
+// was proven.
 func TestSpoolDamagedAfterProofIsNotStored(t *testing.T) {
 	for name, e := range encodings(t) {
 		b, o := bucketIn(t, t.TempDir()), order(t)
@@ -396,12 +397,12 @@ func TestSpoolDamagedAfterProofIsNotStored(t *testing.T) {
 	}
 }
 
-// endless is a reader without end.
+// endless is a reader that never ends.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestSizeLimitsAreEnforced checks that a member, a file or a manifest cannot fill the disk.
+// TestSizeLimitsAreEnforced checks that neither a member, a file nor a manifest can fill the disk.
 func TestSizeLimitsAreEnforced(t *testing.T) {
 	o := order(t)
 	o.MaxBytes = 1 << 20
@@ -429,8 +430,8 @@ func TestSizeLimitsAreEnforced(t *testing.T) {
 	}
 }
 
-// TestFailedInspectionIsNotDamage checks that intact bytes are not reported as damaged if this machine cannot inspect
-// them.
+// TestFailedInspectionIsNotDamage checks that an intact backup is not reported as damaged if this machine cannot
+// inspect it.
 func TestFailedInspectionIsNotDamage(t *testing.T) {
 	b := bucketIn(t, t.TempDir())
 	m := stored(t, b, order(t))
@@ -443,7 +444,8 @@ func TestFailedInspectionIsNotDamage(t *testing.T) {
 	}
 }
 
-// TestConcurrentBackupsOfSlotLeaveOne checks that concurrent backups of one slot leave one backup, and only its data.
+// TestConcurrentBackupsOfSlotLeaveOne checks that concurrent backups of one slot leave a single backup, and only the
+// data of that backup.
 func TestConcurrentBackupsOfSlotLeaveOne(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	results := make(chan string, 8)
@@ -469,7 +471,8 @@ func TestConcurrentBackupsOfSlotLeaveOne(t *testing.T) {
 	}
 }
 
-// TestFreshBackupUsesNewSlot checks that a fresh backup is never replaced by an earlier one of the same second.
+// TestFreshBackupUsesNewSlot checks that Store never returns an earlier backup of the same second in place of a fresh
+// backup.
 func TestFreshBackupUsesNewSlot(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	o.Fresh = true
@@ -479,7 +482,7 @@ func TestFreshBackupUsesNewSlot(t *testing.T) {
 	}
 }
 
-// TestManifestCommandsReadBackup runs the commands in the manifest verbatim, with only age, zstd and etcdutl.
+// TestManifestCommandsReadBackup runs the commands from the manifest verbatim, with only age, zstd and etcdutl.
 func TestManifestCommandsReadBackup(t *testing.T) {
 	tools := os.Getenv("QUORATE_ETCD_DIR")
 	if tools == "" {

@@ -19,12 +19,12 @@ import (
 type Encoding struct {
 	// Compress means that data is compressed with zstd.
 	Compress bool
-	// Recipients are the age recipients that can decrypt the backup. Creating a backup does not require a secret.
-	// Without recipients, the backup is not encrypted.
+	// Recipients are the age recipients that can decrypt the backup. No secret is required to create a backup. Without
+	// recipients, the backup is not encrypted.
 	Recipients []age.Recipient
 }
 
-// zstdWindow is the window size for compression. Reading a backup requires as much memory.
+// zstdWindow is the window size for compression, in bytes. Reading a backup requires the same amount of memory.
 const zstdWindow = 4 << 20
 
 func (e Encoding) compression() string {
@@ -44,8 +44,8 @@ func (e Encoding) encryption() string {
 // ErrRecipients is returned if there are so many recipients that age could write the backup but not read it.
 var ErrRecipients = errors.New("too many recipients")
 
-// Check rejects recipients for which age could not decrypt its own output. age limits the size of headers that it
-// reads, but not of headers that it writes.
+// Check rejects recipients for which age could not decrypt its own output. age limits the size of the headers that it
+// reads, but not of the headers that it writes.
 func (e Encoding) Check() error {
 	if len(e.Recipients) == 0 {
 		return nil
@@ -60,7 +60,7 @@ func (e Encoding) Check() error {
 	return nil
 }
 
-// encode writes plain data to w in stored form.
+// encode writes plain to w in the stored form.
 func (e Encoding) encode(w io.Writer, plain io.Reader) error {
 	if err := e.Check(); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (e Encoding) encode(w io.Writer, plain io.Reader) error {
 // ErrEncrypted is returned if none of the given identities can decrypt the backup.
 var ErrEncrypted = errors.New("the backup is encrypted, and none of the given identities can decrypt it (--identity)")
 
-// decoder returns a reader for the data as the member sent it. free releases its resources.
+// decoder returns a reader for the original data, as the member sent it. free releases the reader's resources.
 func decoder(m store.Manifest, stored io.Reader, identities []age.Identity) (plain io.Reader, free func(), err error) {
 	plain, free = stored, func() {}
 	if m.Encryption == store.Age {
@@ -120,7 +120,7 @@ func decoder(m store.Manifest, stored io.Reader, identities []age.Identity) (pla
 	return plain, free, nil
 }
 
-// howToRead returns the commands that decode the data with common tools.
+// howToRead returns the commands that decode the data with widely available tools.
 func howToRead(m store.Manifest) []string {
 	file, steps := m.Data, []string{}
 	if m.Encryption == store.Age {

@@ -14,9 +14,9 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// TestConcurrentOperationsKeepBackupsConsistent runs backups, verifications, drills and prunes on one store at the
-// same time, two and then ten of each. It checks that every manifest keeps its data, backups are not reported as
-// damaged, and the newest verified backup is kept.
+// TestConcurrentOperationsKeepBackupsConsistent runs backups, verifications, drills and prunes on one store at the same
+// time, first two and then ten of each. It checks that every manifest keeps its data, that no backup is reported as
+// damaged, and that the newest verified backup is kept.
 func TestConcurrentOperationsKeepBackupsConsistent(t *testing.T) {
 	for _, each := range []int{2, 10} {
 		t.Run(fmt.Sprint(each), func(t *testing.T) {
@@ -34,7 +34,8 @@ func TestConcurrentOperationsKeepBackupsConsistent(t *testing.T) {
 						if err == nil {
 							_, err = taken.Store(t.Context(), b, o)
 						}
-						// Another backup of the slot may since have been stored and pruned.
+						// Since then, another worker may have stored a backup of the slot, and a third may have pruned
+						// it.
 						if err != nil && !errors.Is(err, store.ErrNotFound) {
 							t.Errorf("back up: %v", err)
 						}
@@ -75,7 +76,7 @@ func TestConcurrentOperationsKeepBackupsConsistent(t *testing.T) {
 	}
 }
 
-// proven stores the newest verified slot.
+// proven records the newest slot with a verified backup.
 type proven struct {
 	mu     sync.Mutex
 	newest time.Time
@@ -98,7 +99,7 @@ func verifyNewest(
 	if err == nil {
 		err = record(t.Context(), b, found)
 	}
-	// The backup may since have been pruned, and stored again by another worker for the same slot.
+	// Since then, the backup may have been pruned, and stored again by another worker for the same slot.
 	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrManifest) {
 		t.Errorf("verify: %v", err)
 	}
@@ -137,7 +138,7 @@ func prune(t *testing.T, b store.Bucket, of store.Cluster, now time.Time) {
 	}
 }
 
-// requireLaws checks that every manifest has its data, and returns the newest verified slot.
+// requireLaws checks that every manifest has its data, and returns the newest slot with a verified backup.
 func requireLaws(t *testing.T, b store.Bucket, of store.Cluster) (newest time.Time) {
 	t.Helper()
 	listing, err := store.List(t.Context(), b, of)
@@ -155,8 +156,8 @@ func requireLaws(t *testing.T, b store.Bucket, of store.Cluster) (newest time.Ti
 	return newest
 }
 
-// echoing is a store that reports each object that it creates as already existing, as if the request had been repeated
-// after its response was lost.
+// echoing is a store that reports every object that it creates as already existing, as if the response to a first
+// request had been lost and the request repeated.
 type echoing struct{ store.Bucket }
 
 func (e echoing) Create(ctx context.Context, name string, content io.Reader) error {
@@ -166,8 +167,8 @@ func (e echoing) Create(ctx context.Context, name string, content io.Reader) err
 	return store.ErrExists
 }
 
-// TestStoreRetryAcceptsOwnData checks that data stored by a request whose response was lost becomes a normal backup.
-// Data of a different size does not, because this process did not store it.
+// TestStoreRetryAcceptsOwnData checks that data becomes a normal backup even if the response to the request that stored
+// it was lost. Data of a different size does not, because this process did not store it.
 func TestStoreRetryAcceptsOwnData(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	m := stored(t, echoing{b}, o)
@@ -190,7 +191,7 @@ func TestStoreRetryAcceptsOwnData(t *testing.T) {
 	}
 }
 
-// cutting is a store that truncates what it creates.
+// cutting is a store that truncates the objects that it creates.
 type cutting struct{ store.Bucket }
 
 func (c cutting) Create(ctx context.Context, name string, content io.Reader) error {

@@ -28,10 +28,10 @@ type Reading struct {
 // ErrDamaged is returned for a backup that has changed since it was stored, or does not contain a sound database.
 var ErrDamaged = errors.New("the backup is damaged")
 
-// Fetch reads a backup into a new file, as the member sent it. It verifies the checksums of the stored and the
-// original bytes, every page, and that the content matches the manifest. The file exists only if all checks pass.
-// Fetch returns ErrDamaged only if the stored bytes do not match the manifest: a failure to read or inspect a backup
-// is not evidence of damage.
+// Fetch reads a backup into a new file, in the form in which the member sent it. It verifies the checksums of the
+// stored and the original bytes, checks every page, and compares the content with the manifest. The file exists only if
+// all checks pass. Fetch returns ErrDamaged only if the stored bytes do not match the manifest, because a failure to
+// read or inspect a backup is not evidence of damage.
 func Fetch(
 	ctx context.Context, from store.Bucket, m store.Manifest, path string, r Reading,
 ) (facts snapshot.Facts, err error) {
@@ -77,7 +77,7 @@ func fetch(ctx context.Context, from store.Bucket, m store.Manifest, to io.Write
 		return blame(err, raw.err)
 	}
 	defer free()
-	// One byte more than expected shows that the data is too long.
+	// Reading one byte more than expected detects data that is too long.
 	if _, err := io.Copy(io.MultiWriter(kept, sent), io.LimitReader(plain, m.Snapshot.Bytes+1)); err != nil {
 		return blame(err, cmp.Or(raw.err, kept.err))
 	}
@@ -96,7 +96,7 @@ func fetch(ctx context.Context, from store.Bucket, m store.Manifest, to io.Write
 	return nil
 }
 
-// source is a reader that records its own error. Like the error of a sink, it is not evidence of damage.
+// source is a reader that records its own error. Like an error of a sink, this error is not evidence of damage.
 type source struct {
 	r   io.Reader
 	err error
@@ -123,8 +123,8 @@ func (s *sink) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// blame returns the cause of an error: the error of the store or the disk if they failed (edge), or a missing key.
-// Otherwise, the backup is damaged.
+// blame returns the cause of an error. If the store or the disk failed, the cause is their error, edge. Otherwise,
+// either the key is missing or the backup is damaged.
 func blame(err, edge error) error {
 	switch {
 	case edge != nil:
@@ -136,7 +136,7 @@ func blame(err, edge error) error {
 }
 
 // check compares the content of a snapshot with the manifest. The bytes are the same as when the backup was taken and
-// proven. A failure therefore means that this machine has a problem, or that the manifest is false.
+// proven, so a failure means that this machine has a problem or that the manifest is wrong.
 func (r Reading) check(ctx context.Context, file string, m store.Manifest) (snapshot.Facts, error) {
 	r.Progress.Step("check every page")
 	facts, err := r.Inspect(ctx, file)
@@ -149,8 +149,8 @@ func (r Reading) check(ctx context.Context, file string, m store.Manifest) (snap
 	return facts, nil
 }
 
-// Verify reads a backup back and returns the result, which includes any damage. A failure to read the backup is an
-// error.
+// Verify reads a stored backup and returns the result, which includes any damage. If the backup cannot be read, Verify
+// returns an error.
 func Verify(
 	ctx context.Context, from store.Bucket, m store.Manifest, spool string, r Reading,
 ) (store.Verification, error) {

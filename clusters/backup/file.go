@@ -15,14 +15,14 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// These are the magic numbers of encoded files.
+// The magic numbers of encoded files.
 var (
 	ageMagic  = []byte("age-encryption.org/")
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
 
-// Decode decodes a backup file in any encoding to a new file, as the member sent it, and verifies every page and the
-// checksum at the end.
+// Decode decodes a backup file in any encoding into a new file, in the form in which the member sent it. It verifies
+// every page and the checksum at the end.
 func Decode(ctx context.Context, from, path string, r Reading) (facts snapshot.Facts, err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -47,7 +47,7 @@ func Decode(ctx context.Context, from, path string, r Reading) (facts snapshot.F
 	return facts, nil
 }
 
-// decode removes the layers of encoding that it detects.
+// decode removes all the layers of encoding that it detects.
 func (r Reading) decode(ctx context.Context, in *os.File, out io.Writer) error {
 	var size int64
 	if info, err := in.Stat(); err == nil {

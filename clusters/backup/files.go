@@ -10,13 +10,14 @@ import (
 	"quorate.dev/quorate/clusters/backup/disk"
 )
 
-// unfinished is the name pattern of files that are being written. They are in the directory of their final path.
+// unfinished is the name pattern of files that are still being written. They are in the same directory as the final
+// file.
 const unfinished = ".unfinished-*.db"
 
-// ErrTooLarge is returned for a snapshot above the size limit.
+// ErrTooLarge is returned for a snapshot that exceeds the size limit.
 var ErrTooLarge = errors.New("the snapshot is too large")
 
-// copyUpTo copies content until its end. It returns ErrTooLarge after more than most bytes; 0 means no limit.
+// copyUpTo copies from until its end. It returns ErrTooLarge if there are more than most bytes; 0 means no limit.
 func copyUpTo(most int64, to io.Writer, from io.Reader) error {
 	if most <= 0 {
 		_, err := io.Copy(to, from)
@@ -29,7 +30,7 @@ func copyUpTo(most int64, to io.Writer, from io.Reader) error {
 	return err
 }
 
-// name durably gives a written file its final name if that name is not in use.
+// name durably gives a written file its final name, unless that name is in use.
 func name(written, path string) error {
 	if err := os.Link(written, path); err != nil {
 		return err
@@ -37,5 +38,5 @@ func name(written, path string) error {
 	return disk.Sync(filepath.Dir(path))
 }
 
-// leave removes files that are no longer needed. A failure is harmless.
+// leave removes a file that is no longer needed. Failures are harmless.
 func leave(path string) { _ = os.RemoveAll(path) }

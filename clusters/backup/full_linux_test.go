@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// TestFullDisk checks that a full disk is reported at every step, leaves no partial files, and never marks a backup as
-// damaged. The next attempt succeeds once there is space.
+// TestFullDisk checks that a full disk is reported at every step, leaves no partial files, and never causes a backup to
+// be marked as damaged. The next attempt succeeds once there is space.
 func TestFullDisk(t *testing.T) {
 	disk := backuptest.Volume(t, "8k") // the snapshot takes 20 KiB
 	b, o := bucketIn(t, t.TempDir()), order(t)
@@ -76,7 +76,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// remove removes a file after a successful step, so that the next attempt can create it again.
+// remove removes a file after a successful step, so that the next attempt can create the file again.
 func remove(failed error, path string) error {
 	if failed == nil {
 		return os.Remove(path)

@@ -21,7 +21,7 @@ func (c *counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Step reports the start of a step without measurable progress.
+// Step reports the start of a step that has no measurable progress.
 func (p Progress) Step(name string) {
 	if p != nil {
 		p(name, 0, 0)

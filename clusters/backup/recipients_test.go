@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// TestAllRecipientsCanRead checks that a backup that cannot be read back is not stored. age writes headers for more
+// TestAllRecipientsCanRead checks that a backup that could not be read back is not stored. age writes headers for more
 // recipients than it can read.
 func TestAllRecipientsCanRead(t *testing.T) {
 	identity, err := age.GenerateX25519Identity()

@@ -12,20 +12,20 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// A minute in a Job's name is accepted if a CronJob can plausibly have set it. A CronJob catches up on the latest
-// missed scheduled time, which may be a month ago, and clocks differ.
+// The minutes in a Job's name are accepted if a CronJob can plausibly have set them. A CronJob catches up on the latest
+// missed scheduled time, which may be a month ago, and clocks may differ.
 const (
 	maxSlotAge   = 32 * 24 * time.Hour
 	maxSlotAhead = 10 * time.Minute
 )
 
-// ofMinute matches the names that a CronJob gives its Jobs: its own name, and the minutes from 1970 to the scheduled
-// time of the Job (getJobName in Kubernetes' pkg/controller/cronjob/cronjob_controllerv2.go). There are 8 digits until
-// the year 2160.
+// ofMinute matches the names that a CronJob gives its Jobs: the CronJob's name, followed by the scheduled time in
+// minutes since 1970 (getJobName in Kubernetes' pkg/controller/cronjob/cronjob_controllerv2.go). The number has 8
+// digits until the year 2160.
 var ofMinute = regexp.MustCompile(`-(\d{8,9})$`)
 
-// SlotOfJob returns the scheduled time of a CronJob's Job. The time is the slot of the backup, regardless of which pod
-// takes the backup and when. SlotOfJob returns false for a Job with any other name.
+// SlotOfJob returns the scheduled time of a CronJob's Job. This time is the slot of the backup, whichever pod takes the
+// backup and whenever it does. SlotOfJob returns false for a Job with any other kind of name.
 func SlotOfJob(name string, now time.Time) (time.Time, bool) {
 	found := ofMinute.FindStringSubmatch(name)
 	if found == nil {
@@ -39,9 +39,9 @@ func SlotOfJob(name string, now time.Time) (time.Time, bool) {
 	return slot, true
 }
 
-// Find returns an existing backup of the slot, or nil if no valid backup exists. For example, a pod of the same Job
-// may have been killed before it could report the backup. Find first asks a quorum for the cluster ID, because a
-// different cluster of the same name has its own history.
+// Find returns an existing backup of the slot, or nil if no valid backup exists. Such a backup may exist because an
+// earlier pod of the same Job was killed before it could report it. Find first asks a quorum for the cluster ID,
+// because a different cluster of the same name has its own history.
 func Find(ctx context.Context, from Source, in store.Bucket, o Order) (*store.Manifest, error) {
 	if o.Fresh {
 		return nil, nil
@@ -58,8 +58,9 @@ func Find(ctx context.Context, from Source, in store.Bucket, o Order) (*store.Ma
 	return earlier, nil
 }
 
-// placeOf returns where to store a backup: its slot, or the next free second. The names of invalid backups cannot be
-// reused, but must not prevent a new backup. An existing valid backup is returned unless a fresh backup is required.
+// placeOf returns the slot in which to store a backup: the requested slot, or the next free second. An invalid backup
+// does not prevent a new one, but its names cannot be reused. placeOf returns an existing valid backup as earlier,
+// unless a fresh backup is required.
 func placeOf(
 	ctx context.Context, b store.Bucket, of store.Backup, fresh bool,
 ) (place time.Time, earlier *store.Manifest, err error) {
@@ -79,5 +80,5 @@ func placeOf(
 
 func (o Order) slot() time.Time { return o.Slot.UTC().Truncate(time.Second) }
 
-// hexadecimal formats a cluster ID like the names in a store.
+// hexadecimal formats a cluster ID as in the names in a store.
 func hexadecimal(id decide.ID) string { return fmt.Sprintf("%016x", uint64(id)) }

@@ -33,7 +33,7 @@ func TestSlotOfJob(t *testing.T) {
 		named(minute) + "\n":               {},
 		"a-backup-gen7":                    {},
 		fmt.Sprint("a-backup-gen", minute): {},
-		"a-backup-20261122":                {}, // a date; as minutes, it would be in 2008
+		"a-backup-20261122":                {}, // a date; as minutes, it would be a time in 2008
 		"a-backup-2026112218":              {},
 		"a-backup-1234567":                 {},
 		"a-backup-999999999":               {},
@@ -57,7 +57,7 @@ func found(t *testing.T, b store.Bucket, o Order) *store.Manifest {
 	return m
 }
 
-// counts checks that a sound backup is found in the slot.
+// counts checks that the wanted backup is found in the slot.
 func counts(t *testing.T, b store.Bucket, o Order, want store.Manifest) {
 	t.Helper()
 	if m := found(t, b, o); m == nil || m.Data != want.Data || !m.Slot.Equal(want.Slot) {
@@ -68,8 +68,8 @@ func counts(t *testing.T, b store.Bucket, o Order, want store.Manifest) {
 	}
 }
 
-// TestFindReturnsExistingBackup checks that a later attempt finds an existing backup of the slot, regardless of where
-// the first attempt was killed.
+// TestFindReturnsExistingBackup checks that a later attempt finds an existing backup of the slot, no matter where the
+// first attempt was killed.
 func TestFindReturnsExistingBackup(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)
 	if m := found(t, b, o); m != nil {
@@ -88,7 +88,7 @@ func TestFindReturnsExistingBackup(t *testing.T) {
 		}
 		return b, o
 	}
-	b, o = attempt(false) // the data is stored, but not the manifest
+	b, o = attempt(false) // the data was stored, but not the manifest
 	if m := found(t, b, o); m != nil {
 		t.Errorf("found %+v without a manifest", m)
 	}
@@ -109,8 +109,8 @@ func TestFindReturnsExistingBackup(t *testing.T) {
 	}
 }
 
-// TestBackupOfOtherClusterIDIsNotUsed checks that a backup with a different cluster ID is not used, even if its slot
-// and name are the same.
+// TestBackupOfOtherClusterIDIsNotUsed checks that a backup with a different cluster ID is not used, even if it has the
+// same slot and name.
 func TestBackupOfOtherClusterIDIsNotUsed(t *testing.T) {
 	dir := t.TempDir()
 	b, o := bucketIn(t, dir), order(t)
@@ -133,7 +133,7 @@ func TestBackupOfOtherClusterIDIsNotUsed(t *testing.T) {
 	}
 	counts(t, b, o, ours)
 
-	// The same applies to a copy of its manifest under this cluster's name.
+	// The same applies if that manifest is copied to this cluster's names.
 	b = bucketIn(t, t.TempDir())
 	text, err := os.ReadFile(filepath.Join(dir, "ns/a/00000000000000bb", store.SlotID(o.Slot)+".json"))
 	if err == nil {
@@ -148,8 +148,8 @@ func TestBackupOfOtherClusterIDIsNotUsed(t *testing.T) {
 	counts(t, b, o, stored(t, b, o))
 }
 
-// TestInvalidBackupDoesNotBlockSlot checks that an invalid backup in the slot is not reported, and does not prevent a
-// new backup.
+// TestInvalidBackupDoesNotBlockSlot checks that Find does not return an invalid backup of the slot, and that it does
+// not prevent a new backup.
 func TestInvalidBackupDoesNotBlockSlot(t *testing.T) {
 	for name, spoil := range map[string]func(data, manifest string) error{
 		"its data are gone":     func(data, _ string) error { return os.Remove(data) },
@@ -181,7 +181,7 @@ func TestInvalidBackupDoesNotBlockSlot(t *testing.T) {
 
 func write(stem, suffix, text string) error { return os.WriteFile(stem+suffix, []byte(text), 0o600) }
 
-// TestSuspectBackupDoesNotBlockSlot checks that a suspect backup does not prevent a new backup, and that a second
+// TestSuspectBackupDoesNotBlockSlot checks that a suspect backup does not count as the slot's backup, and that a second
 // suspect backup of the slot is not stored.
 func TestSuspectBackupDoesNotBlockSlot(t *testing.T) {
 	b, o := bucketIn(t, t.TempDir()), order(t)

@@ -17,9 +17,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Source is the cluster to back up.
+// Source is a cluster to back up.
 type Source interface {
-	// ClusterID returns the cluster ID, confirmed by a quorum.
+	// ClusterID returns the cluster ID that a quorum has confirmed.
 	ClusterID(ctx context.Context) (decide.ID, error)
 	// Snapshot requests the database from the most suitable member.
 	Snapshot(ctx context.Context) (*etcd.Snapshot, error)
@@ -27,22 +27,24 @@ type Source interface {
 	Prove(ctx context.Context, wanted decide.Hash) etcd.Proof
 }
 
-// Inspector returns facts about a snapshot file. It is snapshot.Inspect, or calls snapshot.Inspect in a child process.
+// Inspector returns facts about a snapshot file. It is snapshot.Inspect, or a function that calls snapshot.Inspect in a
+// child process.
 type Inspector func(ctx context.Context, file string) (snapshot.Facts, error)
 
-// Progress is called with the current step, the bytes processed so far, and the total, or 0 if unknown.
+// Progress is called with the current step, the number of bytes processed so far, and the total, or 0 if the total is
+// unknown.
 type Progress func(step string, done, total int64)
 
 // Order specifies a backup to take.
 type Order struct {
 	Cluster store.Cluster
-	// Slot is the time for which the backup is taken. An existing backup of the slot is used instead, unless Fresh is
-	// set: the slot is then the next free second.
+	// Slot is the time for which the backup is taken. If a backup of the slot already exists, it is used instead,
+	// unless Fresh is set. With Fresh, the backup uses the next free second as its slot.
 	Slot     time.Time
 	Fresh    bool
 	Encoding Encoding
-	// Spool is the directory for the snapshot while it is checked. The snapshot is spooled so that it is read from
-	// etcd as fast as possible, because a database grows while it is being read.
+	// Spool is the directory that holds the snapshot while it is being checked. Spooling makes it possible to read the
+	// snapshot from etcd as fast as possible, because a database grows while it is being read.
 	Spool string
 	// MaxBytes is the maximum size of a snapshot.
 	MaxBytes int64
@@ -50,25 +52,26 @@ type Order struct {
 	Progress Progress
 }
 
-// ErrOld is returned for a snapshot without changes that etcd had acknowledged before the snapshot was requested.
+// ErrOld is returned for a snapshot that lacks changes that etcd acknowledged before the snapshot was requested.
 var ErrOld = errors.New("the snapshot lacks changes that etcd has acknowledged")
 
-// ErrDiffers is returned for a snapshot that differs from the data of other members.
+// ErrDiffers is returned for a snapshot whose data differs from that of other members.
 var ErrDiffers = errors.New("members hold different data from the snapshot")
 
 // Taken is a snapshot that was received, checked and, as far as possible, proven.
 type Taken struct {
 	// File is the path of the snapshot. Remove deletes it.
 	File string
-	// Manifest describes the backup, except for facts that are known only after it is stored.
+	// Manifest describes the backup, except for facts that are known only after the backup is stored.
 	Manifest store.Manifest
 }
 
 // Remove deletes the file.
 func (t Taken) Remove() error { return os.Remove(t.File) }
 
-// Take receives a snapshot into a file in the spool and verifies the checksum at its end and every page. It compares
-// its revision with the acknowledged revision, and the hash of its data with a quorum of members.
+// Take receives a snapshot into a file in the spool directory, and verifies every page and the checksum at the end. It
+// compares the snapshot's revision with the acknowledged revision, and the hash of its data with the hashes of a quorum
+// of members.
 func Take(ctx context.Context, from Source, o Order) (taken Taken, err error) {
 	started := time.Now().UTC()
 	s, err := from.Snapshot(ctx)
@@ -112,7 +115,7 @@ func Take(ctx context.Context, from Source, o Order) (taken Taken, err error) {
 	return Taken{file.Name(), m}, nil
 }
 
-// receive writes a snapshot to a file and checks it against the checksum at its end.
+// receive writes a snapshot to a file and verifies the checksum at the end of the snapshot.
 func receive(file *os.File, sent *snapshot.Trailer, s *etcd.Snapshot, o Order) error {
 	to := io.MultiWriter(file, sent, o.Progress.counter("receive", s.Size))
 	if err := copyUpTo(o.MaxBytes, to, s.Body); err != nil {
@@ -121,8 +124,8 @@ func receive(file *os.File, sent *snapshot.Trailer, s *etcd.Snapshot, o Order) e
 	return sent.Check()
 }
 
-// prove records which members hold the same data. A backup without proof is still useful. If a member's data differs,
-// the backup is rejected unless a quorum agrees with the snapshot.
+// prove records which members hold the same data. A backup without proof is still useful. But if a member's data
+// differs, the backup is rejected unless a quorum agrees with the snapshot.
 func prove(ctx context.Context, from Source, s *store.Snapshot) error {
 	if s.Hash == nil {
 		s.Unproven = s.HashWhy
@@ -138,7 +141,7 @@ func prove(ctx context.Context, from Source, s *store.Snapshot) error {
 }
 
 // Store stores a taken backup. The backup does not exist until its manifest is written, which happens last. If a valid
-// backup of the slot already exists, Store returns its manifest and does not leave other data behind.
+// backup of the slot already exists, Store returns its manifest and leaves no other data behind.
 func (t Taken) Store(ctx context.Context, to store.Bucket, o Order) (store.Manifest, error) {
 	m := t.Manifest
 	place, earlier, err := placeOf(ctx, to, m.Backup(), o.Fresh)
@@ -193,7 +196,8 @@ func (t Taken) upload(ctx context.Context, to store.Bucket, name string, o Order
 	return err
 }
 
-// encode writes the snapshot in stored form. The bytes read from the spool must match the proven snapshot.
+// encode writes the snapshot in its stored form. It returns an error if the bytes read from the spool do not match the
+// proven snapshot.
 func (t Taken) encode(ctx context.Context, w io.Writer, o Order) error {
 	file, err := os.Open(t.File)
 	if err != nil {
@@ -213,8 +217,8 @@ func (t Taken) encode(ctx context.Context, w io.Writer, o Order) error {
 	return nil
 }
 
-// Save writes the taken backup to a new file in stored form, without a manifest. The file is complete or does not
-// exist.
+// Save writes the taken backup to a new file in its stored form, without a manifest. The file is either complete or
+// does not exist.
 func (t Taken) Save(ctx context.Context, path string, o Order) error {
 	out, err := os.CreateTemp(filepath.Dir(path), unfinished)
 	if err != nil {

@@ -15,13 +15,14 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// A pod is untrusted until it has responded like etcd, so responses have limits. The limits are far above the size of
-// any response about a cluster that Quorate has created. A response that exceeds a limit is not accepted as etcd's.
+// A pod is untrusted until it has responded like etcd, so the size of responses is limited. The limits are far above
+// the size of any response from a cluster that Quorate created. A response that exceeds a limit is not accepted as
+// etcd's.
 const (
 	maxAnswer  = 256 << 10 // bytes of one response
 	maxHeaders = 64 << 10  // bytes of its headers and trailers, which contain errors
 	maxMembers = 64
-	maxAlarms  = 1024 // of one response, and of all members together
+	maxAlarms  = 1024 // in one response, and for all members together
 )
 
 // Limits, in bytes, for the parts of a response that are shown in reports and in the status. Quorate's own pod names
@@ -40,14 +41,15 @@ type noAnswer struct{ error }
 func (e noAnswer) Unwrap() error { return e.error }
 
 var (
-	// errHeadless: etcd always identifies itself. A response that does not identify its member is not etcd's.
+	// errHeadless is the error of a response that does not identify its member. etcd always identifies itself.
 	errHeadless = errors.New("its response does not identify its member")
-	// errAnother: a request goes to one pod, and the pod's member does not change between two requests.
+	// errAnother is the error of a response from a different member than before. Each request goes to one pod, and the
+	// pod's member does not change between two requests.
 	errAnother = errors.New("its response identifies a different member")
 	errLong    = fmt.Errorf("its response is longer than %d KiB; %s", maxAnswer>>10, advice)
 )
 
-// checked sends a request as gRPC does, and returns a noAnswer if the response cannot be etcd's.
+// checked is a gRPC interceptor that sends a request and returns a noAnswer if the response cannot be etcd's.
 func checked(
 	ctx context.Context, method string, question, answer any, conn *grpc.ClientConn, ask grpc.UnaryInvoker,
 	options ...grpc.CallOption,
@@ -66,7 +68,7 @@ func checked(
 	return nil
 }
 
-// check returns the problem with a response, if any, and makes the response's text readable.
+// check returns the problem with a response, if any, and makes the text in the response readable.
 func check(answer any) error {
 	switch a := answer.(type) {
 	case *etcdserverpb.MoveLeaderResponse:
@@ -137,8 +139,8 @@ func checkList(list *etcdserverpb.MemberListResponse) error {
 	return nil
 }
 
-// readable makes untrusted text safe to show. It escapes characters that a terminal would interpret or hide,
-// and truncates text of more than most bytes with an ellipsis, so that it does not equal a shorter text.
+// readable makes untrusted text safe to display. It escapes characters that a terminal would interpret or hide. It
+// truncates text longer than most bytes and adds an ellipsis, so that the result never equals a shorter text.
 func readable(text string, most int) string {
 	shown := printable.Text(text[:min(len(text), most)])
 	if len(text) <= most && len(shown) <= most {

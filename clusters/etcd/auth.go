@@ -7,8 +7,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// AuthEnabled returns whether authentication is on. If it is on, the common name in a client's certificate is the
-// client's user. Before 3.7, etcd returns this information only to the root user.
+// AuthEnabled reports whether authentication is enabled. If it is, etcd uses the common name in a client's certificate
+// as the user name. Before 3.7, etcd returns this information only to the root user.
 func (c *Clients) AuthEnabled(ctx context.Context, cluster Cluster) (enabled bool, err error) {
 	err = c.change(ctx, cluster, "check whether authentication is enabled", func(leader reply) error {
 		ctx, cancel := c.deadline(ctx)

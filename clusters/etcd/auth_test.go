@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// TestAuthEnabled checks that the returned state of authentication is correct, or that an error is returned.
+// TestAuthEnabled checks that AuthEnabled returns the correct state of authentication, or an error.
 func TestAuthEnabled(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {
@@ -28,7 +28,7 @@ func TestAuthEnabled(t *testing.T) {
 				t.Errorf("authentication is on: %t, %v; want %t", got, err, want)
 			}
 		}
-		// Passes continue as root.
+		// Passes, which connect as root, still work.
 		eventually(t, clients, cluster, "one answering member", allAnswer(1))
 		if got, err := clients.AuthEnabled(ctx, s.cluster(1)); err == nil && !got { // 3.7 returns it to everyone
 			t.Error("a different user gets the response that it is off")

@@ -24,14 +24,14 @@ func (e NotYet) Error() string { return e.Err.Error() }
 // Unwrap returns the reason.
 func (e NotYet) Unwrap() error { return e.Err }
 
-// AddLearner adds a member without a vote and returns its ID. If a member already has the peer URL, its ID is
-// returned, even if it is a voter (hard case H19).
+// AddLearner adds a non-voting member and returns its ID. If a member already has the peer URL, AddLearner returns the
+// ID of that member, even if it is a voter (hard case H19).
 //
-// A leader may consider a healthy follower disconnected for as long as it leads, and then rejects every addition (etcd
-// issue 14523). In that case, AddLearner asks the voters that follow the leader: each voter checks its own
-// connections, and a learner does not change the quorum. A removal changes the quorum, and a follower that has just
-// started may know too little: it permits removing members that it has not heard from yet. Removals therefore wait for
-// the next leader.
+// A leader may consider a healthy follower disconnected for its entire term, and then rejects every addition (etcd
+// issue 14523). In that case, AddLearner asks the voters that follow the leader. This is safe because each voter checks
+// its own connections, and a learner does not change the quorum. A removal does change the quorum, and a follower that
+// has just started may know too little: it permits the removal of members that it has not heard from yet. Removals
+// therefore wait for the next leader.
 func (c *Clients) AddLearner(ctx context.Context, cluster Cluster, peerURL string) (id decide.ID, err error) {
 	err = c.changeByAny(ctx, cluster, "add a learner at "+peerURL, func(leader reply, followers []reply) error {
 		list, err := c.currentList(ctx, leader)
@@ -60,7 +60,7 @@ func (c *Clients) addLearnerBy(ctx context.Context, voter reply, peerURL string)
 	err = c.requestOnce(ctx, func(ctx context.Context) error {
 		added, err := voter.client.MemberAddAsLearner(ctx, []string{peerURL})
 		if err == nil {
-			id = decide.ID(added.Member.ID) // it is set, see check
+			id = decide.ID(added.Member.ID) // check ensures that it is set
 		}
 		return err
 	})
@@ -104,7 +104,7 @@ func (c *Clients) RemoveMember(ctx context.Context, cluster Cluster, id decide.I
 	})
 }
 
-// noteLeft records whether a pod's member was just removed, or a new member may start in the pod.
+// noteLeft records whether the pod's member was just removed. left is false if a new member may start in the pod.
 func (c *Clients) noteLeft(cluster Cluster, pod string, left bool) {
 	if i := slices.IndexFunc(cluster.Pods, func(p Pod) bool { return p.Name == pod }); i >= 0 {
 		c.left.note(cluster.Pods[i].UID, left)
@@ -129,11 +129,11 @@ func (c *Clients) MoveLeader(ctx context.Context, cluster Cluster, from, to deci
 	})
 }
 
-// DisarmAlarm disarms an alarm of a current or former member. It succeeds if the alarm is not raised.
+// DisarmAlarm disarms an alarm of a current or former member. It succeeds if the alarm is not active.
 func (c *Clients) DisarmAlarm(ctx context.Context, cluster Cluster, alarm decide.Alarm) error {
 	what := fmt.Sprintf("disarm the alarm %s of %s", alarm.Kind, alarm.ID)
 	kind := etcdserverpb.AlarmType(etcdserverpb.AlarmType_value[string(alarm.Kind)])
-	if kind == etcdserverpb.AlarmType_NONE { // etcd's client treats it as all alarms of all members
+	if kind == etcdserverpb.AlarmType_NONE { // etcd's client treats NONE as all alarms of all members
 		return fmt.Errorf("%s: etcd does not have this kind of alarm", what)
 	}
 	return c.change(ctx, cluster, what, func(leader reply) error {
@@ -144,13 +144,13 @@ func (c *Clients) DisarmAlarm(ctx context.Context, cluster Cluster, alarm decide
 	})
 }
 
-// change makes a change through the leader. what describes it in errors. Other members could forward some
-// changes to the leader, but not all.
+// change makes a change through the leader, because other members forward only some changes to the leader. what
+// describes the change in errors.
 func (c *Clients) change(ctx context.Context, cluster Cluster, what string, do func(leader reply) error) error {
 	return c.changeByAny(ctx, cluster, what, func(leader reply, _ []reply) error { return do(leader) })
 }
 
-// changeByAny makes a change through the leader, or a voter that follows it.
+// changeByAny makes a change through the leader or through a voter that follows it.
 func (c *Clients) changeByAny(
 	ctx context.Context, cluster Cluster, what string, do func(leader reply, followers []reply) error,
 ) error {
@@ -198,7 +198,7 @@ func (c *Clients) voters(ctx context.Context, cluster Cluster) (leader reply, fo
 	return leader, followers, nil
 }
 
-// currentList returns the linearizable list, which shows changes that are already made.
+// currentList returns the linearizable list, which includes all changes made so far.
 func (c *Clients) currentList(ctx context.Context, leader reply) (*clientv3.MemberListResponse, error) {
 	list, err := c.listFrom(clientv3.WithRequireLeader(ctx), &leader)
 	if err != nil {
@@ -207,7 +207,7 @@ func (c *Clients) currentList(ctx context.Context, leader reply) (*clientv3.Memb
 	return list, nil
 }
 
-// requestOnce requests a change once. If the response is lost, the change may or may not have been made.
+// requestOnce requests a change once. If the response is lost, etcd may or may not have made the change.
 func (c *Clients) requestOnce(ctx context.Context, ask func(ctx context.Context) error) error {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
@@ -222,8 +222,8 @@ func (c *Clients) requestOnce(ctx context.Context, ask func(ctx context.Context)
 	return refused
 }
 
-// temporary are rejections for temporary reasons: etcd checks them before it changes anything. ErrPeerURLExist
-// means that a member was added after the list was read.
+// temporary lists the errors with which etcd rejects a request for a temporary reason, before it changes anything.
+// ErrPeerURLExist means that a member was added after the list was read.
 var temporary = []error{
 	rpctypes.ErrMemberLearnerNotReady, rpctypes.ErrTooManyLearners, rpctypes.ErrPeerURLExist,
 	rpctypes.ErrUnhealthy, rpctypes.ErrMemberNotEnoughStarted,
@@ -231,11 +231,11 @@ var temporary = []error{
 	rpctypes.ErrClusterVersionUnavailable, rpctypes.ErrTooManyRequests,
 }
 
-// temporaryWords match temporary rejections without an error code: a leader that failed to transfer its
-// leadership, and a leader that rejects proposals while it tries.
+// temporaryWords matches temporary rejections that have no error code: the leader failed to transfer its leadership, or
+// rejects proposals while it tries to.
 var temporaryWords = regexp.MustCompile("leader transfer took too long|raft proposal dropped")
 
-// refusal makes the error a NotYet if it is temporary.
+// refusal wraps the error in a NotYet if it is temporary.
 func refusal(err error) error {
 	isIt := func(target error) bool { return errors.Is(err, target) }
 	if slices.ContainsFunc(temporary, isIt) || temporaryWords.MatchString(err.Error()) {
@@ -244,7 +244,8 @@ func refusal(err error) error {
 	return err
 }
 
-// lost reports whether the error is not etcd's rejection, but a missing, late or unacceptable response.
+// lost reports whether the error means that the response was missing, late or unacceptable, rather than that etcd
+// rejected the request.
 func lost(ctx context.Context, err error) bool {
 	if _, is := errors.AsType[noAnswer](err); is {
 		return true
@@ -257,7 +258,7 @@ func lost(ctx context.Context, err error) bool {
 		code)
 }
 
-// unless returns the error, or nil if it means that the requested change is already made.
+// unless returns err, or nil if err means that the requested change has already been made.
 func unless(err, already error) error {
 	if errors.Is(err, already) {
 		return nil

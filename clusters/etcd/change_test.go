@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestMemberChanges makes all kinds of member changes, from a single-member cluster to a cluster with a different
-// member.
+// TestMemberChanges makes all kinds of member changes, from a single-member cluster to a cluster that consists of a
+// different member.
 func TestMemberChanges(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {
@@ -48,8 +48,8 @@ func TestMemberChanges(t *testing.T) {
 		}
 
 		s.checkLeaderMoves(t, clients, first, learner)
-		// The learner leads, but is not the first pod. etcd lets it remove the other member only after it has
-		// been up for several seconds.
+		// The former learner now leads, but is not the first pod. etcd lets it remove the other member only after that
+		// member has been up for several seconds.
 		intime(t, "remove the first member", func() error { return clients.RemoveMember(ctx, s.cluster(2), first) })
 		twice(t, "remove who is gone", func() error { return clients.RemoveMember(ctx, s.cluster(2), first) })
 		s.kill(pod(0))

@@ -12,8 +12,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// chunks is the codec of a snapshot stream. Each message overwrites the previous message. gRPC's own codec clears 1 MiB
-// for each message, because it is slightly longer than 32 KiB, and allocates its content.
+// chunks is the codec of a snapshot stream. It reuses one buffer, so each message overwrites the previous one. For each
+// message, gRPC's own codec would clear 1 MiB, because a message is slightly longer than 32 KiB, and allocate memory
+// for the content.
 type chunks struct {
 	encoding.CodecV2
 	buffer []byte
@@ -40,7 +41,7 @@ const (
 
 var errChunk = errors.New("it sent an invalid snapshot message")
 
-// readChunk reads the fields of a message that a body needs. The result shares the message's bytes.
+// readChunk reads the fields of a message that body needs. The result shares the message's bytes.
 func readChunk(message []byte, into *etcdserverpb.SnapshotResponse) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)

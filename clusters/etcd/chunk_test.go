@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// TestChunks checks that etcd's messages are read correctly, with any other fields. A truncated message is an error,
-// never a shorter message.
+// TestChunks checks that etcd's messages are read correctly, whatever other fields they contain. A truncated message
+// causes an error and is never read as a shorter message.
 func TestChunks(t *testing.T) {
 	codec := newChunks()
 	for _, size := range []int{0, 1, 32 << 10, 100} { // a shorter one follows a longer one

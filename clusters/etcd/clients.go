@@ -1,9 +1,9 @@
-// Package etcd queries etcd for its members and their state, and changes its membership. It is the only package
-// that uses etcd's protocol. It returns results in the terms of package decide.
+// Package etcd queries etcd for its members and their state, and changes its membership. It is the only package that
+// uses etcd's protocol. It returns results as types of package decide.
 //
-// Each member has its own connection, so that each response is known to come from that member. The connections
-// use gRPC without the defaults of etcd's client, which waits for a connection to come up, retries a hundred
-// times, and dials again for each Status. A pass needs to know whether a member responds right now.
+// Each member has its own connection, so that each response is known to come from that member. The connections use gRPC
+// without the defaults of etcd's client, which waits for a connection to come up, retries a hundred times, and dials
+// again for each Status request. A pass needs to know whether a member responds right now.
 package etcd
 
 import (
@@ -31,15 +31,15 @@ import (
 	"quorate.dev/quorate/internal/panics"
 )
 
-// DefaultTimeout is the timeout of one response. It is longer than etcd takes to elect a leader with its
-// default options (1 to 2 s), and short enough for a pass to wait for.
+// DefaultTimeout is the default timeout of a request. It is longer than etcd takes to elect a leader with its default
+// options (1 to 2 s), and short enough for a pass to wait for.
 const DefaultTimeout = 2 * time.Second
 
-// buffer is the size of gRPC's read and write buffers, in bytes. It is small because messages are small and there are
-// very many connections. gRPC's default is eight times as large.
+// buffer is the size of gRPC's read and write buffers, in bytes. It is an eighth of gRPC's default, because messages
+// are small and there are very many connections.
 const buffer = 4 << 10
 
-// maxIdle is how long an unused connection is kept. A connection is unused once its pod or its cluster is gone.
+// maxIdle is how long an unused connection is kept. A connection is no longer used once its pod or its cluster is gone.
 const maxIdle = time.Minute
 
 // Dialer connects to the client port of the named pod. Only the Dialer determines the route: names are not resolved,
@@ -64,7 +64,7 @@ type TLS struct {
 	// Now is the clock for certificate validity. nil means this machine's clock.
 	Now func() time.Time
 
-	// The parsed data, read for the first member.
+	// The parsed data, set when the first connection needs it.
 	read     sync.Once
 	config   *tls.Config
 	identity [sha256.Size]byte
@@ -81,22 +81,21 @@ type Cluster struct {
 	Dial Dialer
 	// CompareData requests a comparison of the members' data even without an alarm.
 	CompareData bool
-	// CompareFrom requests the comparison once there are this many voters and no learner. Zero disables it.
+	// CompareFrom requests the comparison once there are at least this many voters and no learners. Zero disables it.
 	CompareFrom int
-	// Patient gives members that were unresponsive a moment ago their full timeout again, because they are
-	// about to be treated as lost.
+	// Patient gives members that were recently unresponsive their full timeout again, because they are about to be
+	// treated as lost.
 	Patient bool
 }
 
-// Clients holds the connections to the members of any number of clusters from one pass to the next. The zero
-// value is ready for use. Its methods may be called concurrently for different clusters, but only by one caller
-// per cluster.
+// Clients holds the connections to the members of any number of clusters across passes. The zero value is ready for
+// use. Its methods may be called concurrently for different clusters, but by only one caller per cluster.
 type Clients struct {
 	// Timeout is the timeout of a request to one member. Zero means DefaultTimeout.
 	Timeout time.Duration
-	// Stall is how long a member may send no bytes of its snapshot. Zero means one minute.
+	// Stall is how long a member may go without sending any bytes of its snapshot. Zero means one minute.
 	Stall time.Duration
-	// Patience is how long members that do not prove a snapshot are asked again. Zero means half a minute.
+	// Patience is how long to keep asking members that have not yet proved a snapshot. Zero means half a minute.
 	Patience time.Duration
 
 	mu   sync.Mutex
@@ -139,9 +138,9 @@ func (c *Clients) timeout() time.Duration {
 	return DefaultTimeout
 }
 
-// impatience is the time for a member's status if its pod is not ready, or after most other members have responded: a
-// quarter of the normal timeout, or half a second if that is more. A starting member accepts connections before it
-// responds, and is asked again later.
+// impatience is the timeout for a member's status if its pod is not ready or most other members have already responded:
+// a quarter of the normal timeout, but at least half a second. It is short because a starting member accepts
+// connections before it responds, and is asked again later.
 func (c *Clients) impatience() time.Duration {
 	return max(c.timeout()/4, min(c.timeout(), time.Second/2))
 }
@@ -178,7 +177,7 @@ func (c *Clients) CloseCluster(namespace, cluster string) {
 	}
 }
 
-// drop closes a connection that got no response, so that the next pass tries a new one immediately, without
+// drop closes a connection on which no response arrived, so that the next pass tries a new one immediately, without
 // gRPC's backoff.
 func (c *Clients) drop(broken *client) {
 	c.closeIf(func(client *client) bool { return client == broken })
@@ -216,7 +215,7 @@ func newClient(cluster Cluster, pod string) (*client, error) {
 		})
 		return conn, plain(err)
 	}
-	// The passthrough scheme does not resolve names.
+	// The passthrough scheme skips name resolution.
 	c.conn, err = grpc.NewClient("passthrough:///"+net.JoinHostPort(host, "2379"),
 		grpc.WithContextDialer(dial), grpc.WithTransportCredentials(transport), grpc.WithUnaryInterceptor(checked),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), grpc.WithMaxHeaderListSize(maxHeaders),
@@ -230,7 +229,7 @@ func newClient(cluster Cluster, pod string) (*client, error) {
 	return c, nil
 }
 
-// digest returns the identity of the TLS data.
+// digest returns a hash of the TLS data.
 func (t *TLS) digest() [sha256.Size]byte {
 	if t == nil {
 		return [sha256.Size]byte{}
@@ -239,7 +238,7 @@ func (t *TLS) digest() [sha256.Size]byte {
 	return t.identity
 }
 
-// transport returns the credentials for a connection to a member, which must prove to be host.
+// transport returns the credentials for a connection to a member. The member must prove that it is host.
 func (t *TLS) transport(host string) (credentials.TransportCredentials, error) {
 	if t == nil {
 		return insecure.NewCredentials(), nil
@@ -253,7 +252,7 @@ func (t *TLS) transport(host string) (credentials.TransportCredentials, error) {
 	return credentials.NewTLS(config), nil
 }
 
-// parse reads the parts that all members share.
+// parse parses the data that is the same for all members.
 func (t *TLS) parse() {
 	ca, cert, key := sha256.Sum256(t.CA), sha256.Sum256(t.Cert), sha256.Sum256(t.Key)
 	t.identity = sha256.Sum256(append(append(ca[:], cert[:]...), key[:]...))
@@ -295,7 +294,8 @@ func readRoots(text []byte) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// checkRSA rejects a key with which signing or verifying takes seconds. crypto/tls has the same limit for server keys.
+// checkRSA rejects an RSA key so long that signing or verifying with it takes seconds. crypto/tls has the same limit
+// for server keys.
 func checkRSA(public crypto.PublicKey) error {
 	const most = 8192
 	if key, is := public.(*rsa.PublicKey); is && key.N.BitLen() > most {
@@ -304,7 +304,7 @@ func checkRSA(public crypto.PublicKey) error {
 	return nil
 }
 
-// check rejects parts that are too long. Anyone with write access to the Secret controls their length.
+// check rejects TLS data that is too long. Anyone with write access to the Secret controls its length.
 func (t *TLS) check() error {
 	for _, part := range []struct {
 		name string

@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/clusters/etcd"
 )
 
-// TestConnectionsAreReusedAndClosed follows a client's connections through the life of a cluster.
+// TestConnectionsAreReusedAndClosed follows a client's connections through a cluster's lifetime.
 func TestConnectionsAreReusedAndClosed(t *testing.T) {
 	s := form(t, binaries(t)[0], newCA(t, "*."+name+"."+namespace+".svc"), 3)
 	clients := &etcd.Clients{}

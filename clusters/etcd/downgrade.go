@@ -31,8 +31,8 @@ func (c *Clients) EnableDowngrade(ctx context.Context, cluster Cluster, version 
 	})
 }
 
-// explain adds the details that etcd omits when it rejects a downgrade. For some seconds after a downgrade was
-// canceled, etcd's cluster version remains the lower version, and no member can be downgraded to it.
+// explain adds the details that etcd omits when it rejects a downgrade. After a downgrade is canceled, etcd's cluster
+// version remains the lower version for some seconds, and during that time etcd rejects another downgrade to it.
 func (r reply) explain(err error, version string) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrDowngradeInProcess) && r.downgrade() != "":
@@ -45,8 +45,8 @@ func (r reply) explain(err error, version string) error {
 	}
 }
 
-// CancelDowngrade cancels a downgrade, if one is in progress. etcd 3.6 and newer report success even if they
-// have not canceled it.
+// CancelDowngrade cancels a downgrade, if one is in progress. etcd 3.6 and newer report success even if they did not
+// cancel it.
 func (c *Clients) CancelDowngrade(ctx context.Context, cluster Cluster) error {
 	return c.change(ctx, cluster, "cancel the downgrade", func(leader reply) error {
 		err := c.requestOnce(ctx, func(ctx context.Context) error {
@@ -78,8 +78,8 @@ func (r reply) downgrade() string {
 	return ""
 }
 
-// minor returns MAJOR.MINOR of a version. It returns other text unchanged, so that it does not equal any minor
-// version.
+// minor returns the MAJOR.MINOR part of a version. It returns other text unchanged, so that the result does not equal
+// any minor version.
 func minor(version string) string {
 	m, err := etcdversion.ParseMajorMinor(version)
 	if err != nil {

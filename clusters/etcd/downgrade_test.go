@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// binaryOf returns the newest etcd of a minor version.
+// binaryOf returns the newest etcd binary of a minor version.
 func binaryOf(t *testing.T, minor string) string {
 	for _, binary := range slices.Backward(binaries(t)) {
 		if strings.HasPrefix(filepath.Base(filepath.Dir(binary)), "etcd-"+minor+".") {
@@ -47,7 +47,8 @@ func TestDowngrade(t *testing.T) {
 	}
 }
 
-// ready reports whether all data is written for version, and the downgrade in progress is the expected downgrade.
+// ready reports whether every member has written its data in the format of version, and the downgrade in progress is
+// the expected one.
 func ready(version, downgrade string) func(decide.Membership) bool {
 	return func(m decide.Membership) bool {
 		other := func(m decide.Member) bool { return m.StorageVersion != version }
@@ -55,8 +56,8 @@ func ready(version, downgrade string) func(decide.Membership) bool {
 	}
 }
 
-// TestCancelDowngradeWithEtcd35 checks that etcd 3.5 does not report downgrades, and rejects canceling a downgrade that
-// is not in progress.
+// TestCancelDowngradeWithEtcd35 checks that etcd 3.5 does not report downgrades, and that canceling a downgrade
+// succeeds if none is in progress.
 func TestCancelDowngradeWithEtcd35(t *testing.T) {
 	t.Parallel()
 	s := form(t, binaryOf(t, "3.5"), nil, 1)

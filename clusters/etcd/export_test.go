@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Age makes all connections appear unused for an additional duration.
+// Age makes all connections appear to have been unused for an additional duration.
 func (c *Clients) Age(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -33,7 +33,7 @@ func (l liar) HashKV(context.Context, string, int64) (*clientv3.HashKVResponse, 
 	return (*clientv3.HashKVResponse)(l.answer), nil
 }
 
-// HashOf returns the hash derived from a member's response for a revision, or why the response is not accepted.
+// HashOf returns the hash derived from a member's response for a revision, or the reason why the response is rejected.
 func HashOf(ctx context.Context, clusterID, memberID uint64, revision int64, answer *etcdserverpb.HashKVResponse) (decide.Hash, string) {
 	status := &clientv3.StatusResponse{Header: &etcdserverpb.ResponseHeader{ClusterId: clusterID, MemberId: memberID, Revision: revision}}
 	replies := []reply{{pod: "a-0", client: &client{Maintenance: liar{answer: answer}}, status: status}}

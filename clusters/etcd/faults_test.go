@@ -59,12 +59,12 @@ func TestObserveAfterMemberLoss(t *testing.T) {
 	})
 }
 
-// late is the reason for a member that has not responded within a quarter of its own timeout after most other
-// members have.
+// late is the reason shown for a member that has not responded within a quarter of its timeout after most other members
+// have.
 const late = "no response within 1s of the other members' responses"
 
-// TestUnresponsiveMemberDoesNotDelayOthers checks that a member that accepts connections without responding does not
-// use its full timeout once most other members have responded.
+// TestUnresponsiveMemberDoesNotDelayOthers checks that a member that accepts connections without responding is not
+// given its full timeout once most other members have responded.
 func TestUnresponsiveMemberDoesNotDelayOthers(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, newCA(t, "*."+name+"."+namespace+".svc"), 3)
@@ -143,8 +143,7 @@ func (s *servers) checkUnready(t *testing.T, clients *etcd.Clients, follower str
 }
 
 // TestInitialMemberReportsNothingWithoutQuorum checks that an initial member does not report anything before the
-// initial members have quorum. Anything that a member reports about its cluster therefore shows that the cluster has
-// formed.
+// initial members have quorum. If a member reports anything about its cluster, the cluster has therefore formed.
 func TestInitialMemberReportsNothingWithoutQuorum(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := newServers(t, binary, nil)
@@ -160,7 +159,8 @@ func TestInitialMemberReportsNothingWithoutQuorum(t *testing.T) {
 	})
 }
 
-// TestUnresponsivePodsTimeOut checks the timeout if only the kernel responds behind every name.
+// TestUnresponsivePodsTimeOut checks the timeout for pods whose connections are accepted by the kernel but never
+// served.
 func TestUnresponsivePodsTimeOut(t *testing.T) {
 	hole := blackHole(t)
 	dial := func(ctx context.Context, _ string) (net.Conn, error) {
@@ -203,8 +203,8 @@ func TestObserveWithoutPods(t *testing.T) {
 	}
 }
 
-// hangUp matches the errors that occur when etcd closes a connection. Which one occurs depends on timing. TLS 1.3 verifies
-// the client last.
+// hangUp matches the errors that occur when etcd closes a connection. Which one occurs depends on timing, because TLS
+// 1.3 verifies the client last.
 const hangUp = "broken pipe|connection reset by peer|it closed the connection"
 
 func TestInvalidCertificatesAreReported(t *testing.T) {

@@ -19,9 +19,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// FuzzObserve makes untrusted servers respond according to tapes, one for each pod. Whatever the servers send, Observe
-// must finish in bounded time without a panic. A Known membership must come from a quorum of its voters, in responses
-// that can be etcd's.
+// FuzzObserve makes untrusted servers respond as encoded in tapes, one for each pod. Whatever the servers send, Observe
+// must finish in bounded time without a panic. A Known membership must be confirmed by a quorum of its voters, with
+// responses that can be etcd's.
 func FuzzObserve(f *testing.F) {
 	for _, seed := range seeds() {
 		f.Add(seed[0], seed[1], seed[2], true)
@@ -63,8 +63,8 @@ func FuzzObserve(f *testing.F) {
 	})
 }
 
-// checkTime allows for the few timeouts that Observe promises, which are a few hundred milliseconds here, as are the
-// pauses between hashes.
+// checkTime checks that Observe took no longer than a few timeouts. Here, the timeouts and the pauses between hashes
+// are a few hundred milliseconds each.
 func checkTime(t *testing.T, what string, start time.Time) {
 	if took := time.Since(start); took > 10*time.Second { // allows for a busy machine
 		t.Errorf("%s took %s", what, took)
@@ -98,7 +98,7 @@ func checkAnswer(t *testing.T, answer etcd.Answer) {
 	checkReadable(t, answer)
 }
 
-// checkDecision makes a decision from the answer.
+// checkDecision passes the answer to decide.Decide.
 func checkDecision(t *testing.T, answer etcd.Answer) {
 	record := decide.Record{Token: "t", ClusterID: strangerClusterID}
 	state := decide.State{Name: name, Declared: decide.Declared{Replicas: 3, Version: "3.6.16", Lifecycle: "Running"}, Membership: answer.Membership}
@@ -109,7 +109,7 @@ func checkDecision(t *testing.T, answer etcd.Answer) {
 		})
 	}
 	state.Record = record
-	if d := decide.Decide(state); len(d.String()) > 32<<10 { // a status condition can hold this much
+	if d := decide.Decide(state); len(d.String()) > 32<<10 { // a status condition holds at most this much
 		t.Errorf("%d bytes: %.1000s", len(d.String()), d)
 	}
 }
@@ -128,7 +128,7 @@ func (s *sent) keep(q question, message []byte) {
 	}
 }
 
-// behind counts the servers that sent, as different voters of the membership, a list that matches it and can be etcd's.
+// behind counts the servers that sent a valid list that matches the membership, as different voters.
 func (s *sent) behind(m decide.Membership) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +144,7 @@ func (s *sent) behind(m decide.Membership) int {
 	return len(by)
 }
 
-// matches reports whether a voter of the membership sent the list, and the list contains the same members.
+// matches reports whether the list was sent by a voter of the membership and contains the same members.
 func matches(list *etcdserverpb.MemberListResponse, m decide.Membership) bool {
 	if list.Header == nil || m.ClusterID == 0 || decide.ID(list.Header.ClusterId) != m.ClusterID || len(list.Members) != len(m.Members) {
 		return false
@@ -161,7 +161,7 @@ func matches(list *etcdserverpb.MemberListResponse, m decide.Membership) bool {
 		})
 }
 
-// tape encodes the responses of one server, in order. After the end of the tape, responses are honest.
+// tape encodes the responses of one server, in order. Once the tape ends, the server responds honestly.
 type tape struct {
 	mu   sync.Mutex
 	rest []byte
@@ -213,7 +213,7 @@ func (t *tape) answer(q question) ([]byte, error) {
 func marshal(message proto.Message) []byte {
 	encoded, err := proto.Marshal(message)
 	if err != nil {
-		return nil // not every tape is UTF-8
+		return nil // a tape may contain invalid UTF-8
 	}
 	return encoded
 }
@@ -224,7 +224,7 @@ func header(message proto.Message) *etcdserverpb.ResponseHeader {
 	}).GetHeader()
 }
 
-// lie changes the content of a response.
+// lie falsifies a response with values from the tape.
 func (t *tape) lie(message proto.Message) {
 	switch m := message.(type) {
 	case *etcdserverpb.StatusResponse:
@@ -247,7 +247,7 @@ func (t *tape) lie(message proto.Message) {
 	}
 }
 
-// multiply makes a response long.
+// multiply makes a response very long.
 func (t *tape) multiply(message proto.Message) {
 	n := 512 * int(t.byte())
 	switch m := message.(type) {
@@ -269,7 +269,7 @@ func (t *tape) byte() byte {
 	return next
 }
 
-// bytes returns the next bytes of the tape. The first byte is their number.
+// bytes returns the next bytes of the tape. The first byte is the length.
 func (t *tape) bytes() []byte {
 	n := min(int(t.byte()), len(t.rest))
 	next := t.rest[:n]

@@ -15,23 +15,24 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// A hash requires a scan of the whole database, during which the member does not apply changes. Members are therefore
-// asked only if there is reason to doubt their data. The timeout grows with the size of the database, up to a maximum.
+// To compute a hash, a member scans its whole database, and does not apply changes meanwhile. Members are therefore
+// asked only if there is reason to doubt their data. The timeout grows with the size of the database, up to
+// hashTimeoutMax.
 const (
 	hashTimeout    = 5 * time.Second
 	hashPerGiB     = 20 * time.Second
 	hashTimeoutMax = time.Minute
 )
 
-// hashRounds is the maximum number of attempts to get hashes of the same point, and hashPause the time for a
-// compaction to reach all members.
+// hashRounds is the maximum number of attempts to get comparable hashes. hashPause is the pause between attempts, which
+// gives a compaction time to reach all members.
 const (
 	hashRounds = 4
 	hashPause  = 100 * time.Millisecond
 )
 
 // hash fills in the hashes of the responding voters, all at the same revision: the oldest current revision of any
-// voter, or a newer revision if a voter has compacted it. Hashes not received within hashTimeoutMax remain unknown,
+// voter, or a newer one if a voter has compacted it. A hash that does not arrive within hashTimeoutMax remains unknown,
 // with a reason.
 func (c *Clients) hash(ctx context.Context, m *decide.Membership, replies []reply) {
 	ctx, cancel := context.WithTimeoutCause(ctx, hashTimeoutMax, fmt.Errorf("no response within %s", hashTimeoutMax))
@@ -65,7 +66,7 @@ func (c *Clients) hash(ctx context.Context, m *decide.Membership, replies []repl
 	}
 }
 
-// hashAt asks all members in asked in parallel for the hash at a revision, and reports whether any member has
+// hashAt asks the members in asked for the hash at a revision, in parallel, and reports whether any of them has
 // compacted that revision.
 func (c *Clients) hashAt(
 	ctx context.Context, revision int64, clusterID uint64, asked []*decide.Member, replies []reply,
@@ -92,7 +93,7 @@ func (c *Clients) hashAt(
 	return compacted
 }
 
-// samePoint reports whether asking again is useless because all known hashes can be compared.
+// samePoint reports whether all known hashes can already be compared, so that asking again is useless.
 func samePoint(asked []*decide.Member) bool {
 	points := map[[2]int64]bool{}
 	for _, member := range asked {
@@ -103,8 +104,8 @@ func samePoint(asked []*decide.Member) bool {
 	return len(points) < 2
 }
 
-// hashFrom asks one member. The response must identify the same member and the same revision. Before 3.6, the response
-// does not contain the revision.
+// hashFrom asks one member for the hash at a revision. The response must identify the same member and the same
+// revision. Before 3.6, the response does not contain the revision.
 func hashFrom(ctx context.Context, r *reply, revision int64) (decide.Hash, error) {
 	return hashWithin(ctx, r, revision, hashTime(r.status.DbSize))
 }
@@ -125,7 +126,7 @@ func hashWithin(ctx context.Context, r *reply, revision int64, timeout time.Dura
 	return decide.Hash{Revision: revision, CompactRevision: answer.CompactRevision, Sum: answer.Hash}, nil
 }
 
-// hashTime returns the timeout for a hash of size bytes.
+// hashTime returns the timeout for hashing a database of size bytes.
 func hashTime(size int64) time.Duration { return min(hashTimeoutMax, unboundedHashTime(size)) }
 
 func unboundedHashTime(size int64) time.Duration {

@@ -17,8 +17,8 @@ import (
 
 const goodValue, badValue = "the value that was put", "a value nobody has put"
 
-// TestHashesAreReadOnlyOnSuspicion changes a value in a member's database, as a faulty disk may. Members are asked for
-// their hashes only if there is a reason.
+// TestHashesAreReadOnlyOnSuspicion changes a value in a member's database, as a faulty disk might, and checks that
+// members are asked for their hashes only if there is a reason.
 func TestHashesAreReadOnlyOnSuspicion(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, nil, 3)
@@ -45,7 +45,7 @@ func TestHashesAreReadOnlyOnSuspicion(t *testing.T) {
 		s.raise(t, byName(t, answer.Membership, pod(0)).ID, etcdserverpb.AlarmType_CORRUPT)
 		requireHashes(t, clients, s.cluster(3), "blamed", [3]int{1, 2, 1}, 4, -1)
 
-		// etcd before 3.6 does not blame a member.
+		// etcd before 3.6 does not name a member in this alarm.
 		nobody := decide.Alarm{Kind: "CORRUPT"}
 		s.raise(t, nobody.ID, etcdserverpb.AlarmType_CORRUPT)
 		for _, alarm := range []decide.Alarm{nobody, {ID: byName(t, answer.Membership, pod(0)).ID, Kind: "CORRUPT"}} {
@@ -66,8 +66,8 @@ func TestHashesAreReadOnlyOnSuspicion(t *testing.T) {
 	})
 }
 
-// requireHashes observes until the members' hashes are equal or different as the numbers indicate (zero for no
-// hash), at that point.
+// requireHashes observes the cluster until the members' hashes are for the given revision and compaction, and are equal
+// or different as the numbers in want are. Zero means no hash.
 func requireHashes(t *testing.T, clients *etcd.Clients, cluster etcd.Cluster, when string, want [3]int, revision, compacted int64) {
 	t.Helper()
 	eventually(t, clients, cluster, "hashed: "+when, func(m decide.Membership) bool {
@@ -86,9 +86,8 @@ func requireHashes(t *testing.T, clients *etcd.Clients, cluster etcd.Cluster, wh
 	})
 }
 
-// changeValue changes all copies of the value in the database of a running member. bbolt has checksums only for
-// its two meta pages and reads through the page cache, so etcd reads the changed value without noticing an
-// error.
+// changeValue changes all copies of the value in the database of a running member. bbolt has checksums only for its two
+// meta pages and reads through the page cache, so etcd reads the changed value without an error.
 func (s *servers) changeValue(i int) {
 	s.commit(i)
 	s.freeze(pod(i))
@@ -119,9 +118,9 @@ func (s *servers) changeValue(i int) {
 	}
 }
 
-// commit returns once a member has written everything to its database and will not write more. It makes the
-// member catch up, and then hash its whole database, for which etcd commits the writes that it otherwise
-// batches for 100 ms. Otherwise etcd could overwrite the changed pages with older content.
+// commit returns once a member has written everything to its database and will not write more. It makes the member
+// catch up and then hash its whole database; before hashing, etcd commits the writes that it otherwise batches for 100
+// ms. Without this, etcd could overwrite the changed pages with older content.
 func (s *servers) commit(i int) {
 	conn := s.raw(s.t, i)
 	if _, err := etcdserverpb.NewKVClient(conn).Range(s.t.Context(), &etcdserverpb.RangeRequest{Key: []byte("k")}); err != nil {
@@ -132,8 +131,7 @@ func (s *servers) commit(i int) {
 	}
 }
 
-// TestHashOfWrongMemberIsRejected checks that a response for another member or another revision, or an error, is not a
-// hash.
+// TestHashOfWrongMemberIsRejected checks that HashOf rejects errors, and responses for another member or revision.
 func TestHashOfWrongMemberIsRejected(t *testing.T) {
 	header := func(member uint64) *etcdserverpb.ResponseHeader {
 		return &etcdserverpb.ResponseHeader{ClusterId: 7, MemberId: member, Revision: 9}
@@ -153,7 +151,7 @@ func TestHashOfWrongMemberIsRejected(t *testing.T) {
 	}
 }
 
-// TestHashTimeoutIgnoresReportedSize checks that the hash has a timeout, whatever size the member reports.
+// TestHashTimeoutIgnoresReportedSize checks that a hash request times out, whatever size the member reports.
 func TestHashTimeoutIgnoresReportedSize(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.say(statuses(func(s *etcdserverpb.StatusResponse) { s.DbSize = 1<<63 - 1 }))

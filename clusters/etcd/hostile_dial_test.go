@@ -21,8 +21,8 @@ import (
 	"quorate.dev/quorate/clusters/etcd"
 )
 
-// TestPanicWhileDialing checks that a panic while dialing is recovered. Connections are made in gRPC's goroutines,
-// where no other code can recover.
+// TestPanicWhileDialing checks that a panic while dialing is recovered. gRPC dials in its own goroutines, where no
+// other code can recover.
 func TestPanicWhileDialing(t *testing.T) {
 	cluster := newStrangers(t, 1).cluster()
 	cluster.Dial = func(context.Context, string) (net.Conn, error) { panic("no way") }
@@ -32,7 +32,8 @@ func TestPanicWhileDialing(t *testing.T) {
 	}
 }
 
-// TestCertificateNamesAreEscaped checks that the names in a certificate, which are untrusted text too, are escaped.
+// TestCertificateNamesAreEscaped checks that the names in a certificate are escaped, because they are untrusted text
+// too.
 func TestCertificateNamesAreEscaped(t *testing.T) {
 	hosts := make([]string, 90)
 	for i := range hosts {
@@ -65,7 +66,7 @@ func TestCertificateNamesAreEscaped(t *testing.T) {
 	}
 }
 
-// TestLongSecretsAreRejected checks that long data in a Secret does not delay the pass.
+// TestLongSecretsAreRejected checks that very long data in a Secret is rejected without delaying the pass.
 func TestLongSecretsAreRejected(t *testing.T) {
 	long := []byte(strings.Repeat("A", 1<<20))
 	good := newCA(t).client()
@@ -84,8 +85,7 @@ func TestLongSecretsAreRejected(t *testing.T) {
 }
 
 // TestOversizedRSAKeysAreRejected checks that very long RSA keys are rejected. Signing or verifying with them can take
-// seconds, and reading them can take minutes if they omit values that can be computed. These operations cannot be
-// interrupted.
+// seconds, and reading them can take minutes if they omit values that can be computed. None of this can be interrupted.
 func TestOversizedRSAKeysAreRejected(t *testing.T) {
 	good := newCA(t).client()
 	slow := slowPair(t, 8320)
@@ -103,8 +103,8 @@ func TestOversizedRSAKeysAreRejected(t *testing.T) {
 	}
 }
 
-// slowPair returns an RSA key with the given number of bits. Its factors are not primes: primes would take long to
-// find and are not verified.
+// slowPair returns an RSA key with the given number of bits. Its factors are not primes, because finding primes would
+// take long and nothing checks them.
 func slowPair(t *testing.T, bits int) *etcd.TLS {
 	t.Helper()
 	one := big.NewInt(1)

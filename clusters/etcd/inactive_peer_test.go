@@ -22,10 +22,10 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestChangesWorkWithFalselyInactivePeer checks changes while the leader considers a follower inactive although both
-// of its streams are back, because an earlier POST to the follower failed only after the streams were back. As long as
-// it leads, it rejects additions and removals of members (etcd issue 14523). Another voter adds the learner, and
-// removes a member once it leads.
+// TestChangesWorkWithFalselyInactivePeer checks changes while the leader considers a follower inactive although both of
+// its streams are back. This happens if an earlier POST to the follower fails only after the streams are back. The
+// leader then rejects additions and removals of members for as long as it leads (etcd issue 14523). Another voter can
+// add the learner, and can remove a member once it leads.
 func TestChangesWorkWithFalselyInactivePeer(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {
@@ -70,7 +70,7 @@ func TestChangesWorkWithFalselyInactivePeer(t *testing.T) {
 			return answer, err
 		})
 		clients = newClients(t) // without existing connections
-		// Only the leader may decide whether a member can be removed.
+		// A removal is requested only from the leader.
 		third := members[(leader+2)%3]
 		checkRefusedAsUnhealthy(t, clients.RemoveMember(t.Context(), proxied, third.ID))
 		intime(t, "add a learner", func() error {
@@ -87,7 +87,7 @@ func TestChangesWorkWithFalselyInactivePeer(t *testing.T) {
 				t.Errorf("%s: %q, want %q", call, got, want)
 			}
 		}
-		// Another leader decides for itself.
+		// A new leader uses its own view of the connections.
 		intime(t, "move leadership", func() error {
 			return clients.MoveLeader(t.Context(), proxied, members[leader].ID, members[follower].ID)
 		})
@@ -107,14 +107,14 @@ type peerProxy struct {
 	url    string
 	t      *testing.T
 	mu     sync.Mutex
-	posts  func(http.ResponseWriter) // nil: they are forwarded
+	posts  func(http.ResponseWriter) // nil: requests are forwarded
 	posted chan struct{}
 	failed chan struct{}
 	// streams is the number of open streams.
 	streams atomic.Int32
 }
 
-// stream is the body of a stream.
+// stream is the body of a raft stream.
 type stream struct {
 	io.ReadCloser
 	closed func()
@@ -162,7 +162,7 @@ func newPeerProxy(t *testing.T, peerURL string) *peerProxy {
 	return p
 }
 
-// hold delays POST requests without a response, until fail is called.
+// hold delays POST requests without a response until fail is called.
 func (p *peerProxy) hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestLearnerReadiness checks that the readiness that Kubernetes sees for a learner depends on the probe's path.
-// /readyz fails on a learner (since 3.5.18). /health, which is used for versions without /readyz, succeeds. A
+// TestLearnerReadiness checks that a learner's readiness in Kubernetes depends on the probe's path. /readyz fails on a
+// learner (since 3.5.18). /health, which is used for versions without /readyz, succeeds. This matters because a
 // PodDisruptionBudget counts ready pods.
 func TestLearnerReadiness(t *testing.T) {
 	t.Parallel()

@@ -43,7 +43,7 @@ func others(size int) []*etcdserverpb.Member {
 	return members
 }
 
-// lying makes a-0, which claims to lead at the newest term, return a false list. The pods in silent do not respond.
+// lying makes a-0 return a false list and claim to lead at the newest term. The pods in silent do not respond.
 func lying(lie func(*etcdserverpb.MemberListResponse), silent ...int) func(question) ([]byte, error) {
 	return func(q question) ([]byte, error) {
 		if slices.Contains(silent, q.ordinal) {
@@ -64,7 +64,7 @@ func lying(lie func(*etcdserverpb.MemberListResponse), silent ...int) func(quest
 	}
 }
 
-// TestLyingMemberIsOutvoted checks that a single member that returns a false list does not decide the member list,
+// TestLyingMemberIsOutvoted checks that a single member that returns a false list cannot determine the member list,
 // even if it claims to lead at the newest term.
 func TestLyingMemberIsOutvoted(t *testing.T) {
 	for what, lie := range lies {
@@ -85,8 +85,8 @@ func TestLyingMemberIsOutvoted(t *testing.T) {
 	}
 }
 
-// TestListRequiresQuorumOfItsVoters checks that the list is unknown if a member that lies and a lost member leave only
-// one honest response, and that the reason names the members that differ.
+// TestListRequiresQuorumOfItsVoters checks that the list is unknown if a lying member and a lost member leave only one
+// honest response, and that the reason names the members whose lists differ.
 func TestListRequiresQuorumOfItsVoters(t *testing.T) {
 	for what, lie := range lies {
 		t.Run(what, func(t *testing.T) {
@@ -105,8 +105,8 @@ func TestListRequiresQuorumOfItsVoters(t *testing.T) {
 	}
 }
 
-// TestUnreachableVotersDoNotConfirm checks that the list of the only member that responds is not used, although it
-// shows that the cluster has quorum.
+// TestUnreachableVotersDoNotConfirm checks that if only one member responds, its list is not used, although the
+// response shows that the cluster has quorum.
 func TestUnreachableVotersDoNotConfirm(t *testing.T) {
 	s := newStrangers(t, 3)
 	answer := lying(func(*etcdserverpb.MemberListResponse) {}, 1, 2)
@@ -118,8 +118,8 @@ func TestUnreachableVotersDoNotConfirm(t *testing.T) {
 	}
 }
 
-// TestLaggingVoterConfirms checks that a voter that has not yet applied the newest change to the list confirms it once
-// it has.
+// TestLaggingVoterConfirms checks that a voter that has not yet applied the newest change to the list confirms the list
+// once it has applied the change.
 func TestLaggingVoterConfirms(t *testing.T) {
 	s := newStrangers(t, 3)
 	var asked atomic.Int32
@@ -138,8 +138,8 @@ func TestLaggingVoterConfirms(t *testing.T) {
 	}
 }
 
-// TestRemovedMemberDoesNotPreventQuorum checks that a member that the others have removed, and that still returns a
-// list with itself, does not make the list of the others unknown.
+// TestRemovedMemberDoesNotPreventQuorum checks that the list is known even if a removed member still returns a list
+// that contains itself.
 func TestRemovedMemberDoesNotPreventQuorum(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.say(to("MemberList", func(q question) proto.Message {

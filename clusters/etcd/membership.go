@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// membership joins the list with the members' own status. It ignores pods of other clusters, and members that are no
-// longer in the list but still running.
+// membership combines the list with the members' own status. It ignores pods of other clusters, and running members
+// that are no longer in the list.
 func membership(list *clientv3.MemberListResponse, replies []reply) decide.Membership {
 	clusterID := list.Header.ClusterId
 	own := slices.DeleteFunc(slices.Clone(replies), func(r reply) bool {
@@ -55,7 +55,7 @@ func tooManyAlarms(m *decide.Membership) bool {
 	return n > maxAlarms
 }
 
-// member joins an entry of the list with the status of that member.
+// member combines an entry of the list with the status of that member.
 func member(entry *etcdserverpb.Member, clusterID uint64, replies []reply) decide.Member {
 	m := decide.Member{
 		ID:      decide.ID(entry.ID),
@@ -82,7 +82,7 @@ func member(entry *etcdserverpb.Member, clusterID uint64, replies []reply) decid
 	return m
 }
 
-// replyOf returns the reply of a member of the given cluster, or nil.
+// replyOf returns the reply of the member with this ID in the given cluster, or nil.
 func replyOf(id, clusterID uint64, replies []reply) *reply {
 	for i, r := range replies {
 		if r.answered() && r.status.Header.ClusterId == clusterID && r.status.Header.MemberId == id {
@@ -106,7 +106,7 @@ func podOf(m decide.Member) string {
 	return pod
 }
 
-// absence returns why the member that belongs in the pod did not respond.
+// absence returns why the pod's member did not respond.
 func absence(pod string, clusterID uint64, replies []reply) string {
 	for _, r := range replies {
 		switch {
@@ -123,8 +123,8 @@ func absence(pod string, clusterID uint64, replies []reply) string {
 	return "it has no running pod"
 }
 
-// markLeader marks the leader according to the best-informed member. replies must be sorted. A leader that is not
-// responding is not marked: its followers treat it as the leader until they elect another.
+// markLeader marks the leader according to the best-informed member. replies must be sorted. It does not mark a leader
+// that is not responding, although the leader's followers treat it as the leader until they elect another.
 func markLeader(members []decide.Member, replies []reply) {
 	for _, r := range replies {
 		if !r.knowsLeader() {
@@ -147,9 +147,9 @@ func downgrade(replies []reply) string {
 	return ""
 }
 
-// alarms returns the alarms that any member knows of, without duplicates, by ID and kind. Every member knows
-// all alarms and reports them with its status, so no request through the log is needed. An alarm of a removed
-// member remains until it is disarmed (hard case H31).
+// alarms returns the alarms that any member reports, sorted by ID and kind, without duplicates. Every member knows all
+// alarms and includes them in its status, so no request through the log is needed. An alarm of a removed member remains
+// until it is disarmed (hard case H31).
 func alarms(replies []reply) []decide.Alarm {
 	var found []decide.Alarm
 	for _, r := range replies {
@@ -158,7 +158,7 @@ func alarms(replies []reply) []decide.Alarm {
 		}
 		for _, complaint := range r.status.Errors {
 			alarm := &etcdserverpb.AlarmMember{}
-			// etcd sends an alarm as text. The only other error is a missing leader, see Member.Answers.
+			// etcd reports each alarm as text. The only other error is a missing leader, see Member.Answers.
 			if prototext.Unmarshal([]byte(complaint), alarm) == nil {
 				found = append(found, decide.Alarm{ID: decide.ID(alarm.MemberID),
 					Kind: decide.AlarmKind(alarm.Alarm.String())})

@@ -8,7 +8,7 @@ import (
 )
 
 // TestDowngradeIsReadFromNewerMembers checks that a downgrade is read from newer members, because etcd 3.5 does not
-// report a downgrade, even if it knows of one.
+// report a downgrade even if it knows about one.
 func TestDowngradeIsReadFromNewerMembers(t *testing.T) {
 	older := reply{status: &clientv3.StatusResponse{Version: "3.5.35", Leader: 1}}
 	newer := reply{status: &clientv3.StatusResponse{Version: "3.6.16", Leader: 1, DowngradeInfo: &etcdserverpb.DowngradeInfo{Enabled: true, TargetVersion: "3.5.0"}}}

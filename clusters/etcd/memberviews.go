@@ -19,20 +19,21 @@ type poll struct {
 	list *clientv3.MemberListResponse
 	// differs describes how the lists of other members differ from list, by member ID.
 	differs map[uint64]string
-	// unconfirmed is true if list is nil although a member returned a list, and disputed if other members returned
-	// different lists.
+	// unconfirmed is true if list is nil although a member returned a list. disputed is true if, in addition, other
+	// members returned different lists.
 	unconfirmed, disputed bool
 }
 
-// view is a member's view of another member's list. The zero value means that the member did not return its own list.
+// view is how a member's own list compares with another member's list. The zero value means that the member did not
+// return its own list.
 type view struct {
 	same    bool
 	differs string // how its own list differs
 }
 
-// compare asks all responding members in parallel, within one timeout, for their own member lists, and returns how they
-// differ from the list that source returned, in the order of replies. A member may have applied a change differently
-// than the others (hard case H15), and a single member may lie.
+// compare asks all responding members in parallel, within one timeout, for their own member lists, and compares each
+// with the list that source returned. The result is in the order of replies. A member may have applied a change
+// differently from the others (hard case H15), and a single member may lie.
 func (c *Clients) compare(
 	ctx context.Context, list *clientv3.MemberListResponse, source *reply, replies []reply,
 ) []view {
@@ -53,7 +54,7 @@ func (c *Clients) compare(
 	return views
 }
 
-// view asks a member for its own list.
+// view asks a member for its own list and compares it with list.
 func (c *Clients) view(ctx context.Context, list *clientv3.MemberListResponse, source, r *reply) view {
 	if r.status.IsLearner {
 		return view{differs: c.learnerDisagreement(ctx, list, source, r)}
@@ -70,9 +71,9 @@ func (c *Clients) view(ctx context.Context, list *clientv3.MemberListResponse, s
 	return view{same: differs == "", differs: differs}
 }
 
-// confirm adds a list to the poll if a quorum of the voters in it returned it, and more members than returned a
-// different list: a member whose list has no other voters must not outvote the others. Otherwise, it returns an error
-// that names the members that returned a different list.
+// confirm stores the list in the poll if a quorum of the voters in it returned it, and if more members returned it than
+// returned a different list. The second condition keeps a member that lists no other voters from outvoting the others.
+// If the list is not confirmed, confirm returns an error that names the members with different lists.
 func (p *poll) confirm(list *clientv3.MemberListResponse, replies []reply, views []view) error {
 	voters, same := 0, map[uint64]bool{}
 	for _, entry := range list.Members {
@@ -105,9 +106,9 @@ func (p *poll) confirm(list *clientv3.MemberListResponse, replies []reply, views
 	return fmt.Errorf("its member list is not confirmed: %d of %d voters returned it%s", len(same), voters, but)
 }
 
-// learnerDisagreement returns how the list of a member that considers itself a learner, and therefore responds only to
-// Status, differs, or "". Once it has applied as much as the member that returned the list, it is not behind. The
-// earlier status of that member may be older than its list, so it is asked again.
+// learnerDisagreement returns how the list of a member that considers itself a learner differs, or "". Such a member
+// responds only to Status. It is not merely behind if it has applied as much as source, the member that returned the
+// list. The earlier status of source may be older than its list, so source is asked again.
 func (c *Clients) learnerDisagreement(
 	ctx context.Context, list *clientv3.MemberListResponse, source, r *reply,
 ) string {
@@ -125,7 +126,8 @@ func (c *Clients) learnerDisagreement(
 	return "lists itself as a learner"
 }
 
-// difference returns how a list differs from the right list. It is empty if the difference does not matter to raft.
+// difference returns how the other list differs from the right list. It returns "" if the differences do not matter to
+// raft.
 func difference(right, other *clientv3.MemberListResponse) string {
 	var differs []string
 	listed, believes := byID(right), byID(other)

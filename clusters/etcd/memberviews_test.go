@@ -12,7 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestDisagreeingMemberIsReported makes one member return a different list. etcd cannot be made to do this.
+// TestDisagreeingMemberIsReported makes one member return a different list, through a proxy because etcd itself cannot
+// be made to do so.
 func TestDisagreeingMemberIsReported(t *testing.T) {
 	t.Parallel()
 	s := form(t, binaries(t)[0], nil, 3)
@@ -63,7 +64,7 @@ func entry(list *etcdserverpb.MemberListResponse, id decide.ID) *etcdserverpb.Me
 	return list.Members[slices.IndexFunc(list.Members, func(m *etcdserverpb.Member) bool { return m.ID == uint64(id) })]
 }
 
-// TestVoterCallingItselfLearnerDisagrees makes a voter consider itself a learner. It then responds only to Status.
+// TestVoterCallingItselfLearnerDisagrees makes a voter consider itself a learner, so that it responds only to Status.
 func TestVoterCallingItselfLearnerDisagrees(t *testing.T) {
 	t.Parallel()
 	s := form(t, binaries(t)[0], nil, 3)

@@ -29,15 +29,15 @@ type reply struct {
 	client *client
 	// status is nil if there was no response.
 	status *clientv3.StatusResponse
-	// err is why there was no response or, set later, why the pod could not list the members.
+	// err is why the pod did not respond. It is set later if the pod responded but could not list the members.
 	err error
 }
 
 // Observe asks all pods in parallel for their status, then one of them for the member list, and then the other members
-// whether their own lists agree. It never fails: problems are reported in Membership.Why and in the members' own Why.
-// It takes milliseconds if each member responds or refuses the connection, and a few timeouts at worst: one for the
-// members' status, two for the list and its comparison, and both once more for pods that are asked last. Members are
-// asked for their hashes only if there is reason to doubt their data.
+// whether their own lists agree. It never fails: it reports problems in Membership.Why and in each member's Why. It
+// takes milliseconds if every member responds or refuses the connection. In the worst case it takes a few timeouts: one
+// for the members' status, two for the list and its comparison, and all of them again for the pods that are asked last.
+// Members are asked for their hashes only if there is reason to doubt their data.
 func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	c.dropIdle()
 	replies, poll := c.askForList(ctx, cluster)
@@ -50,6 +50,7 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	m := &answer.Membership
 	if poll.list != nil {
 		if *m = membership(poll.list, replies); tooManyAlarms(m) {
+			m.Unconfirmed = true
 			return answer
 		}
 		m.Known = true
@@ -63,6 +64,7 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	}
 	if belief := c.belief(ctx, replies); belief != nil {
 		if *m = membership(belief, replies); tooManyAlarms(m) {
+			m.Unconfirmed = poll.unconfirmed
 			return answer
 		}
 	}
@@ -76,8 +78,9 @@ func (c Cluster) compares(m decide.Membership) bool {
 	return c.CompareData || c.CompareFrom > 0 && voters >= c.CompareFrom && voters == len(m.Members)
 }
 
-// askForList asks the pods for their status and for the member list. A pod whose member is recorded as removed is asked
-// last: its etcd is about to stop, unless the list still contains the member.
+// askForList asks the pods for their status and for the member list. Pods whose members are recorded as removed are
+// asked last, because their etcd is about to stop, and only if the other pods do not return a list or if their list
+// still contains the member.
 func (c *Clients) askForList(ctx context.Context, cluster Cluster) ([]reply, poll) {
 	first, last := cluster.firstAndLast()
 	replies := c.askAll(ctx, cluster, first)
@@ -93,7 +96,7 @@ func (c *Clients) askForList(ctx context.Context, cluster Cluster) ([]reply, pol
 	return replies, c.list(ctx, replies)
 }
 
-// firstAndLast partitions the pods by when they are asked.
+// firstAndLast splits the pods into those to ask first and those to ask last.
 func (c Cluster) firstAndLast() (first, last []Pod) {
 	for _, pod := range c.Pods {
 		if pod.Gone {
@@ -105,16 +108,16 @@ func (c Cluster) firstAndLast() (first, last []Pod) {
 	return first, last
 }
 
-// lists reports whether a list contains a member that runs in that pod.
+// lists reports whether the list contains a member that runs in the pod.
 func lists(list *clientv3.MemberListResponse, pod string) bool {
 	return slices.ContainsFunc(list.Members,
 		func(m *etcdserverpb.Member) bool { return podOf(member(m, 0, nil)) == pod })
 }
 
-// askAll asks these pods. Once most pods have responded, the timeout for the remaining pods is shortened, because one
-// of them is often stopping or starting. Unready pods that did not respond a moment ago get only a few times as long
-// as the other pods took: a joining member accepts connections for seconds before it responds. The same applies to
-// members that were removed a moment ago and are stopping.
+// askAll asks the given pods for their status. Once most pods have responded, it shortens the timeout for the rest,
+// because one of them is often stopping or starting. An unready pod that recently failed to respond gets only a few
+// times as long as the other pods took, because a joining member accepts connections for seconds before it responds.
+// The same applies to a member that was recently removed and is stopping.
 func (c *Clients) askAll(ctx context.Context, cluster Cluster, pods []Pod) []reply {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -152,7 +155,7 @@ func (c *Clients) askAll(ctx context.Context, cluster Cluster, pods []Pod) []rep
 }
 
 // ask asks one pod for its status. An existing connection may have broken unnoticed, or may lead to the pod's previous
-// address. In that case, a new connection is tried, with the full timeout of a newly started process.
+// address. If so, ask tries a new connection with the full timeout, as for a newly started process.
 func (c *Clients) ask(ctx context.Context, cluster Cluster, pod Pod) reply {
 	timeout := c.timeout()
 	if pod.Unready {
@@ -178,7 +181,7 @@ func (c *Clients) askOnce(ctx context.Context, cluster Cluster, pod Pod, timeout
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no response within %s", timeout))
 	defer cancel()
-	// The endpoint is unused: the connection is to this member only.
+	// The endpoint is unused, because the connection leads only to this member.
 	status, err := r.client.Status(ctx, "")
 	if err != nil {
 		c.drop(r.client)
@@ -189,7 +192,7 @@ func (c *Clients) askOnce(ctx context.Context, cluster Cluster, pod Pod, timeout
 	return r, kept
 }
 
-// list asks one member after another for the member list, until a quorum of the voters in a list confirms it.
+// list asks one member after another for the member list until a quorum of the voters in a list confirms it.
 func (c *Clients) list(ctx context.Context, replies []reply) (result poll) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*c.timeout(), fmt.Errorf("no response within %s", 2*c.timeout()))
 	defer cancel()
@@ -278,8 +281,8 @@ func (r reply) follows(leader reply) bool {
 		r.status.RaftTerm == leader.status.RaftTerm && r.status.Leader == leader.status.Leader
 }
 
-// bestFirst sorts members in the order in which to request the list: the leader of the newest term, and then the member
-// with the longest log. If there are two leaders, because one has not yet noticed that it was deposed, their
+// bestFirst sorts members in the order in which they are asked for the list: the leader of the newest term first, then
+// by log length, longest first. If there are two leaders because one has not yet noticed that it was deposed, their
 // terms differ.
 func bestFirst(a, b reply) int {
 	if a.answered() != b.answered() {

@@ -30,17 +30,17 @@ func TestMain(m *testing.M) {
 		lookups.Add(1)
 		return nil, fmt.Errorf("the test looked up a name")
 	}}
-	// The tests wait for etcd most of the time.
+	// The tests spend most of their time waiting for etcd.
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
 }
 
-// patience limits every wait. Tests need much less time.
+// patience limits every wait. Tests normally need much less time.
 const patience = 30 * time.Second
 
-// eventually observes the cluster until the membership is as wanted.
+// eventually observes the cluster until the membership meets the condition.
 func eventually(t testing.TB, clients *etcd.Clients, cluster etcd.Cluster, wanted string, is func(decide.Membership) bool) etcd.Answer {
 	t.Helper()
 	var answer etcd.Answer
@@ -58,14 +58,14 @@ func print(answer etcd.Answer) string {
 	return string(text)
 }
 
-// allAnswer reports whether the list is known, has this length, and all its members respond and have started.
+// allAnswer reports whether the list is known, has the given length, and all its members have started and respond.
 func allAnswer(size int) func(decide.Membership) bool {
 	return func(m decide.Membership) bool {
 		return m.Known && len(m.Members) == size && !slices.ContainsFunc(m.Members, func(m decide.Member) bool { return !m.Answers || !m.Started })
 	}
 }
 
-// allAnswerBut reports whether the list is known, there is a leader, and all members except this one respond.
+// allAnswerBut reports whether the list is known, there is a leader, and all members except the named one respond.
 func allAnswerBut(t testing.TB, name string) func(decide.Membership) bool {
 	return func(m decide.Membership) bool {
 		return m.Known && !byName(t, m, name).Answers && slices.ContainsFunc(m.Members, func(m decide.Member) bool { return m.Leader }) &&
@@ -152,7 +152,7 @@ func TestTwoClustersAreDistinguished(t *testing.T) {
 	})
 }
 
-// TestObserveLearner adds a learner, and starts it later.
+// TestObserveLearner adds a learner and starts it later.
 func TestObserveLearner(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, nil, 1)
@@ -175,7 +175,7 @@ func TestObserveLearner(t *testing.T) {
 			t.Errorf("the learner: %+v", m)
 		}
 
-		// A learner alone is alive, but cannot confirm a list.
+		// A learner on its own is alive, but cannot confirm a list.
 		alone := s.cluster(2)
 		alone.Pods = alone.Pods[1:]
 		answer = clients.Observe(t.Context(), alone)
@@ -218,7 +218,7 @@ func TestAlarmsAreReportedAndDisarmed(t *testing.T) {
 	})
 }
 
-// raise makes etcd raise an alarm, as its members do by themselves.
+// raise makes etcd raise an alarm, as a member would on its own.
 func (s *servers) raise(t *testing.T, id decide.ID, alarm etcdserverpb.AlarmType) {
 	_, err := etcdserverpb.NewMaintenanceClient(s.raw(t, 0)).Alarm(t.Context(), &etcdserverpb.AlarmRequest{
 		Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: uint64(id), Alarm: alarm,
@@ -238,7 +238,7 @@ func (s *servers) raise(t *testing.T, id decide.ID, alarm etcdserverpb.AlarmType
 	})
 }
 
-// raw returns a connection for changes that bypass the code under test.
+// raw returns a connection for requests that bypass the code under test.
 func (s *servers) raw(t testing.TB, i int) *grpc.ClientConn {
 	conn, err := grpc.NewClient("passthrough:///"+s.address(i, 2379), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

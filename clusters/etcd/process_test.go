@@ -27,10 +27,10 @@ import (
 	"quorate.dev/quorate/internal/procgroup"
 )
 
-// etcdDir is the environment variable that names the directory with etcd-<version>/etcd.
+// etcdDir is the environment variable that names the directory that contains etcd-<version>/etcd.
 const etcdDir = "QUORATE_ETCD_DIR"
 
-// eachVersion runs the test with every available etcd.
+// eachVersion runs the test with every available etcd version.
 func eachVersion(t *testing.T, test func(t *testing.T, binary string)) {
 	binaries := binaries(t)
 	for _, binary := range binaries {
@@ -74,7 +74,7 @@ func newServers(t testing.TB, binary string, ca *ca) *servers {
 	}
 }
 
-// form starts a cluster of a-0, a-1, ….
+// form starts a cluster with the members a-0, a-1, ….
 func form(t testing.TB, binary string, ca *ca, size int) *servers {
 	s := newServers(t, binary, ca)
 	var initial []string
@@ -136,7 +136,7 @@ func (s *servers) kill(pod string) {
 	}
 }
 
-// freeze stops the process until thaw.
+// freeze suspends the process until thaw is called.
 func (s *servers) freeze(pod string) {
 	process := s.processes[pod].Process
 	if err := process.Signal(syscall.SIGSTOP); err != nil {
@@ -192,7 +192,7 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// blackHole accepts connections and never responds.
+// blackHole returns the address of a listener that accepts connections but never responds.
 func blackHole(t testing.TB) string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -202,7 +202,7 @@ func blackHole(t testing.TB) string {
 	return listener.Addr().String() // the kernel accepts connections
 }
 
-// ca is a CA with a certificate for the members of the cluster and a certificate for its clients.
+// ca is a CA that has issued a certificate for the cluster's members and certificates for its clients.
 type ca struct{ dir string }
 
 func (a *ca) file(name string) string { return filepath.Join(a.dir, name) }
@@ -222,7 +222,8 @@ func (a *ca) read(name string) []byte {
 	return content
 }
 
-// newCA issues the members' certificate for these host names, and certificates for a client and for etcd's root user.
+// newCA creates a CA and issues a certificate for members with these host names, a client certificate, and a
+// certificate for etcd's root user.
 func newCA(t testing.TB, hosts ...string) *ca {
 	a := &ca{dir: t.TempDir()}
 	ca := &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}

@@ -14,15 +14,16 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// patience is how long members are asked again for a proof, and proofPause is the pause between attempts, which
-// doubles each time. On a busy machine, a member may miss the timeout and respond normally a moment later.
+// patience is how long members are asked again for a proof. proofPause is the first pause between attempts; the pause
+// doubles each time, up to proofPauseMax. On a busy machine, a member may miss the timeout and respond normally a
+// moment later.
 const (
 	patience      = 30 * time.Second
 	proofPause    = time.Second / 2
 	proofPauseMax = 5 * time.Second
 )
 
-// Proof holds the members' reports about a snapshot.
+// Proof holds what the members report about a snapshot's data.
 type Proof struct {
 	// By lists the members that hold the same data.
 	By []string
@@ -32,11 +33,11 @@ type Proof struct {
 	Why string
 }
 
-// Prove asks members for the hash of their data at a revision until a quorum holds the same data as a snapshot. It
-// asks one member at a time, followers first, because a member does not apply changes while it computes the hash.
-// Members that have compacted that revision, or were compacted at a different revision, do not prove anything. While a
-// quorum is still possible, members that did not respond are asked again until the patience is over. The patience
-// limits only when a request may be repeated: a hash in progress has its own timeout.
+// Prove asks members for the hash of their data at a revision until a quorum is known to hold the same data as a
+// snapshot. It asks one member at a time, followers first, because a member does not apply changes while it computes
+// the hash. Members that have compacted that revision, or were compacted at a different revision, do not prove
+// anything. While a quorum is still possible, Prove keeps asking members that did not respond, for up to Patience.
+// Patience does not interrupt a hash in progress, which has its own timeout.
 func (c *Clients) Prove(ctx context.Context, cluster Cluster, wanted decide.Hash) Proof {
 	limit := cmp.Or(c.Patience, patience)
 	patient, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no response within %s", limit))
@@ -60,17 +61,17 @@ func (c *Clients) Prove(ctx context.Context, cluster Cluster, wanted decide.Hash
 	}
 }
 
-// prover collects a proof and keeps the results, because a hash is expensive for a member and does not change.
+// prover collects a proof and keeps the members' results, because a hash is expensive to compute and does not change.
 type prover struct {
 	wanted decide.Hash
 	said   map[decide.ID]opinion
 }
 
-// opinion is the result for one member. The zero value means that it was not asked.
+// opinion is the result for one member. The zero value means that the member was not asked.
 type opinion struct {
 	pod     string
 	verdict verdict
-	// why is why the result is not a proof.
+	// why explains why the result is not a proof.
 	why string
 }
 
@@ -80,11 +81,11 @@ const (
 	unknown verdict = iota // a later request may succeed
 	same
 	other
-	incomparable // and remains so
+	incomparable // and will remain so
 )
 
-// ask asks the members without a final result until there is a quorum. Once the patience is over, no member is
-// asked again.
+// ask asks the members that have no final result yet, until there is a quorum. Once patient is done, it does not ask
+// any member again.
 func (p *prover) ask(ctx, patient context.Context, replies []reply, m decide.Membership) {
 	for _, r := range sources(replies, m) {
 		said, asked := p.said[r.id()]
@@ -117,8 +118,8 @@ func (p *prover) opinionOf(ctx context.Context, r *reply) opinion {
 	return said
 }
 
-// compactedElsewhere returns why hashes cannot be compared. A member that was compacted at its newest revision
-// responds with its previous hash, which it keeps (etcd's storage/mvcc/hash.go).
+// compactedElsewhere returns why the hashes cannot be compared. A member that was compacted at its newest revision
+// keeps its previous hash and responds with it (etcd's storage/mvcc/hash.go).
 func compactedElsewhere(hash, wanted decide.Hash) (verdict, string) {
 	switch {
 	case wanted.CompactRevision == wanted.Revision:
@@ -130,7 +131,7 @@ func compactedElsewhere(hash, wanted decide.Hash) (verdict, string) {
 	}
 }
 
-// proof summarizes the results for a membership's voters, and reports whether asking again is useless.
+// proof summarizes the results for the membership's voters, and reports whether asking again is useless.
 func (p *prover) proof(m decide.Membership) (proof Proof, settled bool) {
 	var reasons []string
 	open, voters := 0, m.Voters()
@@ -165,5 +166,5 @@ func (p *prover) proof(m decide.Membership) (proof Proof, settled bool) {
 	return proof, len(proof.By)+open < quorum
 }
 
-// proofTime returns the timeout for a hash that no pass waits for.
+// proofTime returns the timeout for a hash for a proof. It is longer than hashTime, because no pass waits for a proof.
 func proofTime(size int64) time.Duration { return min(10*hashTimeoutMax, 2*unboundedHashTime(size)) }

@@ -24,13 +24,13 @@ func (rawCodec) Unmarshal(data []byte, v any) error {
 
 func (rawCodec) Name() string { return "raw" }
 
-// call is a request to one pod, and the function that forwards it.
+// call is a request to one pod, with a function that forwards it.
 type call struct {
 	pod, method string
 	passOn      func() (answer []byte, err error)
 }
 
-// proxied returns the cluster behind proxies that return the responses of answer.
+// proxied returns the cluster behind proxies that respond with the results of answer.
 func (s *servers) proxied(t *testing.T, n int, answer func(call) ([]byte, error)) etcd.Cluster {
 	addresses := map[string]string{}
 	for i := range n {
@@ -48,7 +48,7 @@ func (s *servers) proxied(t *testing.T, n int, answer func(call) ([]byte, error)
 			method, _ := grpc.MethodFromServerStream(stream)
 			header, _ := metadata.FromIncomingContext(stream.Context())
 			passOn := func() (answer []byte, err error) {
-				// The client may disconnect, but its request has been sent anyway.
+				// The client may disconnect, but its request is forwarded anyway.
 				ctx := metadata.NewOutgoingContext(context.WithoutCancel(stream.Context()), header)
 				err = etcd.Invoke(ctx, method, &question, &answer, grpc.ForceCodec(rawCodec{}))
 				return answer, err
@@ -70,7 +70,7 @@ func (s *servers) proxied(t *testing.T, n int, answer func(call) ([]byte, error)
 	return cluster
 }
 
-// losing returns the cluster behind proxies that lose the successful responses to one method.
+// losing returns the cluster behind proxies that drop successful responses to one method.
 func (s *servers) losing(t *testing.T, n int, method string) etcd.Cluster {
 	return s.proxied(t, n, func(c call) ([]byte, error) {
 		answer, err := c.passOn()

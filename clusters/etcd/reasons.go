@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// why returns a short reason why no pod listed the members, such as "a-0: connection refused; a-1, a-2: no
+// why returns a short explanation of why no pod listed the members, such as "a-0: connection refused; a-1, a-2: no
 // leader".
 func why(replies []reply) string {
 	if len(replies) == 0 {
@@ -51,7 +51,7 @@ func (r reply) why() string {
 	}
 }
 
-// cause returns why the request's context ended or, if it has not ended, the error.
+// cause returns why the request's context ended, or err if the context is still active.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -59,7 +59,7 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// plain returns the operating system's error, if there is one, without the addresses around it.
+// plain returns the operating system's error, if err wraps one, without the addresses around it.
 func plain(err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
@@ -73,7 +73,7 @@ var wrapping = regexp.MustCompile(
 	`^(.*: )?(Error while dialing|authentication handshake failed|error reading server preface|` +
 		`error reading from server|etcdserver|(read|write) tcp \S+: (read|write)): `)
 
-// reason returns the cause without the prefixes and suffixes that gRPC, etcd and the network add to it.
+// reason returns the cause of err, without the prefixes and suffixes that gRPC, etcd and the network add to it.
 func reason(err error) string {
 	text := err.Error()
 	if s, ok := status.FromError(err); ok {

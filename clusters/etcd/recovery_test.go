@@ -32,8 +32,8 @@ func formWith(t *testing.T, binary string, flags ...string) *servers {
 	return s
 }
 
-// TestBestSurvivorHoldsAcknowledgedWrites kills all members together under load. Of any two data directories, the one
-// with the later end of the log holds every acknowledged write.
+// TestBestSurvivorHoldsAcknowledgedWrites kills all members together under load, and checks that of any two data
+// directories, the one whose log ends later holds every acknowledged write.
 func TestBestSurvivorHoldsAcknowledgedWrites(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := formWith(t, binary, "--snapshot-count=100", "--max-snapshots=1")
@@ -96,7 +96,7 @@ func writeUntilKilled(t *testing.T, s *servers) (acknowledged []string) {
 	return acknowledged
 }
 
-// toRecover prepares the recovery of a copy of a member's data.
+// toRecover prepares to recover a copy of a member's data.
 func (s *servers) toRecover(t *testing.T, i int) recovery.Order {
 	t.Helper()
 	program, err := etcdprocess.Find(t.Context(), s.binary)

@@ -9,7 +9,7 @@ import (
 )
 
 // TestRemovedMemberIsNotWaitedFor checks that the observation after a removal does not wait for the removed member,
-// which takes a while to stop. Its response is used if it arrives with the others.
+// which takes a while to stop. If its response arrives in time, it is used.
 func TestRemovedMemberIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {

@@ -2,11 +2,11 @@ package etcd_test
 
 import "bytes"
 
-// seeds are tapes of three pods for FuzzObserve. Each pod is asked for its status first, and then for lists and
-// hashes.
+// seeds are the initial inputs of FuzzObserve, each with the tapes of three pods. Each pod is asked for its status
+// first, and then for lists and hashes.
 func seeds() [][3][]byte {
 	all := func(tape ...byte) [3][]byte { return [3][]byte{tape, tape, tape} }
-	// leads is a false status that names a leader and a term. Everything else is omitted.
+	// leads is a false status that names only a leader and a term.
 	leads := func(leader, term byte) []byte { return []byte{falsely, leader, term} }
 	negative := append([]byte{falsely, 1, 2, 0}, bytes.Repeat([]byte{255}, 40)...)
 	large := append([]byte{falsely, 1, 2, 0, 127}, bytes.Repeat([]byte{255}, 39)...)

@@ -17,28 +17,27 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// stall is how long a member may send no bytes of its snapshot. If etcd cannot read its own database, it sends empty
-// messages endlessly, so only bytes count.
+// stall is how long a member may go without sending any bytes of its snapshot. Empty messages do not count, because
+// etcd sends them endlessly if it cannot read its own database.
 const stall = time.Minute
 
 // Snapshot is a member's database as the member sends it.
 type Snapshot struct {
 	Member    string
 	ClusterID decide.ID
-	// Version is the etcd version that the member runs.
+	// Version is the member's etcd version.
 	Version string
-	// Revision is the revision up to which changes were acknowledged when the snapshot was requested, according
-	// to the member and a quorum.
+	// Revision is the last acknowledged revision at the time of the request, according to the member and a quorum.
 	Revision int64
-	// Size is the size of the database in bytes, as the member reports it.
+	// Size is the size of the database in bytes, as reported by the member.
 	Size int64
-	// Body is the file, which ends with an unverified checksum.
+	// Body is the snapshot file, which ends with a checksum that has not been verified.
 	Body io.ReadCloser
 }
 
 // Snapshot requests the database of the best source: a voter that has caught up with all acknowledged changes,
-// a follower if possible, with the smallest database. It fails if the membership is not known, because the data
-// of a partitioned member may be old.
+// preferably a follower, with the smallest database. It fails if the membership is unknown, because the data of a
+// partitioned member may be old.
 func (c *Clients) Snapshot(ctx context.Context, cluster Cluster) (*Snapshot, error) {
 	replies, m, err := c.members(ctx, cluster)
 	if err != nil {
@@ -68,7 +67,7 @@ func (c *Clients) ClusterID(ctx context.Context, cluster Cluster) (decide.ID, er
 	return m.ClusterID, nil
 }
 
-// members asks a quorum for the members.
+// members returns the pods' replies and the membership that a quorum confirmed.
 func (c *Clients) members(ctx context.Context, cluster Cluster) ([]reply, decide.Membership, error) {
 	replies, poll := c.askForList(ctx, cluster)
 	if poll.list == nil {
@@ -77,8 +76,8 @@ func (c *Clients) members(ctx context.Context, cluster Cluster) ([]reply, decide
 	return replies, membership(poll.list, replies), nil
 }
 
-// acknowledged returns the newest revision that a quorum has reached, according to each member's own report. A
-// single member that reports too little, or too much, does not change it.
+// acknowledged returns the newest revision that a quorum has reached, according to each member's own report. A single
+// member that reports a revision that is too low or too high does not change the result.
 func acknowledged(m decide.Membership) int64 {
 	var revisions []int64
 	voters := m.Voters()
@@ -94,8 +93,8 @@ func acknowledged(m decide.Membership) int64 {
 	return 0
 }
 
-// sources returns the voters that may be asked, best first. It omits members with different data according to
-// etcd.
+// sources returns the voters that may be asked for their data, best first. It omits members whose data differs
+// according to etcd.
 func sources(replies []reply, m decide.Membership) []*reply {
 	var found []*reply
 	for i := range replies {
@@ -115,8 +114,9 @@ func sources(replies []reply, m decide.Membership) []*reply {
 	return found
 }
 
-// snapshotFrom asks one member, after a linearizable read: from then on, its data is at least as new as the read, even
-// if it loses its leader while it sends the snapshot. It returns an error if the member has no leader.
+// snapshotFrom requests a snapshot from one member, after a linearizable read. The snapshot is at least as new as the
+// read, even if the member loses its leader while it sends the snapshot. snapshotFrom returns an error if the member
+// has no leader.
 func (c *Clients) snapshotFrom(ctx context.Context, r *reply) (*Snapshot, error) {
 	if _, err := c.listFrom(clientv3.WithRequireLeader(ctx), r); err != nil {
 		return nil, err

@@ -34,8 +34,8 @@ func order(t *testing.T) backup.Order {
 	return backup.Order{Cluster: store.Cluster{Namespace: namespace, Name: name}, Slot: time.Now(), Spool: t.TempDir(), Inspect: inspect}
 }
 
-// TestSnapshotHashesMatchMembers takes backups of random histories. The computed hash of each must be the hash that the
-// members report, on every version.
+// TestSnapshotHashesMatchMembers takes backups of random histories. The computed hash of each backup must equal the
+// hash that the members report, with every version.
 func TestSnapshotHashesMatchMembers(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, nil, 3)
@@ -72,7 +72,7 @@ func TestSnapshotHashesMatchMembers(t *testing.T) {
 	})
 }
 
-// requireDrill requires that an etcd of the same version holds the backed-up data.
+// requireDrill requires that etcd of the same version can be started with the backed-up data.
 func requireDrill(t *testing.T, binary string, taken backup.Taken) {
 	t.Helper()
 	bucket := openDirectory(t)
@@ -122,7 +122,7 @@ func isCompacted(err error) bool {
 	return err != nil && slices.Contains([]string{"rpc error: code = OutOfRange desc = etcdserver: mvcc: required revision has been compacted"}, err.Error())
 }
 
-// TestSnapshotNeedsQuorum checks that no snapshot is taken from a partitioned member, whose data may be old.
+// TestSnapshotNeedsQuorum checks that no snapshot is taken from a partitioned member, because its data may be old.
 func TestSnapshotNeedsQuorum(t *testing.T) {
 	s := form(t, binaries(t)[0], nil, 3)
 	clients := newClients(t)
@@ -139,8 +139,8 @@ func TestSnapshotNeedsQuorum(t *testing.T) {
 	s.thaw(pod(2))
 }
 
-// TestSnapshotHoldsQuorumData checks that a snapshot holds the quorum's data if one of three members holds different
-// data, unnoticed.
+// TestSnapshotHoldsQuorumData checks that a snapshot holds the quorum's data even if one of the three members holds
+// different data and etcd has not noticed.
 func TestSnapshotHoldsQuorumData(t *testing.T) {
 	s := form(t, binaries(t)[len(binaries(t))-1], nil, 3)
 	clients := newClients(t)
@@ -152,7 +152,7 @@ func TestSnapshotHoldsQuorumData(t *testing.T) {
 		}
 	}
 	s.changeValue(1)
-	// The resulting snapshot is the quorum's, regardless of the member that is asked.
+	// Whichever member is asked, the resulting snapshot must hold the quorum's data.
 	taken, err := backup.Take(t.Context(), clients.Source(s.cluster(3)), order(t))
 	switch {
 	case errors.Is(err, backup.ErrDiffers):
@@ -173,8 +173,8 @@ func hashOf(t *testing.T, cluster etcd.Cluster) decide.Hash {
 	return byName(t, answer.Membership, pod(0)).Hash
 }
 
-// oneDiffers forms a cluster of three in which the second member holds different data, and returns the hash of the
-// other two. Both of the other members are needed to prove the hash.
+// oneDiffers forms a three-member cluster whose second member holds different data, and returns the hash of the other
+// two members. Proving the hash takes both of them.
 func oneDiffers(t *testing.T) (*servers, decide.Hash) {
 	t.Helper()
 	s := form(t, binaries(t)[len(binaries(t))-1], nil, 3)
@@ -191,7 +191,7 @@ func oneDiffers(t *testing.T) (*servers, decide.Hash) {
 	return s, hash
 }
 
-// holds reports whether a member's data has that hash.
+// holds reports whether a member's data has the given hash.
 func (s *servers) holds(i int, hash decide.Hash) bool {
 	s.t.Helper()
 	answer, err := etcdserverpb.NewMaintenanceClient(s.raw(s.t, i)).
@@ -202,8 +202,8 @@ func (s *servers) holds(i int, hash decide.Hash) bool {
 	return answer.Hash == hash.Sum
 }
 
-// proving starts to prove a snapshot, and returns once the given pod has been dialed for the second time. The second
-// dial happens only after the first attempt has failed.
+// proving starts to prove a snapshot, and returns once the given pod is dialed for the second time, which happens only
+// after the first attempt has failed.
 func (s *servers) proving(ctx context.Context, clients *etcd.Clients, hash decide.Hash, pod string) <-chan etcd.Proof {
 	s.t.Helper()
 	cluster, again, proofs := s.cluster(3), make(chan struct{}), make(chan etcd.Proof, 1)
@@ -223,7 +223,7 @@ func (s *servers) proving(ctx context.Context, clients *etcd.Clients, hash decid
 	return proofs
 }
 
-// hashes returns how often a member was asked for its hash, according to its metrics.
+// hashes returns how often a member has been asked for its hash, according to its metrics.
 func (s *servers) hashes(t *testing.T, i int) int {
 	t.Helper()
 	answer, err := http.Get("http://" + s.address(i, 2379) + "/metrics")
@@ -257,8 +257,8 @@ func TestProofRetriesUnresponsiveMember(t *testing.T) {
 	}
 }
 
-// TestProofStopsWaiting checks that Prove does not wait for an impossible quorum, for longer than its patience, or
-// after cancellation. Members that have responded are not asked again.
+// TestProofStopsWaiting checks that Prove stops when a quorum becomes impossible, when its patience ends, or when it is
+// canceled. Members that have responded are not asked again.
 func TestProofStopsWaiting(t *testing.T) {
 	s, hash := oneDiffers(t)
 	wrong := hash
@@ -379,7 +379,7 @@ func (s *servers) restore(file string, bump uint64) {
 	s.startIn(0, dir)
 }
 
-// TestDamagedSnapshotFilesAreReported checks that invalid and damaged snapshots yield specific errors.
+// TestDamagedSnapshotFilesAreReported checks that invalid and damaged snapshots cause specific errors.
 func TestDamagedSnapshotFilesAreReported(t *testing.T) {
 	s := form(t, binaries(t)[0], nil, 1)
 	clients := newClients(t)

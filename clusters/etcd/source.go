@@ -15,17 +15,17 @@ type Source struct {
 // Source returns the cluster as a Source that uses these connections.
 func (c *Clients) Source(cluster Cluster) Source { return Source{c, cluster} }
 
-// ClusterID returns the cluster ID that a quorum reports.
+// ClusterID returns the cluster ID reported by a quorum.
 func (s Source) ClusterID(ctx context.Context) (decide.ID, error) {
 	return s.clients.ClusterID(ctx, s.cluster)
 }
 
-// Snapshot requests the database of the best source member.
+// Snapshot requests the database of the best source member. See Clients.Snapshot.
 func (s Source) Snapshot(ctx context.Context) (*Snapshot, error) {
 	return s.clients.Snapshot(ctx, s.cluster)
 }
 
-// Prove asks members whether they hold the same data as a snapshot.
+// Prove asks the members whether they hold the same data as a snapshot. See Clients.Prove.
 func (s Source) Prove(ctx context.Context, wanted decide.Hash) Proof {
 	return s.clients.Prove(ctx, s.cluster, wanted)
 }

@@ -19,7 +19,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestStalledSnapshotFails checks that a snapshot ends with an error if its member sends nothing more, or only empty
+// TestStalledSnapshotFails checks that reading a snapshot fails if its member stops sending data, or sends only empty
 // messages, as etcd does if it cannot read its database.
 func TestStalledSnapshotFails(t *testing.T) {
 	for what, then := range map[string]func(q question, send func(*etcdserverpb.SnapshotResponse) error) error{
@@ -59,8 +59,8 @@ func TestStalledSnapshotFails(t *testing.T) {
 	}
 }
 
-// TestTruncatedSnapshotFails checks that a stream that ends before all announced bytes have arrived is not a snapshot,
-// and does not leave a file. The same applies if the member loses its leader.
+// TestTruncatedSnapshotFails checks that reading a snapshot fails, and leaves no file, if the stream ends before all
+// announced bytes have arrived or the member loses its leader.
 func TestTruncatedSnapshotFails(t *testing.T) {
 	for want, end := range map[string]error{"7 bytes are missing: unexpected EOF": nil, "no leader": rpctypes.ErrGRPCNoLeader} {
 		s := newStrangers(t, 3)
@@ -82,7 +82,7 @@ func TestTruncatedSnapshotFails(t *testing.T) {
 	}
 }
 
-// TestSourceWithoutLeaderIsSkipped checks that a member that has lost its leader when it is asked is skipped.
+// TestSourceWithoutLeaderIsSkipped checks that a member is skipped if it has lost its leader by the time it is asked.
 func TestSourceWithoutLeaderIsSkipped(t *testing.T) {
 	s := newStrangers(t, 3)
 	s.snapshot = func(question, func(*etcdserverpb.SnapshotResponse) error) error { return nil }
@@ -109,7 +109,7 @@ func TestSourceWithoutLeaderIsSkipped(t *testing.T) {
 }
 
 // TestSourceIsSmallestFollower checks that the source is the follower with the smallest database, and never a member
-// with different data according to etcd.
+// whose data differs according to etcd.
 func TestSourceIsSmallestFollower(t *testing.T) {
 	for _, c := range []struct {
 		what     string
@@ -157,7 +157,7 @@ func TestSourceIsSmallestFollower(t *testing.T) {
 	}
 }
 
-// TestLearnerDoesNotAffectBackup checks that a learner does not affect a backup, and does not exist after a restore.
+// TestLearnerDoesNotAffectBackup checks that a learner does not affect a backup, and is not a member after a restore.
 func TestLearnerDoesNotAffectBackup(t *testing.T) {
 	found := binaries(t)
 	s := form(t, found[len(found)-1], nil, 1)
@@ -182,14 +182,14 @@ func TestLearnerDoesNotAffectBackup(t *testing.T) {
 }
 
 // TestSnapshotAfterLeaderLossIsCompleteOrFails checks that a member that loses its leader while it sends its snapshot
-// sends all of it, or returns an error. etcd checks for a leader only when the request arrives.
+// either sends all of it or returns an error. etcd checks for a leader only when the request arrives.
 func TestSnapshotAfterLeaderLossIsCompleteOrFails(t *testing.T) {
 	found := binaries(t)
 	s := form(t, found[len(found)-1], nil, 3)
 	clients := newClients(t)
 	eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
 	kv := etcdserverpb.NewKVClient(s.raw(t, 0))
-	for i := range 12 { // more than fits in flight
+	for i := range 12 { // more than the connection buffers
 		if _, err := kv.Put(t.Context(), &etcdserverpb.PutRequest{Key: fmt.Append(nil, i), Value: make([]byte, 1<<20)}); err != nil {
 			t.Fatal(err)
 		}

@@ -12,8 +12,8 @@ import (
 )
 
 // TestRecoverAfterJoiningTwoLearners recovers each member of a cluster in which two members joined at the same time.
-// The log adds two learners before it promotes the first. An etcd that allows only one learner rejects the second,
-// panics when it has to remove the second from the new cluster, and never responds.
+// The log adds two learners before it promotes the first. An etcd that allows only one learner rejects the second. It
+// then panics when it has to remove the second from the new cluster, and never responds.
 func TestRecoverAfterJoiningTwoLearners(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := newServers(t, binary, nil)
@@ -57,7 +57,7 @@ func TestRecoverAfterJoiningTwoLearners(t *testing.T) {
 	})
 }
 
-// addLearners adds learners at the addresses of these members, before any of them starts.
+// addLearners adds learners with the addresses of the given members, before any of them starts.
 func (s *servers) addLearners(t *testing.T, members ...int) (added []decide.ID) {
 	t.Helper()
 	clients := newClients(t)

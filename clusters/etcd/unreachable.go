@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// soon is the minimum time that certain members get after most other members have responded: unready members that have
-// just failed to respond, and members that were just removed.
+// soon is the minimum time that some members still get once most other members have responded: unready members that
+// recently failed to respond, and members that were recently removed.
 const soon = 100 * time.Millisecond
 
-// lull is how long an event counts as recent. After that, a member gets its full timeout again: it may be healthy and
-// far away.
+// lull is how long an event counts as recent. After that, a member gets its full timeout again, because it may be
+// healthy but far away.
 const lull = 2 * time.Second
 
 var errNotSoon = errors.New("no response shortly after the other members responded")
 
-// pods maps the UIDs of pods to when they were noted.
+// pods maps pod UIDs to the times when the pods were noted.
 type pods struct {
 	mu    sync.Mutex
 	since map[string]time.Time
 }
 
-// justNow reports whether a pod was noted less than lull ago.
+// justNow reports whether the pod was noted less than lull ago.
 func (s *pods) justNow(pod string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

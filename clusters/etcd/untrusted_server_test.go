@@ -22,14 +22,14 @@ type strangers struct {
 	snapshot func(q question, send func(*etcdserverpb.SnapshotResponse) error) error
 }
 
-// question is a request to one pod: its ordinal, and etcd's name of the method.
+// question is a request to one pod, with the pod's ordinal and the name of etcd's method.
 type question struct {
 	ctx     context.Context
 	ordinal int
 	method  string
 }
 
-// strangerClusterID and strangerRevision are the values that strangers return unless they lie about them.
+// strangerClusterID and strangerRevision are the values that strangers return unless they lie.
 const (
 	strangerClusterID = 0xc1
 	strangerRevision  = 7

@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/gitsource/gittest"
 )
 
-// TestNonFastForwardIsRefused checks that a source is not reset to an earlier revision, regardless of what that
+// TestNonFastForwardIsRefused checks that a source cannot be reset to an earlier revision, regardless of what that
 // revision declares. Here, the earlier revision does not declare any of the existing clusters.
 func TestNonFastForwardIsRefused(t *testing.T) {
 	w := newTenants(t, "a", "b")
@@ -60,7 +60,7 @@ func TestNonFastForwardIsRefused(t *testing.T) {
 }
 
 // TestUnknownAncestryIsRefusedIfSignaturesRequired checks that unknown ancestry, as in a shallow clone, causes only a
-// warning. If signatures are required, the revision is refused.
+// warning unless signatures are required, in which case the revision is refused.
 func TestUnknownAncestryIsRefusedIfSignaturesRequired(t *testing.T) {
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		t.Skip("ssh-keygen is not installed")
@@ -106,8 +106,8 @@ func TestUnknownAncestryIsRefusedIfSignaturesRequired(t *testing.T) {
 	}
 }
 
-// TestForcePushedRevisionThatVanishedIsRefused checks that a force-pushed revision is also refused if the source no
-// longer has it when its history is read.
+// TestForcePushedRevisionThatVanishedIsRefused checks that a force-pushed revision is refused even if the source no
+// longer contains it when its history is read.
 func TestForcePushedRevisionThatVanishedIsRefused(t *testing.T) {
 	w := newTenants(t, "a")
 	w.made("a/one")

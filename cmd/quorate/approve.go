@@ -17,11 +17,11 @@ import (
 // approveFlag specifies what a run may do without further approval.
 type approveFlag struct {
 	neverRestart bool
-	// plan is the digest of the approved plan, or empty if no plan has to be approved.
+	// plan is the digest of the approved plan, or empty if --approve does not name a plan.
 	plan string
 }
 
-// needsRevisions is the error for approving the plan of a directory, whose files may have changed since the plan.
+// needsRevisions is the error for approving a plan of a directory, because its files may have changed since the plan.
 const needsRevisions = "--approve plan=DIGEST requires a git repository or --source cluster: the files in a " +
 	"directory may change"
 
@@ -69,8 +69,8 @@ func (f *approveFlag) String() string {
 // Type implements pflag.Value.
 func (f *approveFlag) Type() string { return "approval" }
 
-// check rejects combinations of flags with which a run could not follow the approved plan to its end. A plan is the
-// complete forecast of one run.
+// check rejects flags that could prevent the run from completing the approved plan. A plan is the complete forecast of
+// one run.
 func (f *approveFlag) check(untilConverged, loop bool) error {
 	switch {
 	case f.plan == "":
@@ -84,9 +84,8 @@ func (f *approveFlag) check(untilConverged, loop bool) error {
 	return nil
 }
 
-// keepTo restricts the run to the approved plan, if a plan was approved. It first computes the current plan. If the
-// current plan differs from the approved plan, it returns an error, and the run does not change anything in any
-// Kubernetes cluster.
+// keepTo restricts the run to the approved plan, if there is one. It first computes the current plan. If that differs
+// from the approved plan, keepTo returns an error, and the run does not change anything in any Kubernetes cluster.
 func (f *approveFlag) keepTo(ctx context.Context, targets []*target) error {
 	if f.plan == "" {
 		return nil

@@ -11,8 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// readAt is a source that was read at one revision and does not declare anything. It is also a live side without
-// clusters.
+// readAt is both a source that was read at a revision but declares nothing, and a live side without clusters.
 type readAt string
 
 func (revision readAt) Fetch(context.Context, func(reconcile.Desired)) reconcile.Desired {
@@ -31,8 +30,8 @@ func (readAt) Changes(context.Context) reconcile.Changes { return nil }
 
 func (readAt) Close(context.Context) error { return nil }
 
-// TestPlanApprovalRequiresCommit checks that a plan of files without a revision cannot be approved, even if the digest
-// is the same. The files may have changed since they were reviewed.
+// TestPlanApprovalRequiresCommit checks that a plan of files without a revision cannot be approved, even if its digest
+// matches, because the files may have changed since they were reviewed.
 func TestPlanApprovalRequiresCommit(t *testing.T) {
 	f := approveFlag{plan: "sha256:" + strings.Repeat("0", 64)}
 	for revision, refused := range map[readAt]bool{"directory": true, "directory@sha1:abc": false} {

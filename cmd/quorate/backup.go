@@ -154,8 +154,8 @@ func newFile(flag, name string) error {
 	return nil
 }
 
-// run takes a backup and stores it, or returns the backup that an earlier run has stored. It opens the store first, so
-// that problems with the store are reported before etcd is contacted.
+// run takes a backup and stores it, or returns the backup stored by an earlier run. It opens the store first, so that
+// problems with the store are reported before etcd is contacted.
 func (f *backupFlags) run(ctx context.Context, o backup.Order) (m store.Manifest, earlier bool, err error) {
 	if err := f.store.check(f.to); err != nil {
 		return store.Manifest{}, false, err
@@ -184,7 +184,7 @@ func (f *backupFlags) run(ctx context.Context, o backup.Order) (m store.Manifest
 	return m, false, err
 }
 
-// take takes a backup and stores it in the bucket, or in a file if the bucket is nil.
+// take takes a backup and stores it in the bucket or, if the bucket is nil, in a file.
 func (f *backupFlags) take(
 	ctx context.Context, from backup.Source, to store.Bucket, o backup.Order,
 ) (m store.Manifest, err error) {
@@ -199,16 +199,15 @@ func (f *backupFlags) take(
 	return taken.Store(ctx, to, o)
 }
 
-// clusterSource is a cluster to back up, with the current time in the cluster and a function that releases the
-// cluster.
+// clusterSource is a cluster to back up, with its current time and a function that releases it.
 type clusterSource struct {
 	etcd.Source
 	now time.Time
 	end func()
 }
 
-// source finds the cluster's members through Kubernetes, or uses the members in the flags. With Kubernetes, the time
-// is the API server's time, because retention uses that time for all backups, wherever they were taken.
+// source finds the cluster's members through Kubernetes, or uses the members given by flags. With Kubernetes, the time
+// is the API server's, because retention compares the times of all backups, wherever they were taken.
 func (f *backupFlags) source(ctx context.Context, of store.Cluster) (clusterSource, error) {
 	if len(f.members.members) > 0 {
 		cluster, err := f.members.cluster(of)
@@ -239,7 +238,7 @@ func (f *backupFlags) source(ctx context.Context, of store.Cluster) (clusterSour
 	return clusterSource{found, now, end}, nil
 }
 
-// without adds an alternative to the error for a missing kubeconfig.
+// without extends the error for a missing kubeconfig with an alternative.
 func without(err error, instead string) error {
 	if errors.Is(err, kube.ErrNoKubeconfig) {
 		return fmt.Errorf("%w; or %s", err, instead)
@@ -256,7 +255,7 @@ func (f *backupFlags) report(std streams, m store.Manifest) error {
 	return doubts
 }
 
-// print writes the result as the manifest in JSON or as text.
+// print writes the result as text, or as the manifest in JSON.
 func (f *backupFlags) print(w io.Writer, m store.Manifest) error {
 	if f.output == "json" {
 		return report.Encode(w, m)
@@ -275,8 +274,8 @@ func (f *backupFlags) print(w io.Writer, m store.Manifest) error {
 	return err
 }
 
-// warnOf reports members that hold different data. If the backup itself may hold the wrong data, it returns exit code
-// 4.
+// warnOf warns about members that hold different data. If the backup itself may hold the wrong data, it returns the
+// error for exit code 4.
 func warnOf(w io.Writer, m store.Manifest) error {
 	cluster := m.Backup().Cluster
 	if len(m.Snapshot.Differs) > 0 {

@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// jobFlags are the flags for a backup that a Kubernetes Job takes.
+// jobFlags are the flags for a backup taken by a Kubernetes Job.
 type jobFlags struct {
 	name    jobName
 	results resultFiles
@@ -43,8 +43,8 @@ func (n *jobName) Set(name string) error {
 	return nil
 }
 
-// check rejects --job unless --member and a store are also set. Only backups in a store are named after their slot.
-// Without --member, the time comes from the API server and is unrelated to the Job's name.
+// check rejects --job unless --member and a store are also set. Only backups in a store are named after a slot. Without
+// --member, the time comes from the API server and is unrelated to the Job's name.
 func (f *jobFlags) check(to string, named bool) error {
 	if f.name != "" && !(store.IsLocation(to) && named) {
 		return usageError{errors.New("--job requires --member, and a store URL as --to")}
@@ -52,7 +52,7 @@ func (f *jobFlags) check(to string, named bool) error {
 	return f.results.check("to", to)
 }
 
-// slot returns the time that the backup is for, and whether a new backup must be taken.
+// slot returns the slot of the backup, and whether a new backup must be taken.
 func (f *jobFlags) slot(now time.Time) (slot time.Time, fresh bool) {
 	if slot, is := backup.SlotOfJob(string(f.name), now); is {
 		return slot, false
@@ -63,7 +63,7 @@ func (f *jobFlags) slot(now time.Time) (slot time.Time, fresh bool) {
 // begin empties the result files.
 func (f *jobFlags) begin() { f.results.begin() }
 
-// end writes the result. If that fails, the backup is still stored and valid.
+// end writes the result. If that fails, the backup is nevertheless stored and valid.
 func (f *jobFlags) end(stderr io.Writer, m store.Manifest) {
 	if err := f.results.write(resultOf(m).Encode); err != nil {
 		fmt.Fprintf(stderr, "quorate: %s: the backup is stored, but --result was not written: %s\n", m.Backup().Cluster,

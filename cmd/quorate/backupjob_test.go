@@ -24,7 +24,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// member is the only member of a real etcd cluster, ns/a, without Kubernetes.
+// member is the only member of a real etcd cluster ns/a that runs without Kubernetes.
 type member struct {
 	url, files string
 }
@@ -61,7 +61,7 @@ func newMemberOf(t *testing.T, etcd string) member {
 	return m
 }
 
-// post sends a request to etcd's gateway.
+// post sends a request to etcd's HTTP gateway.
 func (m member) post(path, body string) error {
 	ca, err := os.ReadFile(filepath.Join(m.files, "ca.crt"))
 	if err != nil {
@@ -88,13 +88,13 @@ func (m member) post(path, body string) error {
 	return nil
 }
 
-// flags returns the flags for the member at a URL.
+// flags returns the flags for the member at the given URL.
 func (m member) flags(url string) []string {
 	return []string{"--member", "a-0=" + url, "--cacert", filepath.Join(m.files, "ca.crt"),
 		"--cert", filepath.Join(m.files, "client.crt"), "--key", filepath.Join(m.files, "client.key")}
 }
 
-// quorateAs makes child processes of this program run as quorate, because TestMain checks the program name.
+// quorateAs makes child processes of this program run as quorate, which TestMain detects by the program name.
 func quorateAs(t *testing.T) {
 	t.Helper()
 	args := os.Args[0]
@@ -102,7 +102,7 @@ func quorateAs(t *testing.T) {
 	t.Cleanup(func() { os.Args[0] = args })
 }
 
-// jobs takes backups as Jobs do.
+// jobs takes backups in the way Jobs do.
 type jobs struct {
 	*testing.T
 	member
@@ -115,7 +115,7 @@ func newJobs(t *testing.T) jobs {
 	return jobs{t, newMember(t), t.TempDir(), filepath.Join(t.TempDir(), "termination-log")}
 }
 
-// backUp takes a backup as the Job with the given name.
+// backUp takes a backup in the way the Job with the given name would.
 func (j jobs) backUp(job string, more ...string) ran {
 	var out, stderr bytes.Buffer
 	args := slices.Concat([]string{"backup", "ns/a", "--to", "file://" + j.store, "--job", job, "--result", j.result}, j.flags(j.url), more)
@@ -158,8 +158,8 @@ func thisMinute() (name string, slot time.Time) {
 
 const takenEarlier = " already exists and was not taken again"
 
-// TestRestartedBackupJobTakesOneBackupPerSlot checks that the slot of a Job has one valid backup, which the result
-// describes. This holds no matter how often the pod is started, and when it is killed.
+// TestRestartedBackupJobTakesOneBackupPerSlot checks that a Job's slot gets exactly one valid backup, described by the
+// result, no matter how often the pod is started and when it is killed.
 func TestRestartedBackupJobTakesOneBackupPerSlot(t *testing.T) {
 	j := newJobs(t)
 	job, slot := thisMinute()
@@ -170,7 +170,7 @@ func TestRestartedBackupJobTakesOneBackupPerSlot(t *testing.T) {
 	if !first.Slot.Equal(slot) || first.Suspect || first.Revision < 1 || first.Bytes < 4096 {
 		t.Errorf("%+v", first)
 	}
-	// The first pod was killed after it wrote the manifest, and a second pod is started for the same slot.
+	// The first pod was killed after writing the manifest, and a second pod is started for the same slot.
 	got := j.backUp(job)
 	if got.code != exitOK || !strings.Contains(got.err, store.SlotID(slot)+takenEarlier) || !strings.Contains(got.out, "backed up as "+store.SlotID(slot)) {
 		t.Errorf("%+v", got)
@@ -178,7 +178,7 @@ func TestRestartedBackupJobTakesOneBackupPerSlot(t *testing.T) {
 	if again := j.told(); again != first || len(j.backups()) != 1 {
 		t.Errorf("%+v, then %+v: %v", first, again, j.backups())
 	}
-	// The first pod was killed before it wrote the manifest.
+	// The first pod was killed before writing the manifest.
 	dir := filepath.Join(j.store, "ns", "a", first.ClusterID)
 	if err := os.Remove(filepath.Join(dir, store.SlotID(slot)+".json")); err != nil {
 		t.Fatal(err)
@@ -217,8 +217,8 @@ func TestRestartedBackupJobTakesOneBackupPerSlot(t *testing.T) {
 	}
 }
 
-// TestBackupJobRetakesSuspectBackup checks that a backup that may hold wrong data still has a result, and that the next
-// run takes another backup anyway.
+// TestBackupJobRetakesSuspectBackup checks that a backup that may hold wrong data has a result, but that the next run
+// takes another backup.
 func TestBackupJobRetakesSuspectBackup(t *testing.T) {
 	j := newJobs(t)
 	if err := j.post("/v3/maintenance/alarm", `{"action":"ACTIVATE","memberID":"1","alarm":"CORRUPT"}`); err != nil {
@@ -236,7 +236,7 @@ func TestBackupJobRetakesSuspectBackup(t *testing.T) {
 }
 
 // TestBackupJobResultIsWrittenInPlace checks that the result is written into an existing file, whose permissions are
-// kept. A failure to write the result does not affect the backup, and a failed backup does not leave a result.
+// kept. If the result cannot be written, the backup remains valid. A failed backup does not leave a result.
 func TestBackupJobResultIsWrittenInPlace(t *testing.T) {
 	j := newJobs(t)
 	if err := os.WriteFile(j.result, bytes.Repeat([]byte("x"), 5000), 0o640); err != nil {
@@ -269,8 +269,8 @@ func TestBackupJobResultIsWrittenInPlace(t *testing.T) {
 	}
 }
 
-// TestStoppedBackupEndsAndEmptiesSpool checks that a backup whose pod is stopped ends promptly, at any stage, and does
-// not leave any part of the snapshot.
+// TestStoppedBackupEndsAndEmptiesSpool checks that a backup whose pod is stopped ends promptly at any stage, without
+// leaving any part of the snapshot behind.
 func TestStoppedBackupEndsAndEmptiesSpool(t *testing.T) {
 	m := newMember(t)
 	if err := m.post("/v3/kv/put", `{"key":"aw==","value":"`+base64.StdEncoding.EncodeToString(make([]byte, 1<<20))+`"}`); err != nil {
@@ -278,7 +278,7 @@ func TestStoppedBackupEndsAndEmptiesSpool(t *testing.T) {
 	}
 	storing := make(chan struct{}, 1)
 	s3 := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPut { // an upload, which is never answered
+		if r.Method == http.MethodPut { // an upload, which never gets a response
 			_, _ = io.Copy(io.Discard, r.Body)
 			storing <- struct{}{}
 			<-r.Context().Done()
@@ -300,7 +300,7 @@ func TestStoppedBackupEndsAndEmptiesSpool(t *testing.T) {
 			spool := t.TempDir()
 			quorate := exec.CommandContext(t.Context(), testProgram(t), slices.Concat([]string{"backup", "ns/a", "--to", "s3://bucket", "--s3-endpoint", s3.URL,
 				"--s3-path-style", "--s3-region", "x", "--spool", spool, "--job", "by-hand", "--result", filepath.Join(t.TempDir(), "result")}, m.flags(c.url))...)
-			quorate.Args[0] = "quorate" // TestMain checks the name
+			quorate.Args[0] = "quorate" // TestMain checks this name
 			quorate.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b")
 			var said bytes.Buffer
 			quorate.Stdout, quorate.Stderr = &said, &said
@@ -336,7 +336,7 @@ func TestStoppedBackupEndsAndEmptiesSpool(t *testing.T) {
 	}
 }
 
-// testProgram returns the path of this program.
+// testProgram returns the path of the test binary.
 func testProgram(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -346,8 +346,8 @@ func testProgram(t *testing.T) string {
 	return self
 }
 
-// stallAfter starts a proxy to the given address, and returns the proxy's address. The proxy stalls once it has
-// returned the given number of bytes to the client. It then sends a value to the returned channel.
+// stallAfter starts a proxy to the given address and returns the proxy's address. After the proxy has returned the
+// given number of bytes to the client, it sends a value to the returned channel and stalls.
 func stallAfter(t *testing.T, to string, most int64) (<-chan struct{}, string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -385,7 +385,7 @@ func stallAfter(t *testing.T, to string, most int64) (<-chan struct{}, string) {
 	return stalled, listener.Addr().String()
 }
 
-// verify verifies the backup that the result names.
+// verify verifies the backup that the result identifies.
 func (j jobs) verify(more ...string) ran {
 	var out, stderr bytes.Buffer
 	args := append([]string{"backups", "verify", "ns/a", "--from", "file://" + j.store, "--result", j.result}, more...)
@@ -393,7 +393,7 @@ func (j jobs) verify(more ...string) ran {
 	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
 }
 
-// TestVerifyReadsBackupNamedInResult checks that the backup that a Job has taken is verified, not a newer backup.
+// TestVerifyReadsBackupNamedInResult checks that the backup taken by the Job is verified, not a newer backup.
 func TestVerifyReadsBackupNamedInResult(t *testing.T) {
 	j := newJobs(t)
 	job, slot := thisMinute()
@@ -421,7 +421,7 @@ func TestVerifyReadsBackupNamedInResult(t *testing.T) {
 	if got := j.verify("20261122t180000z"); got.code != exitInvalid {
 		t.Errorf("another is named as well: %+v", got)
 	}
-	// The result is empty, or names missing data.
+	// The result is empty or names missing data.
 	for text, want := range map[string]int{
 		"": exitInvalid,
 		strings.Replace(string(told), j.told().ClusterID, "00000000000000c9", 1): exitError,

@@ -7,9 +7,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestBackupDestinationAndImageMustBeAllowed checks that the administrator decides where backups may be stored and
-// which image takes them. This applies to declarations in git, to clusters that were applied when the settings were
-// allowed, and to custom resources that are themselves the declarations.
+// TestBackupDestinationAndImageMustBeAllowed checks that the administrator determines where backups may be stored and
+// which image takes them. This applies to declarations in git, to clusters that were applied while the settings were
+// still allowed, and to custom resources that are themselves the declarations.
 func TestBackupDestinationAndImageMustBeAllowed(t *testing.T) {
 	t.Parallel()
 	w := newTenants(t, "a")

@@ -35,7 +35,7 @@ func newBackups(std streams) *cobra.Command {
 	c.AddCommand(newBackupsList(std), newBackupsVerify(std), newBackupsDrill(std), newBackupsFetch(std),
 		newBackupsPrune(std))
 	for _, of := range c.Commands() {
-		(&kubeFlags{}).completes(of) // the store may also have backups of other clusters
+		(&kubeFlags{}).completes(of) // the store may also contain backups of other clusters
 	}
 	return c
 }
@@ -116,7 +116,7 @@ func printBackups(w io.Writer, listing store.Listing) error {
 	return table.Flush()
 }
 
-// stateOf returns the state of a backup, in one word.
+// stateOf returns the state of a backup as one word.
 func stateOf(b store.Backup) string {
 	switch {
 	case b.Damaged:
@@ -187,7 +187,7 @@ func verifyBackup(ctx context.Context, std streams, f readingFlags, spool string
 	return err
 }
 
-// explainDamage reports that a backup is damaged, and returns the corresponding exit code.
+// explainDamage reports that a backup is damaged, and returns the error for the corresponding exit code.
 func explainDamage(std streams, m store.Manifest, damage string) error {
 	fmt.Fprintf(std.out, "%s  %s is damaged\n", m.Backup().Cluster, m.Backup().ID())
 	fmt.Fprintln(std.err, "quorate:", printable.Line(damage))
@@ -197,8 +197,8 @@ func explainDamage(std streams, m store.Manifest, damage string) error {
 // clockSkew is the maximum expected difference between the clocks of two machines.
 const clockSkew = 5 * time.Minute
 
-// find opens the store, and reads the manifest of the backup that the arguments name. It warns if the choice may be
-// unexpected.
+// find opens the store, and reads the manifest of the backup selected by the arguments. It warns if the selected backup
+// may not be the expected one.
 func (f *readingFlags) find(ctx context.Context, std streams, args []string) (store.Bucket, store.Manifest, error) {
 	of, err := clusterNamed(args[0], nil)
 	if err != nil {
@@ -216,7 +216,7 @@ func (f *readingFlags) find(ctx context.Context, std streams, args []string) (st
 	return bucket, m, nil
 }
 
-// read finds the backup that the arguments name, and calls do to read it.
+// read finds the backup selected by the arguments, and calls do to read it.
 func (f *readingFlags) read(
 	ctx context.Context, std streams, args []string,
 	do func(from store.Bucket, m store.Manifest, r backup.Reading) error,
@@ -234,7 +234,7 @@ func (f *readingFlags) read(
 	return m, do(bucket, m, reading)
 }
 
-// choose reads the manifest of the backup named by the arguments or the result file.
+// choose reads the manifest of the backup named by the arguments or by the result file.
 func (f *readingFlags) choose(
 	ctx context.Context, std streams, bucket store.Bucket, listing store.Listing, which []string,
 ) (store.Manifest, error) {
@@ -295,8 +295,8 @@ func manifestOf(
 // errNoneUsable is returned if every backup in the store is damaged, suspect, or dated in the future.
 var errNoneUsable = errors.New("none of them is usable")
 
-// newestOf returns the newest usable backup. It warns about newer, unusable backups and about backups with different
-// cluster IDs, because after an accident the newest backup may be of an empty cluster.
+// newestOf returns the newest usable backup. It warns about newer, unusable backups. It also warns if the cluster IDs
+// of the backups differ, because after an accident the newest backup may be of an empty cluster.
 func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing store.Listing) (store.Manifest, error) {
 	if len(listing.Backups) == 0 {
 		return store.Manifest{}, errors.New("the store does not contain backups of this cluster; to list backups, " +
@@ -332,8 +332,8 @@ func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing sto
 	return m, err
 }
 
-// warnOfLater prints a warning if an older backup of the same cluster ID has a higher revision than the newest backup.
-// The revisions of a cluster ID only increase, but slots depend on clocks, which may be wrong.
+// warnOfLater prints a warning if an older backup with the same cluster ID has a higher revision than the newest
+// backup. The revisions of a cluster ID only increase, but slots depend on clocks, which may be wrong.
 func warnOfLater(w io.Writer, listing store.Listing, newest store.Backup) {
 	revisions := listing.Revisions()
 	latest := newest

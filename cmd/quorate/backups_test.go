@@ -77,8 +77,8 @@ func loseBackup(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// TestSuspectBackupExitsBlocked checks that a backup that may hold wrong data results in exit code 4 in both output
-// formats, and that the reason is printed next to the report.
+// TestSuspectBackupExitsBlocked checks that a backup that may hold wrong data causes exit code 4 in both output
+// formats, and that the reason is printed as well as the report.
 func TestSuspectBackupExitsBlocked(t *testing.T) {
 	m := store.Manifest{Namespace: "ns", Cluster: "a", Data: "x", Snapshot: store.Snapshot{Differs: []string{"a-2"}}}
 	for _, output := range []string{"text", "json"} {
@@ -116,8 +116,8 @@ func TestIsCrash(t *testing.T) {
 	}
 }
 
-// TestInspectApart damages a database and then corrects its checksum, as only an attacker would. The process must
-// report the damage or read the file, regardless of what the library does with the file.
+// TestInspectApart damages a database and then corrects its checksum, as an attacker could. The process must report the
+// damage or read the file, whatever the library does with the file.
 func TestInspectApart(t *testing.T) {
 	quorateAs(t)
 	whole := backuptest.MustSnapshot(t)

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/clusters/backup"
 )
 
-// bars returns a function that shows the progress of each step on a terminal, with bytes and time. If w is not a
-// terminal, bars returns nil instead. The second returned function ends the last bar.
+// bars returns a function that shows the progress of each step, in bytes and time, on a terminal, and a function that
+// ends the last bar. If w is not a terminal, the first function is nil.
 func bars(w io.Writer) (backup.Progress, func()) {
 	if !isTerminal(w) {
 		return nil, func() {}

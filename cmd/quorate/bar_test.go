@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// TestBars checks that a terminal shows the progress of each step in bytes and percent, with the elapsed time. For a
-// step of unknown length, the terminal shows the current activity. The test replaces values that vary: the speed and
-// the times.
+// TestBars checks that a terminal shows the progress of each step in bytes and percent, with the elapsed time, or the
+// current activity if the length of a step is unknown. The test replaces values that vary: the speed and the times.
 func TestBars(t *testing.T) {
 	var shown bytes.Buffer
 	t.Setenv("TERM", "dumb")

@@ -11,8 +11,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// TestCanceledRequestIsNotLoggedAsError checks that stopping a run in the middle of a request is not logged as an
-// error.
+// TestCanceledRequestIsNotLoggedAsError checks that stopping a run during a request is not logged as an error.
 func TestCanceledRequestIsNotLoggedAsError(t *testing.T) {
 	var b strings.Builder
 	log := logr.FromContextOrDiscard(withLog(t.Context(), slog.New(slog.NewTextHandler(&b, nil)))).

@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// memoryGroup is a control group with a memory limit. If dir is empty, no control group exists, and flags limit the
+// memoryGroup is a control group with a memory limit. If dir is empty, there is no control group, and flags limit the
 // processes instead.
 type memoryGroup struct {
 	dir, procs, kills string
 	bytes             int64
-	// program is the program to run in the group. If it is empty, this program is run.
+	// program is the program to run in the group, or empty for the test binary.
 	program string
 }
 
-// named makes the group run this program under the given name. Child processes of the program have the same name.
+// named makes the group run the test binary under the given name. Its child processes get the same name.
 func (g memoryGroup) named(t *testing.T, name string) memoryGroup {
 	t.Helper()
 	self, err := os.Executable()
@@ -64,7 +64,7 @@ func newMemoryGroup(t *testing.T, bytes int64) memoryGroup {
 	return memoryGroup{bytes: bytes}
 }
 
-// remove removes the control group, once its last process has ended.
+// remove removes the control group after its last process has ended.
 func (g memoryGroup) remove(t *testing.T) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; {
@@ -129,12 +129,11 @@ func (g memoryGroup) quorate(t *testing.T, args ...string) (code int, out string
 const (
 	// runsMain makes the test binary run as quorate.
 	runsMain = "QUORATE_TEST_RUNS_MAIN"
-	// hasMemory is the memory limit, in bytes, that quorate finds if runsMain is set.
+	// hasMemory is the memory limit, in bytes, that quorate detects if runsMain is set.
 	hasMemory = "QUORATE_TEST_MEMORY"
 )
 
-// TestContainerMemoryDeterminesLimits checks that the container's memory determines the limits that are not set by
-// flags.
+// TestContainerMemoryDeterminesLimits checks that the container's memory determines limits that are not set by flags.
 func TestContainerMemoryDeterminesLimits(t *testing.T) {
 	g := newMemoryGroup(t, 128<<20)
 	if g.dir == "" {

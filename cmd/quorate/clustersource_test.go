@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/internal/config"
 )
 
-// obeyed contains the flags, with valid values, that have an effect if the custom resources themselves are the
+// obeyed contains valid values for the flags that have an effect if the custom resources themselves are the
 // declarations. All other flags must be rejected.
 var obeyed = map[string]string{
 	"as": "system:serviceaccount:a:b", "as-group": "system:authenticated", "context": "x", "namespace": "a", "allow-exec": "true",
@@ -34,8 +34,8 @@ var refusable = map[string]string{
 	"report-status": "github",
 }
 
-// TestClusterSourceRejectsGitFlags checks that flags for reading git are rejected if git is not read. The flags would
-// have no effect, which the user would not expect.
+// TestClusterSourceRejectsGitFlags checks that flags for reading git are rejected if git is not read, instead of being
+// silently ignored.
 func TestClusterSourceRejectsGitFlags(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(kubeconfig, []byte("{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}], "+
@@ -45,7 +45,7 @@ func TestClusterSourceRejectsGitFlags(t *testing.T) {
 	for name, command := range map[string]func(streams) *cobra.Command{"run": newRun, "plan": newPlan} {
 		command(streams{}).Flags().VisitAll(func(f *pflag.Flag) {
 			value, takes := obeyed[f.Name]
-			if f.Name == "source" || f.Name == "kubeconfig" || f.Name == "config" { // always set, or a file
+			if f.Name == "source" || f.Name == "kubeconfig" || f.Name == "config" { // always set, or the name of a file
 				return
 			}
 			if f.Name == "fleet" || f.Name == "listen" || f.Name == "resync" || strings.HasSuffix(f.Name, "-interval") { // --fleet needs a file, and the others belong to --loop, which does not end
@@ -69,7 +69,7 @@ func TestClusterSourceRejectsGitFlags(t *testing.T) {
 				t.Errorf("%s --%s=%s: %d %s%s", name, f.Name, value, code, out.String(), stderr.String())
 			}
 		})
-		for _, s := range config.SourceSettings { // those that are not flags
+		for _, s := range config.SourceSettings { // settings that are not flags
 			full, value := config.NameOf(s.Flag), refusable[s.Flag]
 			_, takes := obeyed[s.Flag]
 			if takes || command(streams{}).Flags().Lookup(s.Flag) != nil {

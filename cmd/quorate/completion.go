@@ -13,11 +13,11 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// timeToSuggest is the maximum time a shell waits for suggestions.
+// timeToSuggest is the maximum time for which a shell waits for suggestions.
 const timeToSuggest = 2 * time.Second
 
-// completes adds completion of cluster names as the first argument of a command, and of namespaces in --namespace. If
-// an error occurs, it does not suggest or print anything.
+// completes adds completion of cluster names for a command's first argument, and of namespaces for --namespace. If an
+// error occurs, completion suggests and prints nothing.
 func (f *kubeFlags) completes(c *cobra.Command) {
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -49,8 +49,8 @@ func (f *kubeFlags) completesNamespaces(c *cobra.Command) {
 	}
 }
 
-// suggested returns the clusters that start with begun: by name if there is exactly one --namespace, otherwise by
-// namespace and name.
+// suggested returns the clusters that start with begun. It returns names if there is exactly one --namespace, and
+// NAMESPACE/NAME otherwise.
 func (f *kubeFlags) suggested(ctx context.Context, begun string) []string {
 	given := slices.Compact(slices.Sorted(slices.Values(f.namespaces))) // cobra sets flags repeatedly here
 	namespace, short := "", len(given) == 1
@@ -72,7 +72,7 @@ func (f *kubeFlags) suggested(ctx context.Context, begun string) []string {
 	return found
 }
 
-// clusterNames returns the names of clusters that can be listed in time, if the names are safe for a shell.
+// clusterNames returns the names of the clusters that can be listed in time, omitting names that are unsafe in a shell.
 func (f *kubeFlags) clusterNames(ctx context.Context, namespace string) []types.NamespacedName {
 	ctx, cancel := context.WithTimeout(ctx, timeToSuggest)
 	defer cancel()

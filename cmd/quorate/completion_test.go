@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// completed returns the completions that a shell receives for the given words. The last word is incomplete.
+// completed returns the completions that a shell gets for the given words. The last word is incomplete.
 func completed(t *testing.T, words ...string) string {
 	t.Helper()
 	var out, stderr bytes.Buffer
@@ -23,8 +23,8 @@ func completed(t *testing.T, words ...string) string {
 	return strings.Join(strings.Fields(strings.TrimSuffix(out.String(), ":4\n")), " ")
 }
 
-// TestCompletion checks that shells complete clusters and namespaces, and do not receive any other text from an API
-// server.
+// TestCompletion checks that shells complete clusters and namespaces, and that no other text from an API server reaches
+// them.
 func TestCompletion(t *testing.T) {
 	const items = `{"metadata": {"namespace": "prod", "name": "b"}}, {"metadata": {"namespace": "prod", "name": "a"}}, {"metadata": {"namespace": "shop", "name": "a"}}`
 	const hostile = `{"metadata": {"namespace": "prod", "name": "a\u001b[31m"}}, {"metadata": {"namespace": "prod", "name": "x\ty"}}, {"metadata": {"namespace": "-n;ls", "name": "c"}}`
@@ -80,8 +80,8 @@ func sameWords(got, want []string) bool {
 	return true
 }
 
-// TestCompletionIsEmptyWithoutAPIServer checks that completion does not print suggestions or anything else if the API
-// server is unreachable or too slow.
+// TestCompletionIsEmptyWithoutAPIServer checks that completion suggests and prints nothing if the API server is
+// unreachable or too slow.
 func TestCompletionIsEmptyWithoutAPIServer(t *testing.T) {
 	done := make(chan struct{})
 	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// declareDeleted declares that the given clusters must be deleted with their data.
+// declareDeleted declares that the given clusters are to be deleted with their data.
 func (f *declaredFleet) declareDeleted(names ...string) {
 	f.Helper()
 	for _, name := range names {
@@ -27,7 +27,7 @@ func (f *declaredFleet) declareDeleted(names ...string) {
 	}
 }
 
-// waiting runs a command over the fleet and returns the clusters that are waiting to be deleted.
+// waiting runs a command over the fleet and returns the clusters whose deletion is waiting.
 func (f *declaredFleet) waiting(command string, code int, args ...string) (names []string) {
 	f.Helper()
 	said := f.pass(command, code, nil, args...)
@@ -70,7 +70,7 @@ func (f *declaredFleet) deleted() (names []string) {
 }
 
 // TestRunStartsAtMostMaxDeletions checks that a run starts to delete at most --max-deletions clusters with their data,
-// one by default. Other clusters are kept as last applied.
+// one by default. The other clusters keep the last applied state.
 func TestRunStartsAtMostMaxDeletions(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestDemoWaitsForCurrentTexts checks that golden files of printed output contain each text that the demo waits for in
-// a report or a custom resource. Otherwise, rewording a text would break the demo without failing a test.
+// TestDemoWaitsForCurrentTexts checks that each text that the demo waits for in a report or a custom resource appears
+// in golden files of printed output. Otherwise, rewording a text would break the demo without failing a test.
 func TestDemoWaitsForCurrentTexts(t *testing.T) {
 	waits := regexp.MustCompile(`shows '([^']*[a-z]{3}[^']*)' (?:quorate|kubectl get etcd)\b`).
 		FindAllStringSubmatch(read(t, "testdata/demo/run.sh"), -1)

@@ -32,8 +32,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// kustomize renders an overlay as "kubectl apply -k" does, and strictly decodes each object. The keys of the result
-// are kind and name.
+// kustomize renders an overlay as "kubectl apply -k" does, and strictly decodes each object. The result is keyed by
+// kind and name.
 func kustomize(t *testing.T, dir string) map[string]any {
 	t.Helper()
 	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
@@ -81,7 +81,7 @@ func newObject(t *testing.T, kind string) any {
 	return nil
 }
 
-// TestDeployBaseIsValid checks that the manifests are correct, and that this binary accepts the command line in them.
+// TestDeployBaseIsValid checks that the manifests are valid, and that this binary accepts their command line.
 func TestDeployBaseIsValid(t *testing.T) {
 	objects := kustomize(t, "../../deploy/base")
 	if len(objects) != 7 {
@@ -103,7 +103,7 @@ func TestDeployBaseIsValid(t *testing.T) {
 	}
 }
 
-// TestDeployCRDAndNamespaceAreNotPruned checks that Flux and Argo CD do not prune the objects in deploy whose deletion
+// TestDeployCRDAndNamespaceAreNotPruned checks that Flux and Argo CD do not prune objects in deploy whose deletion
 // would delete clusters. They may prune other objects that are removed from git.
 func TestDeployCRDAndNamespaceAreNotPruned(t *testing.T) {
 	all := kustomize(t, "../../deploy/base")
@@ -119,8 +119,8 @@ func TestDeployCRDAndNamespaceAreNotPruned(t *testing.T) {
 	}
 }
 
-// TestDeployLoopMatchesCronJob checks that the loop has the same rights, source, limits and image as the CronJob, and
-// that only the schedule differs. The loop must also answer the probes.
+// TestDeployLoopMatchesCronJob checks that the loop has the same rights, source, limits and image as the CronJob, so
+// that only the schedule differs, and that the loop answers the probes.
 func TestDeployLoopMatchesCronJob(t *testing.T) {
 	base, all := kustomize(t, "../../deploy/base"), kustomize(t, "../../deploy/loop")
 	deployment, _ := all["Deployment quorate"].(*appsv1.Deployment)
@@ -144,7 +144,7 @@ func TestDeployLoopMatchesCronJob(t *testing.T) {
 	}
 }
 
-// requireLoopUnderstood fails unless this binary accepts the command line of a loop, and answers the probes.
+// requireLoopUnderstood fails unless this binary accepts a loop's command line and answers the probes.
 func requireLoopUnderstood(t *testing.T, c corev1.Container) {
 	t.Helper()
 	command, flags, err := newRoot(streams{}).Find(c.Args)
@@ -171,8 +171,8 @@ func requireLoopUnderstood(t *testing.T, c corev1.Container) {
 	}
 }
 
-// TestDeployPrivateMountsGitCredentials checks that the credentials of a private repository are mounted in the CronJob
-// and in the loop.
+// TestDeployPrivateMountsGitCredentials checks that the credentials of a private repository are mounted both in the
+// CronJob and in the loop.
 func TestDeployPrivateMountsGitCredentials(t *testing.T) {
 	job := withComponent(t, "base", "private")["CronJob quorate"].(*batchv1.CronJob)
 	loop := withComponent(t, "loop", "private")["Deployment quorate"].(*appsv1.Deployment)
@@ -190,9 +190,9 @@ func TestDeployPrivateMountsGitCredentials(t *testing.T) {
 	}
 }
 
-// TestDeployNetworkPolicyAllowsMembers checks that the policy is in the namespace of the CronJob's pods, selects them,
-// and lets them reach the members that Quorate creates. A cluster's own NetworkPolicy identifies Quorate by the labels
-// of these pods and of their namespace.
+// TestDeployNetworkPolicyAllowsMembers checks that the policy is in the namespace of the CronJob's pods, selects these
+// pods, and allows them to reach the members that Quorate creates. A cluster's own NetworkPolicy identifies Quorate by
+// the labels of these pods and of their namespace.
 func TestDeployNetworkPolicyAllowsMembers(t *testing.T) {
 	all := withComponent(t, "base", "network-policy")
 	policy, _ := all["NetworkPolicy quorate"].(*networkingv1.NetworkPolicy)
@@ -220,7 +220,7 @@ func TestDeployNetworkPolicyAllowsMembers(t *testing.T) {
 }
 
 // TestDeployIndexedJobRunsShards checks that, with the component, each pod of the Job knows its shard, and a failing
-// pod does not end the other pods. Everything else is the same as in deploy/base.
+// pod does not stop the other pods. Everything else is the same as in deploy/base.
 func TestDeployIndexedJobRunsShards(t *testing.T) {
 	all := withComponent(t, "base", "indexed-job")
 	job := all["CronJob quorate"].(*batchv1.CronJob).Spec.JobTemplate.Spec
@@ -283,8 +283,8 @@ func requireUnderstood(t *testing.T, args []string) {
 }
 
 // TestDeployMonitoringSelectsMembersAndLoop checks that Prometheus selects members by the name of their port, and
-// labels each member with its cluster. If Quorate runs as a loop, Prometheus also selects the loop. The loop's metrics
-// name their cluster themselves.
+// labels each member with its cluster. If Quorate runs as a loop, Prometheus also selects the loop, whose metrics
+// already name their cluster.
 func TestDeployMonitoringSelectsMembersAndLoop(t *testing.T) {
 	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../../deploy/monitoring")
 	if err != nil {

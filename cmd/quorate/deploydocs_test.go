@@ -42,11 +42,11 @@ func TestDocumentedDeclarationsAreValid(t *testing.T) {
 
 var overlay = regexp.MustCompile("(?s)```yaml\n(# kustomization.yaml\n.*?)```")
 
-// remoteBase matches the URL of a directory below deploy at a release.
+// remoteBase matches the URL of a directory in deploy at a release.
 var remoteBase = regexp.MustCompile(`https://git\.example\.com/quorate\.git//deploy(/[a-z/-]+)\?ref=v[0-9.]+`)
 
-// TestDocumentedBasesArePinned checks that manifests applied with an administrator's rights are pinned to a release,
-// not a branch.
+// TestDocumentedBasesArePinned checks that manifests that are applied with an administrator's rights are pinned to a
+// release, not a branch.
 func TestDocumentedBasesArePinned(t *testing.T) {
 	for _, page := range pages(t) {
 		text := read(t, page)
@@ -58,12 +58,12 @@ func TestDocumentedBasesArePinned(t *testing.T) {
 
 var (
 	shell = regexp.MustCompile("(?s)```sh\n(.*?)```")
-	// secretFile matches a redirection into a file with credentials.
+	// secretFile matches a redirection into a file that contains credentials.
 	secretFile = regexp.MustCompile(`>+ *"?\S*(kubeconfig|\.key|-ca\.yaml|\$f)\b`)
 )
 
-// TestDocumentedSecretFilesAreOnlyReadableByOwner checks that commands in the docs make each file with credentials
-// readable only by its owner.
+// TestDocumentedSecretFilesAreOnlyReadableByOwner checks that commands in the docs restrict access to each file with
+// credentials to its owner.
 func TestDocumentedSecretFilesAreOnlyReadableByOwner(t *testing.T) {
 	found := 0
 	for _, page := range pages(t) {
@@ -125,8 +125,8 @@ func TestDocumentedOverlaysAreValid(t *testing.T) {
 	}
 }
 
-// TestPagesThatSuspendCronJobMentionLoop checks that pages that suspend the CronJob to prevent passes also mention the
-// loop, which would otherwise continue to run passes.
+// TestPagesThatSuspendCronJobMentionLoop checks that pages that tell the reader to suspend the CronJob in order to
+// prevent passes also mention the loop, which would otherwise continue to run passes.
 func TestPagesThatSuspendCronJobMentionLoop(t *testing.T) {
 	all := 0
 	for _, page := range pages(t) {
@@ -141,9 +141,9 @@ func TestPagesThatSuspendCronJobMentionLoop(t *testing.T) {
 	}
 }
 
-// TestDocumentedGitCredentialsAreMountedFromSecrets checks sources with their own credentials in the docs. The
+// TestDocumentedGitCredentialsAreMountedFromSecrets checks sources in the docs that have their own credentials: the
 // credentials of each source must be mounted from a separate, readable Secret, and the docs must explain how to create
-// the Secret.
+// it.
 func TestDocumentedGitCredentialsAreMountedFromSecrets(t *testing.T) {
 	page := read(t, "docs/how-to/private-repository.md")
 	var secrets []string

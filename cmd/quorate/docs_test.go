@@ -48,7 +48,7 @@ func pages(t *testing.T) []string {
 var labelled = regexp.MustCompile(`(?s)^\n- \*\*Symptom:\*\* .*\n- \*\*Meaning:\*\* .*\n- \*\*Quorate does:\*\* .*\n- \*\*You can:\*\* `)
 
 // TestRunbookHasEveryRule checks that the runbook has a section for each rule, in the order of the rules. Each section
-// contains the symptom, its meaning, what Quorate does, and what you can do.
+// must contain the symptom, its meaning, what Quorate does, and what you do.
 func TestRunbookHasEveryRule(t *testing.T) {
 	runbook := read(t, "docs/operations.md")
 	var want, got []string
@@ -81,8 +81,8 @@ var (
 	testNamed    = regexp.MustCompile("(scenario )?`(Test\\w+)`")
 )
 
-// requireTests fails unless a page names at least the given number of tests, and each test exists in the place that
-// the page names.
+// requireTests fails unless a page names at least the given number of tests, and each of them exists where the page
+// says it does.
 func requireTests(t *testing.T, page string, least int) {
 	t.Helper()
 	there := map[bool]map[string]bool{true: {}, false: {}}
@@ -105,8 +105,8 @@ func requireTests(t *testing.T, page string, least int) {
 	}
 }
 
-// TestThreatModelNamesExistingTests checks that every test that the threat model names exists in the place that the
-// threat model names.
+// TestThreatModelNamesExistingTests checks that every test named in the threat model exists where the page says it
+// does.
 func TestThreatModelNamesExistingTests(t *testing.T) {
 	requireTests(t, "docs/explanation/threat-model.md", 30)
 }
@@ -117,8 +117,8 @@ var (
 	caseNumber  = regexp.MustCompile(`(\bto[\s/#]+)?H(\d+)`)
 )
 
-// TestHardCasesPageIsComplete checks that the page on hard cases has one entry for each referenced case, and that
-// every test that the page names exists.
+// TestHardCasesPageIsComplete checks that the page on hard cases has one entry for each referenced case, and that every
+// test named on the page exists.
 func TestHardCasesPageIsComplete(t *testing.T) {
 	const page = "docs/explanation/hard-cases.md"
 	requireTests(t, page, 90)
@@ -146,7 +146,7 @@ func TestHardCasesPageIsComplete(t *testing.T) {
 	}
 }
 
-// casesIn returns the numbers of the cases in a text, such as 2, 4 and 5 for "H2, H4 to H5".
+// casesIn returns the numbers of the cases that a text mentions, such as 2, 4 and 5 for "H2, H4 to H5".
 func casesIn(t *testing.T, text string) []int {
 	t.Helper()
 	var list []int
@@ -215,7 +215,7 @@ func anchors(t *testing.T, page string) []string {
 	return list
 }
 
-// TestPagesUseFlagsThatExist checks that command lines in the pages use only existing flags.
+// TestPagesUseFlagsThatExist checks that command lines in the docs use only existing flags.
 func TestPagesUseFlagsThatExist(t *testing.T) {
 	for _, page := range pages(t) {
 		for _, line := range strings.Split(read(t, page), "\n") {
@@ -246,7 +246,7 @@ func hasFlag(c *cobra.Command, name string) bool {
 	return found || name == "--help"
 }
 
-// TestReportPage checks that the example in docs/reference/report.md matches the actual report.
+// TestReportPage checks that the example in docs/reference/report.md matches an actual report.
 func TestReportPage(t *testing.T) {
 	_, example, _ := strings.Cut(read(t, "docs/reference/report.md"), "```json\n")
 	example, _, _ = strings.Cut(example, "```")

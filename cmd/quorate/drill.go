@@ -127,7 +127,7 @@ func (f *drillFlags) where() drill.Apart {
 	return drill.Apart{Dir: f.dir, State: cmp.Or(f.state, f.dir)}
 }
 
-// try restores a backup, and starts etcd with it unless etcd is started externally.
+// try restores a backup, and starts etcd on the result unless etcd is started externally.
 func (f *drillFlags) try(ctx context.Context, std streams, args []string) (m store.Manifest, d store.Drill, err error) {
 	var program etcdprocess.Program
 	if !f.apart.is() {
@@ -178,7 +178,7 @@ func (f *drillFlags) record(ctx context.Context, to store.Bucket, found store.Dr
 	return err
 }
 
-// drilledResult returns the result that a drill writes to the status of its pod.
+// drilledResult returns the result that a drill writes to its pod's status.
 func drilledResult(m store.Manifest, d store.Drill) result.Drilled {
 	return result.Drilled{
 		Slot: m.Slot, Data: m.Data, ClusterID: m.ClusterID, Revision: d.Revision, Bytes: m.Snapshot.Bytes,
@@ -188,8 +188,8 @@ func drilledResult(m store.Manifest, d store.Drill) result.Drilled {
 	}
 }
 
-// record stores the outcome of a drill: the backup is either good or damaged. If etcd produced different data from the
-// backup, record withdraws any earlier verification.
+// record stores the outcome of a drill: the backup is either good or damaged. If etcd's data differed from the backup,
+// record also withdraws any earlier verification.
 func record(ctx context.Context, to store.Bucket, found store.Drill, err error) error {
 	switch {
 	case err == nil:

@@ -10,7 +10,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// askWho waits until an etcd returns the value that the test has written in a linearizable read. It returns the
+// askWho waits until a linearizable read from an etcd returns the value that the test has written. It returns the
 // identity and revision of that etcd.
 func askWho(t *testing.T, url string) (snapshot.Identity, int64) {
 	t.Helper()

@@ -11,7 +11,7 @@ import (
 )
 
 // TestStatusShowsEvents checks that the status of one cluster ends with the cluster's recent events from Quorate and
-// Kubernetes, without events about other clusters.
+// Kubernetes, and does not contain events about other clusters.
 func TestStatusShowsEvents(t *testing.T) {
 	w := newTenants(t, "own")
 	w.made("own/one", "own/two")

@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestExitCodeForExpiringCertificates checks that certificates that are about to expire cause the same exit code as a
-// Block once nothing is left to do. A broken declaration keeps its exit code while the certificates are being renewed.
+// TestExitCodeForExpiringCertificates checks that certificates that expire soon cause the same exit code as a Block if
+// nothing else is left to do. While certificates are being renewed, an invalid declaration keeps its own exit code.
 func TestExitCodeForExpiringCertificates(t *testing.T) {
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	certificate := func(left time.Duration) []decide.Certificate {

@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/internal/etcdversion"
 )
 
-// externalEtcdFlags are the flags of commands that do not start etcd themselves, as in a pod that runs etcd in another
-// container: one command prepares the data, and a second command continues once etcd is running.
+// externalEtcdFlags are the flags of commands that do not start etcd themselves, for example because etcd runs in a
+// different container of the pod. One command prepares the data, and a second command continues once etcd is running.
 type externalEtcdFlags struct {
 	prepare, prepared bool
 	version           string

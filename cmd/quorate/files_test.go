@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// eachFile calls show with the path and content of each file in the repository that has one of the extensions, except
+// eachFile calls show with the path and content of each file in the repository that has one of the extensions. It skips
 // build output and git's own files.
 func eachFile(t *testing.T, show func(path, content string), extensions ...string) {
 	t.Helper()

@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/gitsource/gittest"
 )
 
-// withoutHistory serves a tenant's repository, and never answers requests for more of its history.
+// withoutHistory serves a tenant's repository, but never responds to requests for more of its history.
 func withoutHistory(w *tenants, tenant string) (url string, asked *atomic.Int32) {
 	asked = &atomic.Int32{}
 	backend := &cgi.Handler{
@@ -37,16 +37,16 @@ func withoutHistory(w *tenants, tenant string) (url string, asked *atomic.Int32)
 	return server.URL + "/.git", asked
 }
 
-// TestSlowHistoryDoesNotDelayOtherSources checks that a server that answers all requests except history requests
-// delays its own clusters by only one timeout, no matter how many revisions are recorded. Other sources are not
-// delayed.
+// TestSlowHistoryDoesNotDelayOtherSources checks that a server that responds to all requests except those for history
+// delays its own clusters by only one timeout, no matter how many revisions are recorded, and does not delay other
+// sources.
 func TestSlowHistoryDoesNotDelayOtherSources(t *testing.T) {
 	w := newTenants(t, "good", "evil")
 	w.made("good/one", "evil/one", "evil/two", "evil/three")
 	w.push("good", "good/one")
 	w.push("evil", "evil/one", "evil/two", "evil/three")
 	url, asked := withoutHistory(w, "evil")
-	for i, name := range []string{"evil/one", "evil/two", "evil/three"} { // as anyone who may write to the namespace evil could
+	for i, name := range []string{"evil/one", "evil/two", "evil/three"} { // as anyone with write access could
 		live := w.cluster(name)
 		s := live.Status
 		s.SourceRevision, s.DeclaredSource = "main@sha1:"+strings.Repeat(string(rune('a'+i)), 40), url
@@ -68,8 +68,8 @@ func TestSlowHistoryDoesNotDelayOtherSources(t *testing.T) {
 	}
 }
 
-// TestForcePushesDoNotDelayOtherSources checks that a loop processes the clusters of other sources although a branch is
-// force-pushed before each read, and any source may declare clusters in any namespace. The force-pushed revisions are
+// TestForcePushesDoNotDelayOtherSources checks that a loop processes the clusters of other sources even if a branch is
+// force-pushed before each read and any source may declare clusters in any namespace. The force-pushed revisions are
 // refused.
 func TestForcePushesDoNotDelayOtherSources(t *testing.T) {
 	w := newTenants(t, "good", "evil")

@@ -56,7 +56,7 @@ e: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]
 `
 
 // TestHostileSourcesFitInContainerMemory checks that the container resources in deploy/base are sufficient for every
-// hostile source, both alone and eight times in parallel.
+// hostile source, either alone or eight times in parallel.
 func TestHostileSourcesFitInContainerMemory(t *testing.T) {
 	g := newMemoryGroup(t, 256<<20)
 	all := []string{"validate"}
@@ -80,7 +80,7 @@ func TestHostileSourcesFitInContainerMemory(t *testing.T) {
 	}
 }
 
-// filesIn creates a directory with the given files. In files, names and contents alternate.
+// filesIn creates a directory with the given files. The arguments are alternating names and contents.
 func filesIn(t *testing.T, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -92,7 +92,7 @@ func filesIn(t *testing.T, files ...string) string {
 	return dir
 }
 
-// serveReferences serves a list of references of the given size. The list does not contain a readable branch.
+// serveReferences serves a list of references of the given size that does not contain a readable branch.
 func serveReferences(t *testing.T, size int) string {
 	t.Helper()
 	var list bytes.Buffer

@@ -19,7 +19,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestHostileTextIsPrintedAsPlainText checks that log lines, progress lines and the final error line show untrusted
+// TestHostileTextIsPrintedAsPlainText checks that log lines, progress lines and the final error line print untrusted
 // text as plain text.
 func TestHostileTextIsPrintedAsPlainText(t *testing.T) {
 	for name, text := range printabletest.Hostile {
@@ -74,8 +74,8 @@ func TestHostileTextIsPrintedAsPlainText(t *testing.T) {
 	}
 }
 
-// TestAPIServerWarningsArePlainTextAndPrintedOnce checks that warnings from an API server are also printed as plain
-// text, and only once.
+// TestAPIServerWarningsArePlainTextAndPrintedOnce checks that warnings from an API server are printed as plain text,
+// and only once.
 func TestAPIServerWarningsArePlainTextAndPrintedOnce(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Add("Warning", `299 - "harmless ##vso[task.complete]"`)
@@ -89,7 +89,8 @@ func TestAPIServerWarningsArePlainTextAndPrintedOnce(t *testing.T) {
 	}
 }
 
-// TestKubernetesClientLogsInConfiguredFormat checks that log messages of the Kubernetes client are regular log lines.
+// TestKubernetesClientLogsInConfiguredFormat checks that log messages of the Kubernetes client use the configured
+// format.
 func TestKubernetesClientLogsInConfiguredFormat(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100") // the body is never sent
@@ -103,7 +104,7 @@ func TestKubernetesClientLogsInConfiguredFormat(t *testing.T) {
 	}
 }
 
-// kubeconfigOf returns a kubeconfig file that names the server as the API server.
+// kubeconfigOf writes a kubeconfig for the given server, and returns the name of the file.
 func kubeconfigOf(t *testing.T, server *httptest.Server) string {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(file, []byte("{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c}}], "+

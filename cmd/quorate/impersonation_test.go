@@ -14,7 +14,7 @@ import (
 )
 
 // rendered returns the objects of an overlay of deploy. kustomization is the text of the overlay, in which %s stands
-// for the path of deploy, and settings the text of quorate.yaml next to the overlay, if any.
+// for the path of deploy. settings is the text of quorate.yaml next to the overlay, if any.
 func rendered(t *testing.T, kustomization string, settings ...string) map[string]any {
 	t.Helper()
 	dir := t.TempDir()
@@ -67,7 +67,7 @@ func (w *tenants) grantAll(objects map[string]any) {
 	}
 }
 
-// as returns the source of a tenant, bound to its namespace and with a user to impersonate.
+// as returns the source of a tenant, restricted to its namespace, with a user to impersonate.
 func (w *tenants) as(tenant, user string) string {
 	return fmt.Sprintf("%s,allow-namespace=%s,as=%s", w.repository(tenant), tenant, user)
 }
@@ -92,8 +92,8 @@ func (w *tenants) tenantRights(tenants ...string) {
 	}
 }
 
-// noPodHasRights fails if a pod in one of the namespaces could have Quorate's rights in that namespace, through a
-// service account that exists or that could be created.
+// noPodHasRights fails if a pod in one of the namespaces could get Quorate's rights there, through an existing service
+// account or one that could be created.
 func (w *tenants) noPodHasRights(namespaces ...string) {
 	w.Helper()
 	for _, namespace := range namespaces {
@@ -175,7 +175,7 @@ func TestRunImpersonatesTenantUsers(t *testing.T) {
 	}
 }
 
-// TestAmbiguousImpersonationIsRejected checks that the user to impersonate must be unambiguous for each cluster,
+// TestAmbiguousImpersonationIsRejected checks that it must be unambiguous which user to impersonate for each cluster,
 // because otherwise the run would act with its own rights.
 func TestAmbiguousImpersonationIsRejected(t *testing.T) {
 	w := &tenants{T: t, kubeconfig: "/nowhere"}

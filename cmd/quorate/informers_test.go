@@ -17,13 +17,13 @@ import (
 	"quorate.dev/quorate/clusters/kube/kubetest"
 )
 
-// TestInformersConvergeAfterRestore restores the etcd of a kube-apiserver from a backup, and compares the contents of
-// a client-go informer with etcd. The informer runs all the time, as in controllers, so it has seen changes that are
+// TestInformersConvergeAfterRestore restores the etcd of a kube-apiserver from a backup, and compares the contents of a
+// client-go informer with etcd. As in controllers, the informer runs the whole time, so it has seen changes that are
 // not in the backup.
 //
-// The Kubernetes documentation tells operators to stop kube-apiserver before etcd, and to start it again afterwards. A
-// kube-apiserver that keeps running has a bigger problem, because its watch cache also keeps its content. Only raising
-// the revision corrects that problem.
+// The Kubernetes documentation tells operators to stop kube-apiserver before etcd, and to start it again afterwards. If
+// kube-apiserver keeps running, it has a bigger problem, because its watch cache also keeps its content. Only raising
+// the revision solves that problem.
 func TestInformersConvergeAfterRestore(t *testing.T) {
 	quorateAs(t) // snapshots are inspected in a child process
 	t.Run("kube-apiserver is restarted", func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestInformersConvergeAfterRestore(t *testing.T) {
 		r := newRewinding(t)
 		r.restore()
 		r.missesNothing()
-		// The API server keeps using the lease of earlier Events for up to a minute, so docs/how-to/back-up.md
+		// The API server continues to use the lease of earlier Events for up to a minute, so docs/how-to/back-up.md
 		// restarts the API server.
 		if err := r.createEvent("new"); err == nil || !strings.Contains(err.Error(), "requested lease not found") {
 			t.Error(err)
@@ -56,8 +56,8 @@ func TestInformersConvergeAfterRestore(t *testing.T) {
 	})
 }
 
-// rewinding is a namespace with ConfigMaps, an informer on them, and a backup of etcd. The informer has seen changes
-// made after the backup.
+// rewinding is a namespace with ConfigMaps, an informer that watches them, and a backup of etcd. The informer has seen
+// changes made after the backup.
 type rewinding struct {
 	*testing.T
 	server   *kubetest.Server
@@ -99,8 +99,8 @@ func newRewinding(t *testing.T) *rewinding {
 	r.remove("deleted")
 	r.remove("recreated")
 	r.put("recreated", "after")
-	// Create more revisions than the changes after the restore will create. Without a bump, the changes after the
-	// restore then reuse earlier revisions.
+	// Create more revisions than the changes after the restore. Without a bump, these changes then reuse earlier
+	// revisions.
 	for range 100 {
 		r.put(busy, "after")
 	}
@@ -111,7 +111,7 @@ func newRewinding(t *testing.T) *rewinding {
 	return r
 }
 
-// restore restores etcd from the backup, and starts etcd exactly as the command's output instructs.
+// restore restores etcd from the backup, and starts it exactly as the output of the command instructs.
 func (r *rewinding) restore(flags ...string) {
 	r.Helper()
 	r.server.Etcd.Stop(r.T)
@@ -126,8 +126,8 @@ func (r *rewinding) restore(flags ...string) {
 	r.server.Etcd.Run(r.T, start...)
 }
 
-// missesNothing requires that the informer and its handler converge to the actual state, and that a LIST returns that
-// state from the first request on.
+// missesNothing requires that the informer and its handler converge to the actual state, and that every LIST from the
+// first request on returns that state.
 func (r *rewinding) missesNothing() {
 	r.Helper()
 	restored := r.first()
@@ -146,8 +146,8 @@ func (r *rewinding) missesNothing() {
 }
 
 // missesAll requires that, without a bump, the API server's watch cache and the informer keep objects that are not in
-// the backup. They must also miss changes after the restore until the revision has caught up. Events are ordered by
-// revision: once a later event has arrived, earlier events are lost.
+// the backup, and miss changes made after the restore until the revision has caught up. Events are ordered by revision:
+// once a later event has arrived, earlier events are lost.
 func (r *rewinding) missesAll() {
 	r.Helper()
 	r.first()
@@ -188,7 +188,7 @@ func (r *rewinding) first() configMaps {
 	return is
 }
 
-// change makes the changes after the restore.
+// change makes the changes that follow the restore.
 func (r *rewinding) change() {
 	r.Helper()
 	for _, name := range []string{"kept", "created-again", "created-new"} {
@@ -215,7 +215,7 @@ func (r *rewinding) converges() {
 	}
 }
 
-// truth returns the state in etcd. A GET of a single object bypasses the watch cache.
+// truth returns the state in etcd. It uses a GET for each object, which bypasses the watch cache.
 func (r *rewinding) truth() configMaps {
 	r.Helper()
 	found := configMaps{}

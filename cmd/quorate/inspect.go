@@ -18,11 +18,11 @@ import (
 )
 
 // maxInspectionStack is the maximum stack size, in bytes, of the process that inspects a file. A page that is its own
-// child would cause infinite recursion.
+// child would otherwise cause infinite recursion.
 const maxInspectionStack = 64 << 20
 
-// newInspect returns the command of the process that inspects a snapshot. It is a child process because a damaged
-// snapshot may crash the library that reads it.
+// newInspect returns the command for inspecting a snapshot. It runs in a child process, because a damaged snapshot may
+// crash the library that reads it.
 func newInspect(std streams) *cobra.Command {
 	return &cobra.Command{
 		Use:    "inspect-snapshot FILE",
@@ -76,9 +76,10 @@ func inspectApart(ctx context.Context, file string) (snapshot.Facts, error) {
 	}
 }
 
-// isCrash reports whether the Go runtime ended the process because of the file: it panicked, read past the end of the
-// file, or overflowed the stack. The panic may not be the first output: a goroutine of the library may panic while
-// other damage is being reported. If a process was killed, or ran out of memory or threads, the file may be intact.
+// isCrash reports whether the Go runtime ended the process because of the file: the process panicked, read past the end
+// of the file, or overflowed the stack. The panic may not be the first output, because a goroutine of the library may
+// panic while other damage is being reported. If the process was killed, or ran out of memory or threads, the file may
+// be intact.
 func isCrash(ended *exec.ExitError, said string) bool {
 	if ended.ExitCode() != 2 {
 		return false
@@ -92,7 +93,7 @@ func isCrash(ended *exec.ExitError, said string) bool {
 	return false
 }
 
-// cause returns the first line of said, without a repeated prefix.
+// cause returns the first line of said, without the repeated prefix.
 func cause(said string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
 	if _, after, repeated := strings.Cut(line, snapshot.ErrDamaged.Error()+": "); repeated {

@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// killing runs quorate in processes that are killed at the nth system call of a given kind, before the call is made.
+// killing runs quorate in processes that are killed just before the nth system call of a given kind.
 type killing struct {
 	*testing.T
 	strace, quorate string
 }
 
-// newKilling skips the test if strace is missing or is not allowed to trace. "make test" installs strace.
+// newKilling skips the test if strace is missing or not allowed to trace. "make test" installs strace.
 func newKilling(t *testing.T) killing {
 	t.Helper()
 	strace, err := exec.LookPath("strace")
@@ -36,7 +36,7 @@ func newKilling(t *testing.T) killing {
 	return killing{t, strace, quorate}
 }
 
-// at runs a command line that is killed at the nth call. It returns nil if the command finishes before that call.
+// at runs a command line and kills it at the nth call. It returns nil if the command ends before that call.
 func (k killing) at(call string, n int, args ...string) (said string, err error) {
 	var out bytes.Buffer
 	quorate := exec.CommandContext(k.Context(), k.strace, slices.Concat([]string{"-f", "-qq", "-o", os.DevNull, "-e", "trace=" + call,

@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/gitsource/sources"
 )
 
-// addLimits adds the flags for the limits of a source, from which its other limits follow.
+// addLimits adds the flags for the limits of a source. They also determine other limits.
 func addLimits(f *pflag.FlagSet, l *sources.LimitSettings) {
 	d := sources.DefaultLimits.Files
 	addBytes(f, &l.Bytes, "max-total-bytes",
@@ -30,7 +30,7 @@ func addLimits(f *pflag.FlagSet, l *sources.LimitSettings) {
 	}
 }
 
-// addBytes adds a flag for a number of bytes, in Kubernetes units.
+// addBytes adds a flag for a number of bytes, in Kubernetes notation.
 func addBytes(f *pflag.FlagSet, value *int64, name, usage string) {
 	f.Var((*byteSize)(value), name, usage)
 }

@@ -20,17 +20,17 @@ import (
 // kubeFlags specify the API server.
 type kubeFlags struct {
 	kubeconfig, context string
-	// allowExec allows running a program that the kubeconfig names.
+	// allowExec allows the kubeconfig to run a program.
 	allowExec bool
 	// content is the content of the kubeconfig if it does not come from a file.
 	content []byte
-	// found, if set, is the kubeconfig as it was read earlier. The file may have changed since then.
+	// found, if set, is the kubeconfig that was read earlier. The file may have changed since then.
 	found *kube.Found
 	// places, if set, lists the Kubernetes clusters of a command that accepts several.
 	places *targetFlags
 	// namespaces restricts the command to these namespaces; empty means all.
 	namespaces []string
-	// as is the user to impersonate. impersonates reports whether the flags for as are set, even to an empty name.
+	// as is the user to impersonate. impersonates reports whether the flags for as are set, even to an empty value.
 	as           kube.Impersonation
 	impersonates func() bool
 	// errors returns the writer for warnings from the API server.
@@ -63,7 +63,7 @@ func (f *kubeFlags) addNamespace(c *cobra.Command) {
 			"If only one is set, it is also the namespace of declarations without a namespace")
 }
 
-// checkAs rejects impersonation without a user, before anything is read.
+// checkAs rejects impersonation without a user. It does not read anything.
 func (f *kubeFlags) checkAs() error {
 	if !f.impersonates() {
 		return nil
@@ -92,7 +92,7 @@ func (f *kubeFlags) client() (*kube.Client, error) {
 	return f.clientAs(f.as)
 }
 
-// clientAs returns a client that impersonates a user, or acts as the process itself if User is empty.
+// clientAs returns a client that impersonates a user or, if User is empty, acts as the process itself.
 func (f *kubeFlags) clientAs(somebody kube.Impersonation) (*kube.Client, error) {
 	found, err := f.find()
 	if err != nil {
@@ -112,7 +112,7 @@ func (f *kubeFlags) clientAs(somebody kube.Impersonation) (*kube.Client, error) 
 	return kube.New(config)
 }
 
-// find returns the kubeconfig. It reads the kubeconfig if it has not been read yet.
+// find returns the kubeconfig, and reads it if necessary.
 func (f *kubeFlags) find() (*kube.Found, error) {
 	if f.found != nil {
 		return f.found, nil
@@ -127,7 +127,7 @@ type liveFlags struct {
 	access        string
 	leaseDuration time.Duration
 	etcdTimeout   time.Duration
-	// reading is true if the command does not write anything.
+	// reading is set if the command does not write anything.
 	reading bool
 	// maxDeletions is nil if the command does not delete clusters.
 	maxDeletions *int
@@ -140,7 +140,7 @@ type liveFlags struct {
 	// kubernetes is the name of the Kubernetes cluster, or empty if the command covers only one. If it covers several,
 	// pods may not be directly reachable.
 	kubernetes string
-	// eventsOf is the cluster whose events are also read; empty means none.
+	// eventsOf is the cluster whose events are also read, or empty for none.
 	eventsOf string
 	// recovers allows creating new clusters from the remains of lost clusters.
 	recovers bool
@@ -224,7 +224,7 @@ func (n *number) String() string { return strconv.Itoa(int(*n)) }
 // Type implements pflag.Value.
 func (n *number) Type() string { return "int" }
 
-// check rejects flags that are invalid for every Kubernetes cluster, and returns the shard.
+// check rejects flags that are invalid in every Kubernetes cluster, and returns the shard.
 func (f *liveFlags) check() (shard.Shard, error) {
 	if err := oneOf("etcd-access", f.access, "auto", "direct", "port-forward"); err != nil {
 		return shard.Shard{}, err

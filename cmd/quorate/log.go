@@ -25,7 +25,7 @@ func (f *logFlags) add(c *cobra.Command) {
 func (f *logFlags) logger(std streams) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: readable}
 	if isTerminal(std.err) {
-		options.Level = slog.LevelError + 1 // the progress and the report show the same information
+		options.Level = slog.LevelError + 1 // the progress output and the report contain the same information
 	}
 	if f.level != "" {
 		var level slog.Level
@@ -54,13 +54,13 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// withLog returns a copy of ctx that contains the logger, for client-go.
+// withLog returns a copy of ctx that contains the logger, for use by client-go.
 func withLog(ctx context.Context, log *slog.Logger) context.Context {
 	return logr.NewContextWithSlogLogger(ctx, slog.New(withoutCancelled{log.Handler()}))
 }
 
-// withoutCancelled drops log records of canceled operations, because client-go logs an error if a run is stopped in
-// the middle of a response.
+// withoutCancelled drops log records about canceled operations, because client-go logs an error if a run is stopped
+// while it is reading a response.
 type withoutCancelled struct{ slog.Handler }
 
 func (h withoutCancelled) Handle(ctx context.Context, record slog.Record) error {

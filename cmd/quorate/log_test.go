@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestDefaultLogLevel checks that the default of --log-level matches the help: nothing is logged to a terminal unless
-// a level is set.
+// TestDefaultLogLevel checks that the default of --log-level is as documented in the help: nothing is logged to a
+// terminal unless a level is set.
 func TestDefaultLogLevel(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil || !isTerminal(terminal) {

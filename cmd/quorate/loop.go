@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// loopRound is the interval at which a loop resets its count of deletions, as a new run would. It is also the longest
-// time for which the status of an unchanged cluster may name an older revision.
+// loopRound is the interval at which a loop resets its count of deletions, as a new run would. It is also the maximum
+// time for which the status of an unchanged cluster may show an older revision.
 const loopRound = 10 * time.Minute
 
 // loopFlags are the flags of a run that continues until it is stopped.
@@ -39,7 +39,7 @@ func (f *loopFlags) add(flags *pflag.FlagSet) {
 		"with --loop, address on which to serve /healthz, /readyz and /metrics, such as :8080 (default: none)")
 }
 
-// notWithLoop lists the flags that cannot be combined with --loop, and why.
+// notWithLoop lists the flags that cannot be combined with --loop, with the reasons.
 var notWithLoop = [][2]string{
 	{"until-converged", "a loop continues after everything is up to date"},
 	{"timeout", "a loop runs until stopped; limits.clusterTimeout limits the time per cluster"},
@@ -47,8 +47,8 @@ var notWithLoop = [][2]string{
 	{"detailed-exitcode", "a loop exits with 0 when stopped"},
 }
 
-// check rejects invalid combinations, and reports all of them. given reports whether a flag is on the command line: a
-// configuration file may also contain the settings of other runs.
+// check reports all invalid combinations. given reports whether a flag is on the command line; the configuration file
+// does not count, because it may contain settings for other runs.
 func (f *loopFlags) check(given func(flag string) bool) error {
 	var problems []error
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -81,7 +81,7 @@ func (f *loopFlags) checkIntervals() (problems []error) {
 	return problems
 }
 
-// run loops until ctx is done, which is not an error.
+// run loops until ctx is done, and does not return an error for that.
 func (f *loopFlags) run(
 	ctx context.Context, r *reconcile.Reconciler, served *metrics.Metrics, lease time.Duration,
 ) error {
@@ -104,7 +104,7 @@ func (f *loopFlags) run(
 	return nil
 }
 
-// both returns a function that calls both functions for each pass. The first function may be nil.
+// both returns a function that calls both functions for each pass. The first may be nil.
 func both(first, second func(report.Report, time.Duration)) func(report.Report, time.Duration) {
 	if first == nil {
 		return second

@@ -20,7 +20,7 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestLoopFlags checks that invalid combinations of flags are rejected, with a reason.
+// TestLoopFlags checks that invalid combinations of flags are rejected with a reason.
 func TestLoopFlags(t *testing.T) {
 	for line, want := range map[string]string{
 		"--loop --until-converged":   "--until-converged and --loop: a loop continues after everything is up to date",
@@ -123,7 +123,7 @@ func (l *loops) stop(t *testing.T) {
 	}
 }
 
-// until waits until a custom resource has the expected status.
+// until waits until the status of a custom resource shows the expected revision.
 func (w *tenants) until(what, cluster, revision string) {
 	w.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
@@ -136,9 +136,9 @@ func (w *tenants) until(what, cluster, revision string) {
 	}
 }
 
-// TestTwoLoopsApplyPushesAndReleaseLeases checks that two loops on one API server pick up pushes by themselves and do
-// not touch unchanged clusters. When stopped, they exit with 0 and do not leave a lease behind. Together, they do not
-// write more than a single loop would.
+// TestTwoLoopsApplyPushesAndReleaseLeases checks that two loops on one API server pick up pushes on their own and do
+// not touch unchanged clusters. When stopped, they exit with 0 and leave no leases behind. Together, they write no more
+// than a single loop would.
 func TestTwoLoopsApplyPushesAndReleaseLeases(t *testing.T) {
 	w := newTenants(t, "own")
 	w.made("own/one", "own/two")
@@ -153,7 +153,7 @@ func TestTwoLoopsApplyPushesAndReleaseLeases(t *testing.T) {
 	changed := strings.Replace(running, "replicas: 1", "lifecycle: Stopped, replicas: 5", 1)
 	next := w.push("own", changed, "own/two")
 	w.until("a push", "own/one", next)
-	time.Sleep(3 * time.Second) // long enough for two reads of git by each loop, which is longer than the pause after a write
+	time.Sleep(3 * time.Second) // two git reads by each loop, which take longer than the pause after a write
 	if after := w.cluster("own/two"); after.ResourceVersion != before {
 		t.Errorf("a push that does not change it was written into it: %+v", after.Status)
 	}

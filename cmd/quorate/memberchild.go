@@ -23,9 +23,8 @@ import (
 	"quorate.dev/quorate/internal/procgroup"
 )
 
-// These limits, in bytes and processor time, apply to a process that reads the files of a member. They far exceed the
-// needs of files written by etcd. Committing the log loads the end of the log into memory, as etcd does when it
-// starts.
+// These limits, in bytes and processor time, apply to a process that reads a member's files. They far exceed what files
+// written by etcd require. Committing the log loads the end of the log into memory, as etcd does at startup.
 const (
 	readMemory   = 1 << 30
 	commitMemory = 8 << 30
@@ -36,7 +35,7 @@ const (
 // errTooLarge is returned if reading a member exceeds the memory limit.
 var errTooLarge = errors.New("reading it requires more memory than allowed")
 
-// memberMemory returns the memory limit of a task, in bytes. It is at most three quarters of the container's limit.
+// memberMemory returns the memory limit of a task, in bytes: at most three quarters of the container's limit.
 func memberMemory(task string) int64 {
 	most := int64(readMemory)
 	if task == commitLog {
@@ -48,7 +47,7 @@ func memberMemory(task string) int64 {
 	return most
 }
 
-// These are the tasks that a child process performs on the files of a member.
+// These are the tasks that a child process performs on a member's files.
 const (
 	readSurvivor  = "survivor"
 	readUnstarted = "unstarted"
@@ -68,8 +67,8 @@ type memberAnswer struct {
 // memberErrors lists the errors that the parent process distinguishes.
 var memberErrors = []error{snapshot.ErrNoMember, snapshot.ErrRunning, snapshot.ErrDamaged, recovery.ErrUnfit}
 
-// newMemberFiles returns the command of the process that reads the files of a member. The files may be crafted to
-// exhaust the memory of the process or to crash it.
+// newMemberFiles returns the command that reads a member's files. It runs in a child process, because the files may be
+// crafted to exhaust its memory or to crash it.
 func newMemberFiles(std streams) *cobra.Command {
 	return &cobra.Command{
 		Use:    "member-files TASK DIR",
@@ -110,7 +109,7 @@ func doWithMember(task, dir string) (a memberAnswer) {
 	return a
 }
 
-// memberInChildProcess implements recovery.Files by reading the files of members in child processes.
+// memberInChildProcess implements recovery.Files by reading members' files in child processes.
 type memberInChildProcess struct{}
 
 // Survivor implements recovery.Files.
@@ -171,7 +170,7 @@ func (memberInChildProcess) do(ctx context.Context, task, dir string) (a memberA
 	return memberAnswer{}, told
 }
 
-// memberFailed returns the reason why a child process did not return a result for a member.
+// memberFailed returns the reason why a child process did not return a result.
 func memberFailed(ctx context.Context, err error, task, said string) error {
 	ended, is := errors.AsType[*exec.ExitError](err)
 	switch {
@@ -188,7 +187,7 @@ func memberFailed(ctx context.Context, err error, task, said string) error {
 		memberCPU, err, cause(said))
 }
 
-// toldError is an error that a child process has reported.
+// toldError is an error reported by a child process.
 type toldError struct {
 	text string
 	is   error
@@ -197,7 +196,7 @@ type toldError struct {
 func (e toldError) Error() string { return printable.Line(e.text) }
 func (e toldError) Unwrap() error { return e.is }
 
-// answer holds the output of a child process, up to maxAnswer bytes.
+// answer holds up to maxAnswer bytes of output of a child process.
 type answer struct{ bytes.Buffer }
 
 // Write implements io.Writer.

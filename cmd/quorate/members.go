@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/clusters/etcd"
 )
 
-// memberFlags specify the members of a cluster for use without Kubernetes.
+// memberFlags specify the members of a cluster, for use without Kubernetes.
 type memberFlags struct {
 	members               []string
 	caFile, cert, keyFile string
@@ -66,7 +66,7 @@ func (f *memberFlags) cluster(of store.Cluster) (etcd.Cluster, error) {
 	return c, err
 }
 
-// checkNone rejects flags that require --member.
+// checkNone rejects flags that are valid only with --member.
 func (f *memberFlags) checkNone() error {
 	if f.anyFile() {
 		return usageError{errors.New("--cacert, --cert and --key require --member")}
@@ -93,7 +93,7 @@ func parseMember(text string) (name, address, scheme string, err error) {
 	return name, net.JoinHostPort(u.Hostname(), port), u.Scheme, nil
 }
 
-// withoutSecrets returns the quoted value of --member, without parts that may contain a password or a token.
+// withoutSecrets returns the quoted value of --member, omitting parts that may contain a password or a token.
 func withoutSecrets(text string) string {
 	if at := strings.LastIndex(text, "@"); at >= 0 {
 		name, _, _ := strings.Cut(text, "=")

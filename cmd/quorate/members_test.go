@@ -16,7 +16,7 @@ import (
 	"quorate.dev/quorate/internal/procgroup/procgrouptest"
 )
 
-// TestBackupOfMemberWithoutKubernetes backs up a real etcd without Kubernetes.
+// TestBackupOfMemberWithoutKubernetes checks that a real etcd can be backed up without Kubernetes.
 func TestBackupOfMemberWithoutKubernetes(t *testing.T) {
 	etcds, err := filepath.Glob(filepath.Join(os.Getenv("QUORATE_ETCD_DIR"), "etcd-*", "etcd"))
 	if os.Getenv("QUORATE_ETCD_DIR") == "" || err != nil || len(etcds) == 0 {
@@ -80,7 +80,7 @@ func TestMemberFlags(t *testing.T) {
 	}
 }
 
-// newPairs writes a CA, a certificate for a server with the given names, and a client certificate to a directory.
+// newPairs writes a CA, a server certificate for the given names, and a client certificate to a directory.
 func newPairs(t *testing.T, names ...string) string {
 	t.Helper()
 	dir, now := t.TempDir(), time.Now()

@@ -13,12 +13,12 @@ import (
 // memoryLimit returns the memory limit of the container in bytes, or 0 if it is unlimited.
 var memoryLimit = sync.OnceValue(func() int64 { return cgroup.MemoryLimit(os.DirFS("/")) })
 
-// budget specifies how the memory is divided.
+// budget specifies how memory is divided.
 type budget struct {
 	limits sources.Limits
 	// atOnce is the number of sources that are read at the same time.
 	atOnce int
-	// fetch is the memory limit of a process that fetches a source. own is the memory limit of this process, excluding
+	// fetch is the memory limit of a process that fetches a source. own is the memory limit of this process, without
 	// the processes that read sources. Both are in bytes; 0 means unlimited.
 	fetch, own int64
 }
@@ -29,12 +29,12 @@ const (
 	programBytes, childBytes = 32 << 20, 16 << 20
 	// spareBytes is reserved for memory outside processes: network buffers and kernel tables.
 	spareBytes = 16 << 20
-	// mostToFetch is the memory needed for everything that a server may send within the default limits.
+	// mostToFetch is the memory required for the maximum that a server may send within the default limits.
 	mostToFetch = 320 << 20
 )
 
-// budgetWithin divides memory, in bytes, among sources that are read at the same time. Their number depends on the
-// memory.
+// budgetWithin divides memory, in bytes, among the sources that are read at the same time. It chooses their number
+// based on the memory.
 func budgetWithin(memory int64) budget {
 	switch {
 	case memory <= 0:
@@ -47,11 +47,11 @@ func budgetWithin(memory int64) budget {
 	return budgetFor(memory, 2)
 }
 
-// budgetFor divides memory, in bytes, among the sources that are read at the same time. It divides the part of each
-// source among the data whose size depends on the source's content. TestHostileSourcesFitInContainerMemory measured
-// the weights. The list of references uses three times its size. A pack uses up to six times its largest object plus
-// two hundred bytes per object. A declared cluster uses ten kibibytes, and a YAML node half a kibibyte. No limit
-// exceeds its default.
+// budgetFor divides memory, in bytes, among atOnce sources that are read at the same time. It divides the share of each
+// source among the data whose size depends on the source's content, based on measurements by
+// TestHostileSourcesFitInContainerMemory: the list of references uses three times its size, a pack up to six times its
+// largest object plus two hundred bytes per object, a declared cluster ten kibibytes, and a YAML node half a kibibyte.
+// No limit exceeds its default.
 func budgetFor(memory int64, atOnce int) budget {
 	b := budget{limits: sources.DefaultLimits, atOnce: atOnce}
 	if memory <= 0 {
@@ -73,18 +73,18 @@ func budgetFor(memory int64, atOnce int) budget {
 	return b
 }
 
-// used returns the memory of everything except this process.
+// used returns the memory used by everything except this process.
 func (b budget) used() int64 {
 	return int64(b.atOnce)*(b.limits.Files.RenderMemory+childBytes+b.fetch) + spareBytes
 }
 
-// rounded rounds n down to a multiple of unit, for readability. If n is less than unit, rounded returns n.
+// rounded rounds n down to a multiple of unit, for readability. It returns n if n is less than unit.
 func rounded(n, unit int64) int64 { return n - n%min(n, unit) }
 
 // boundMemory limits the Go heap to this process's share of the container's memory, unless GOMEMLIMIT is set.
 func boundMemory() { budgetWithin(memoryLimit()).bound() }
 
-// bound applies the limit of this budget.
+// bound applies the memory limit of this budget to this process.
 func (b budget) bound() {
 	if _, given := os.LookupEnv("GOMEMLIMIT"); given {
 		return
@@ -94,15 +94,15 @@ func (b budget) bound() {
 	}
 }
 
-// boundGarbage sets the frequency of garbage collection for a process that runs passes, unless GOGC is set.
+// boundGarbage sets the garbage collection target for a process that runs passes, unless GOGC is set.
 func boundGarbage() {
 	if _, given := os.LookupEnv("GOGC"); !given {
 		debug.SetGCPercent(clusters.GCPercent)
 	}
 }
 
-// backupMemory is the memory limit of a process that takes or reads a backup. The process needs memory for the parts
-// of an upload and for the compression window. It runs next to etcd, which needs the remaining memory for its files.
+// backupMemory is the memory limit of a process that takes or reads a backup, which needs memory for parts of the
+// upload and for the compression window. It runs next to etcd, which needs the remaining memory for its files.
 const backupMemory = 40 << 20
 
 // boundBackup limits the Go heap to backupMemory, unless GOMEMLIMIT is set.

@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/gitsource/sources"
 )
 
-// TestBudget checks that, for any amount of memory, limits are above 0 and do not exceed their defaults, and all parts
-// together fit. More memory must not lower a limit for the same number of simultaneous sources.
+// TestBudget checks that, for any amount of memory, limits are above 0 and do not exceed their defaults, and the sum of
+// all parts fits. More memory must not lower any limit if the number of simultaneous sources is the same.
 func TestBudget(t *testing.T) {
 	property := func(some, more uint32) bool {
 		memory := 96<<20 + int64(some)<<4 // up to 64 GiB
@@ -26,12 +26,12 @@ func TestBudget(t *testing.T) {
 	if err := quick.Check(property, &quick.Config{MaxCount: 10_000}); err != nil {
 		t.Error(err)
 	}
-	for atOnce := 1; atOnce <= 4; atOnce++ { // as docs/reference/limits.md says
+	for atOnce := 1; atOnce <= 4; atOnce++ { // as documented in docs/reference/limits.md
 		if b := budgetFor(256<<20, atOnce); b.own+b.used() > 256<<20 {
 			t.Errorf("%d simultaneous sources do not fit: %+v", atOnce, b)
 		}
 	}
-	for _, memory := range []int64{1, 1 << 20, 32 << 20} { // too little memory, but no limit is 0
+	for _, memory := range []int64{1, 1 << 20, 32 << 20} { // too little memory, but no limit may be 0
 		if b := budgetWithin(memory); !between(reflect.ValueOf(sources.Limits{}), reflect.ValueOf(b.limits), reflect.ValueOf(sources.DefaultLimits)) || b.atOnce < 1 {
 			t.Errorf("%d bytes: %+v", memory, b)
 		}
@@ -41,13 +41,13 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestSourcesAtOnceDivideMemory checks that setting the number of simultaneous sources divides the memory among that
-// many sources. Limits that are also set by flags are kept.
+// TestSourcesAtOnceDivideMemory checks that the memory is divided among the configured number of simultaneous sources,
+// and that limits that are set by flags are kept.
 func TestSourcesAtOnceDivideMemory(t *testing.T) {
 	const memory, mebibyte = 256 << 20, 1 << 20
 	found := memoryLimit
 	t.Cleanup(func() { memoryLimit = found })
-	t.Setenv("GOMEMLIMIT", "off") // does not limit the test process
+	t.Setenv("GOMEMLIMIT", "off") // do not limit the test process
 	memoryLimit = func() int64 { return memory }
 	dir := t.TempDir()
 	for _, test := range []struct {
@@ -86,8 +86,8 @@ func TestSourcesAtOnceDivideMemory(t *testing.T) {
 	}
 }
 
-// TestPartLimitsDoNotExceedTotals checks that a limit for one item, such as a file, does not exceed the limit for all
-// items together. A larger value could never be used.
+// TestPartLimitsDoNotExceedTotals checks that the limit for one item, such as a file, does not exceed the limit for all
+// items together, because a larger value could never be used.
 func TestPartLimitsDoNotExceedTotals(t *testing.T) {
 	for memory := int64(0); memory <= 4<<30; memory += 1 << 20 {
 		l := budgetWithin(memory).limits

@@ -11,7 +11,7 @@ import (
 
 var namedPage = regexp.MustCompile(`docs/[a-z/-]+\.md(?:#[a-z0-9-]+)?`)
 
-// TestMessagesNameExistingPages checks that messages name only existing pages, and only existing files in deploy.
+// TestMessagesNameExistingPages checks that messages refer only to existing pages and existing files in deploy.
 func TestMessagesNameExistingPages(t *testing.T) {
 	root, named := filepath.Join("..", ".."), 0
 	eachFile(t, func(path, content string) {

@@ -25,7 +25,7 @@ const timeToPush = 10 * time.Second
 // metricsFlags specify where a run reports its result.
 type metricsFlags struct {
 	file string
-	// pushgateway and heartbeat are URLs. check parses them into to and beats. They do not implement pflag.Value,
+	// pushgateway and heartbeat are URLs, which check parses into to and beats. They do not implement pflag.Value,
 	// because pflag's errors would contain the URL.
 	pushgateway, heartbeat string
 	to, beats              endpoint
@@ -59,7 +59,7 @@ func (f *metricsFlags) check() error {
 	return nil
 }
 
-// tell reports the metrics of a run that ended with err, and sends the heartbeat if the run was successful. Failures
+// tell exports the metrics of a run that ended with err, and sends the heartbeat if the run was successful. Failures
 // are logged as warnings and do not affect the run.
 func (f *metricsFlags) tell(ctx context.Context, log *slog.Logger, counted prometheus.Gatherer, err error) {
 	ctx = context.WithoutCancel(ctx) // a stopped run is also reported
@@ -82,7 +82,7 @@ func (f *metricsFlags) tell(ctx context.Context, log *slog.Logger, counted prome
 	}
 }
 
-// push replaces all metrics that were pushed with the same job name, so that metrics of deleted clusters are removed.
+// push replaces all metrics that were pushed under the same job name, so that metrics of deleted clusters are removed.
 func (f *metricsFlags) push(ctx context.Context, from prometheus.Gatherer) error {
 	ctx, cancel := context.WithTimeout(ctx, timeToPush)
 	defer cancel()
@@ -128,7 +128,7 @@ func client() *http.Client {
 }
 
 // mostOfAnswer is the maximum number of bytes read from a response, and mostOfFailure the maximum number shown.
-// mostOfAnswer is far larger, because truncation may cut a secret in two, and because hiding secrets shortens the
+// mostOfAnswer is much larger, because truncation could cut a secret in two, and because hiding secrets shortens the
 // text.
 const mostOfAnswer, mostOfFailure = 1 << 20, 500
 
@@ -148,10 +148,10 @@ type brief struct {
 	io.Closer
 }
 
-// endpoint is the URL of a service. It may contain a password, or be a secret itself, so errors show only the host.
+// endpoint is the URL of a service. It may contain a password or be secret itself, so errors show only the host.
 type endpoint struct{ url *url.URL }
 
-// parseEndpoint parses a URL. For empty text, it returns an endpoint without a URL.
+// parseEndpoint parses a URL. If text is empty, it returns an endpoint without a URL.
 func parseEndpoint(text string) (endpoint, error) {
 	if text == "" {
 		return endpoint{}, nil
@@ -169,15 +169,15 @@ func parseEndpoint(text string) (endpoint, error) {
 
 func (e endpoint) given() bool { return e.url != nil }
 
-// withoutUser returns the URL without credentials, and the credentials, or nil if the URL has no credentials.
+// withoutUser returns the URL without credentials, and the credentials, or nil if there are none.
 func (e endpoint) withoutUser() (string, *url.Userinfo) {
 	bare := *e.url
 	bare.User = nil
 	return bare.String(), e.url.User
 }
 
-// failure returns the reason why a request failed, without secrets. It handles errors in which libraries include the
-// URL, and responses that repeat the request.
+// failure returns the reason why a request failed, without secrets, which may occur in library errors that contain the
+// URL and in responses that repeat the request.
 func (e endpoint) failure(err error) error {
 	if of, is := errors.AsType[*url.Error](err); is {
 		err = of.Err

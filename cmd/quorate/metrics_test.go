@@ -21,7 +21,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// service is a fake service to which a run reports at its end.
+// service is a fake service to which a run reports when it ends.
 type service struct {
 	*httptest.Server
 	asked []string // METHOD PATH USER:PASSWORD
@@ -43,7 +43,7 @@ func newService(t *testing.T, status int) *service {
 	return s
 }
 
-// told returns the log after the flags have reported the end of a run.
+// told returns the log output of reporting the end of a run.
 func told(t *testing.T, f metricsFlags, err error) string {
 	t.Helper()
 	if err := f.check(); err != nil {
@@ -53,7 +53,7 @@ func told(t *testing.T, f metricsFlags, err error) string {
 		Decision: decide.Decision{Rule: decide.Converged, Verdict: decide.Done}}}}
 	var log bytes.Buffer
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // a stopped run also reports its end
+	cancel() // the end of a stopped run is also reported
 	m := metrics.New()
 	m.Observe(rep, time.Second)
 	f.tell(ctx, slog.New(slog.NewTextHandler(&log, nil)), m.Gatherer(), err)
@@ -103,8 +103,8 @@ func TestMetricsArePushedToPushgateway(t *testing.T) {
 	}
 }
 
-// TestEndpointResponsesAreLimitedAndRedacted checks that only the beginning of a service's response is read and
-// logged, without secrets. The response may contain any text and may never end.
+// TestEndpointResponsesAreLimitedAndRedacted checks that only the beginning of a service's response is read and logged,
+// without secrets. The response may contain any text and may never end.
 func TestEndpointResponsesAreLimitedAndRedacted(t *testing.T) {
 	var sent atomic.Int64
 	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -134,7 +134,7 @@ func TestEndpointResponsesAreLimitedAndRedacted(t *testing.T) {
 	}
 }
 
-// TestHeartbeatIsSentOnlyAfterSuccess checks that a dead man's switch receives heartbeats only for successful runs.
+// TestHeartbeatIsSentOnlyAfterSuccess checks that a dead man's switch gets heartbeats only for successful runs.
 func TestHeartbeatIsSentOnlyAfterSuccess(t *testing.T) {
 	for err, want := range map[error]int{nil: 1, exit(exitChanges): 1, exit(exitError): 0, exit(exitInvalid): 0,
 		exit(exitBlocked): 0, exit(exitLocked): 0, exit(exitNotConverged): 0, io.ErrShortWrite: 0} {

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// namespacesFlag is a repeatable flag whose values may contain several names, separated by semicolons. It replaces the
-// list when it is first set, and appends to the list after that.
+// namespacesFlag is a repeatable flag whose values may contain several names, separated by semicolons. The first value
+// replaces the list, and later values are appended to it.
 type namespacesFlag struct {
 	list  *[]string
 	given bool

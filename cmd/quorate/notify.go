@@ -16,17 +16,17 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// timeToNotify is the maximum time for notifications. hurriedNotify is the maximum if the run is out of time or was
+// timeToNotify is the maximum time for notifications, and hurriedNotify is the maximum if the run has timed out or was
 // stopped.
 const timeToNotify, hurriedNotify = 30 * time.Second, 3 * time.Second
 
-// notifier sends notifications about a run while its passes continue.
+// notifier sends notifications about a run concurrently with its passes.
 type notifier struct {
 	flags *notifyFlags
 	log   *slog.Logger
 	// context is the name that identifies the run.
 	context string
-	// atEnd is true if final notifications are sent only when the run ends.
+	// atEnd is set if final notifications are sent only when the run ends.
 	atEnd bool
 
 	mu    sync.Mutex
@@ -36,7 +36,7 @@ type notifier struct {
 	// written holds the last status written for each source. failures holds the last error logged for each subject.
 	written  map[string]written
 	failures map[string]string
-	// woken receives a value if there may be something to send. done is closed after ending is closed and all pending
+	// woken receives a value if there may be something to send. done is closed once ending is closed and all pending
 	// requests have finished.
 	woken, ending, done chan struct{}
 	stop                context.CancelFunc
@@ -48,8 +48,8 @@ type written struct {
 	status notify.Status
 }
 
-// begin starts notifications for a run, or returns nil if none are configured. If kubernetes is not empty, it is added
-// to the name of the run.
+// begin starts notifications for a run. It returns nil if none are configured. If kubernetes is not empty, it is
+// appended to the name of the run.
 func (f *notifyFlags) begin(ctx context.Context, r *reconcile.Reconciler, kubernetes string, atEnd bool) *notifier {
 	if len(f.to) == 0 && len(f.hosts) == 0 {
 		return nil
@@ -82,7 +82,7 @@ func (n *notifier) observe(rep report.Report, took time.Duration) {
 	}
 }
 
-// follow sends notifications while the run continues.
+// follow sends notifications during the run.
 func (n *notifier) follow(ctx context.Context) {
 	defer close(n.done)
 	for {
@@ -97,7 +97,7 @@ func (n *notifier) follow(ctx context.Context) {
 	}
 }
 
-// end sends the remaining notifications within the given time. Anything not sent by then is lost.
+// end sends the remaining notifications within the given time. Notifications not sent by then are lost.
 func (n *notifier) end(ctx context.Context, longest time.Duration) {
 	if n == nil {
 		return
@@ -114,8 +114,7 @@ func (n *notifier) end(ctx context.Context, longest time.Duration) {
 	n.tell(ctx, true)
 }
 
-// tell sends all notifications in parallel. Unless final is true, it writes only commit statuses, and only statuses in
-// the state Pending.
+// tell sends all notifications in parallel. Unless final is set, it writes only commit statuses with the state Pending.
 func (n *notifier) tell(ctx context.Context, final bool) {
 	n.mu.Lock()
 	var events []notify.Event
@@ -174,7 +173,7 @@ func (n *notifier) post(ctx context.Context, to string, m notify.Message) error 
 	return w.Post(ctx, m)
 }
 
-// failed logs why a notification failed, if the reason has changed.
+// failed logs why a notification failed, unless the reason is the same as before.
 func (n *notifier) failed(what string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -111,8 +111,7 @@ func TestRunSendsNotificationAndCommitStatus(t *testing.T) {
 	}
 }
 
-// TestLoopSendsEachNotificationOnce checks that a loop sends notifications while it runs, and sends each notification
-// only once.
+// TestLoopSendsEachNotificationOnce checks that a loop sends notifications while it is running, each of them only once.
 func TestLoopSendsEachNotificationOnce(t *testing.T) {
 	told := make(chan string, 9)
 	s := newToldServer(t, func(w http.ResponseWriter, r *http.Request) { told <- r.URL.Path })
@@ -129,8 +128,8 @@ func TestLoopSendsEachNotificationOnce(t *testing.T) {
 	}
 }
 
-// TestNotifyFailuresAreWarnings checks that a failure causes a warning without secrets, and does not exceed the time
-// limit.
+// TestNotifyFailuresAreWarnings checks that a failed notification causes a warning without secrets, and does not exceed
+// the time limit.
 func TestNotifyFailuresAreWarnings(t *testing.T) {
 	refuses := newToldServer(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
@@ -150,7 +149,8 @@ func TestNotifyFailuresAreWarnings(t *testing.T) {
 	}
 }
 
-// TestNotifyFlags checks that settings that would fail later are rejected immediately, and no error contains a secret.
+// TestNotifyFlags checks that settings that would fail later are rejected immediately, and that errors contain no
+// secrets.
 func TestNotifyFlags(t *testing.T) {
 	token, short := fileWith(t, tokenOfHost), fileWith(t, "s3cret")
 	dir := t.TempDir()
@@ -182,8 +182,8 @@ func TestNotifyFlags(t *testing.T) {
 	}
 }
 
-// TestFailedRunReportsCommitStatus checks that the command writes the status of the commit that it has read, even if it
-// fails, and that its exit code does not change.
+// TestFailedRunReportsCommitStatus checks that a run that fails still writes the status of the commit it has read, and
+// that its exit code does not change.
 func TestFailedRunReportsCommitStatus(t *testing.T) {
 	s := newToldServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "token "+tokenOfHost {
@@ -211,8 +211,8 @@ func TestFailedRunReportsCommitStatus(t *testing.T) {
 	}
 }
 
-// TestStoppedRunDoesNotWaitForReceivers checks that a stopped run does not wait for unresponsive receivers, because
-// otherwise the run would be killed.
+// TestStoppedRunDoesNotWaitForReceivers checks that a stopped run does not wait for unresponsive receivers, because it
+// could then be killed.
 func TestStoppedRunDoesNotWaitForReceivers(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	hangs := newToldServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -239,8 +239,8 @@ func TestStoppedRunDoesNotWaitForReceivers(t *testing.T) {
 	}
 }
 
-// TestNotificationContextNamesKubernetesCluster checks that each of several Kubernetes clusters has its own name in
-// notifications.
+// TestNotificationContextNamesKubernetesCluster checks that notifications use a different name for each of several
+// Kubernetes clusters.
 func TestNotificationContextNamesKubernetesCluster(t *testing.T) {
 	f := &notifyFlags{context: "team", to: []string{"https://hooks.example.com/a"}}
 	for kubernetes, want := range map[string]string{"": "team", "eu-1": "team/eu-1"} {
@@ -252,7 +252,7 @@ func TestNotificationContextNamesKubernetesCluster(t *testing.T) {
 	}
 }
 
-// TestSecretIn checks that a secret must be the entire content of its file, not only the beginning.
+// TestSecretIn checks that a file must contain nothing but the secret.
 func TestSecretIn(t *testing.T) {
 	for text, want := range map[string]string{
 		" s3cret\n": "s3cret",

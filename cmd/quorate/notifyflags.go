@@ -19,7 +19,7 @@ import (
 	"quorate.dev/quorate/reconcile/notify/deliver"
 )
 
-// mostOfFile is the maximum size of a file with a secret, in bytes.
+// mostOfFile is the maximum size of a file that contains a secret, in bytes.
 const mostOfFile = 64 << 10
 
 // notifyFlags specify where a run sends notifications and commit statuses.
@@ -31,14 +31,14 @@ type notifyFlags struct {
 	format     string
 	secretFile string
 
-	// given reports whether a flag is set; it is nil if the command has no notification flags.
+	// given reports whether a flag is set. It is nil if the command has no notification flags.
 	given func(flag string) bool
 	hosts []commitHost
 }
 
 // commitHost is the git host of a source.
 type commitHost struct {
-	// source is the name of the source in reports, if there are several.
+	// source is the name of the source in reports, if there are several sources.
 	source string
 	host   deliver.Host
 }
@@ -64,7 +64,7 @@ func (f *notifyFlags) add(flags *pflag.FlagSet) {
 
 var contextName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,39}$`)
 
-// checkAlone rejects flags that are invalid regardless of the content of files.
+// checkAlone rejects flags that are invalid regardless of the content of any files.
 func (f *notifyFlags) checkAlone() error {
 	var alone []error
 	for _, pair := range [][2]string{
@@ -168,7 +168,7 @@ func secretIn(file string) (string, error) {
 	return string(line), nil
 }
 
-// webhookURL returns the URL for a value of notifications.webhooks. The URL may be a secret, so errors do not contain it.
+// webhookURL returns the URL for a value of notifications.webhooks. Errors do not contain the URL, which may be secret.
 func webhookURL(to string) (endpoint, error) {
 	if file, is := strings.CutPrefix(to, "@"); is {
 		text, err := secretIn(file)
@@ -208,8 +208,8 @@ func (f *notifyFlags) checkHosts(s *sourceFlags) error {
 	return nil
 }
 
-// hostsOf returns the git hosts of the sources. It rejects sources on different hosts, because a token is for one
-// host.
+// hostsOf returns the git hosts of the sources. It rejects sources on different hosts, because a token is valid for
+// only one host.
 func hostsOf(kind, api string, list []source) ([]commitHost, error) {
 	labels := []string{""}
 	if len(list) > 1 {

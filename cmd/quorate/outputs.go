@@ -25,7 +25,7 @@ type outputs struct {
 	chosen  []output
 }
 
-// output is one format and its file. The file is empty for stdout.
+// output is a format and its file. The file is empty for stdout.
 type output struct{ format, file string }
 
 func (o *outputs) add(c *cobra.Command, formats ...string) {
@@ -71,7 +71,7 @@ func (o *outputs) all() []output {
 	return o.chosen
 }
 
-// check rejects unknown formats, two outputs for the same file, and files that cannot be written. It must be called
+// check rejects unknown formats, two outputs to the same file, and files that cannot be written. It must be called
 // before the command does anything.
 func (o *outputs) check() error {
 	for i, chosen := range o.all() {
@@ -99,8 +99,8 @@ func (o *outputs) check() error {
 	return nil
 }
 
-// samePlace reports whether two names refer to the same file, either by path or because both exist and are the same
-// file.
+// samePlace reports whether two names refer to the same file, either because the paths are equal or because both exist
+// and are the same file.
 func samePlace(a, b string) bool {
 	if a == "" || b == "" {
 		return a == b
@@ -142,8 +142,8 @@ func (o *outputs) write(std streams, render func(w io.Writer, format string) err
 	return errors.Join(failures...)
 }
 
-// replaceFile replaces the content of a file atomically: a reader sees either the old or the new content. A file that
-// is not regular, such as a pipe, is written in place.
+// replaceFile replaces the content of a file atomically, so that readers see either the old or the new content. It
+// writes to files that are not regular, such as pipes, in place.
 func replaceFile(name string, content []byte) (err error) {
 	mode := os.FileMode(0)
 	if target, err := filepath.EvalSymlinks(name); err == nil {
@@ -161,7 +161,7 @@ func replaceFile(name string, content []byte) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(file.Name()) // the new file has not replaced the old file
+			_ = os.Remove(file.Name()) // the new file did not replace the old file
 		}
 	}()
 	if mode != 0 {
@@ -176,7 +176,7 @@ func replaceFile(name string, content []byte) (err error) {
 	return os.Rename(file.Name(), name)
 }
 
-// unfinishedBeside creates a new file next to the named file, with the default permissions of a new file.
+// unfinishedBeside creates a new file next to the named file, with default permissions.
 func unfinishedBeside(name string) (*os.File, error) {
 	for i := 0; ; i++ {
 		file, err := os.OpenFile(fmt.Sprintf("%s.%d.%d.new", name, os.Getpid(), i),
@@ -231,10 +231,10 @@ func (t outcome) findings() []findings.Finding {
 	return findings.Of(t.report, findings.Options{FailOn: t.failOn, Root: t.source.rootsIn(checkout())})
 }
 
-// mostOfSummary is the maximum size of a step summary on GitHub, in bytes. GitHub rejects a larger summary entirely.
+// mostOfSummary is the maximum size of a step summary on GitHub, in bytes. GitHub rejects larger summaries entirely.
 const mostOfSummary = 1 << 20
 
-// summarize appends the report to the step summary of GitHub Actions, if the command runs there.
+// summarize appends the report to the step summary of GitHub Actions if the command runs there.
 func (t outcome) summarize(file string) error {
 	if file == "" {
 		return nil
@@ -246,7 +246,7 @@ func (t outcome) summarize(file string) error {
 	left := int(mostOfSummary - before)
 	comment := "\n" + markdown.Comment(t.report, markdown.Options{Command: t.command, Most: max(left-1, 1)})
 	if len(comment) > left {
-		return nil // other commands in the step have filled the summary
+		return nil // other commands in the step have used up the summary's limit
 	}
 	summary, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err == nil {

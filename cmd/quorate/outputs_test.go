@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestReplaceFile checks that a file is replaced atomically, with its existing permissions, through links, and that a
+// TestReplaceFile checks that a file is replaced atomically, keeping its permissions and following links, and that a
 // failed attempt does not leave any files behind.
 func TestReplaceFile(t *testing.T) {
 	dir := t.TempDir()

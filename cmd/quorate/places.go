@@ -17,7 +17,7 @@ import (
 type targetFlags struct {
 	contexts []string
 	fleet    string
-	// named reports whether --fleet is set, even to an empty name.
+	// named reports whether --fleet is set, even to an empty value.
 	named func() bool
 }
 
@@ -103,7 +103,7 @@ type register struct {
 	flags []*liveFlags
 }
 
-// register identifies each Kubernetes cluster. A single Kubernetes cluster does not have to be identified.
+// register identifies each Kubernetes cluster. If there is only one, it does not have to be identified.
 func (f *liveFlags) register(ctx context.Context, targets []kubeTarget) (*register, error) {
 	m := &register{}
 	for _, p := range targets {
@@ -130,8 +130,8 @@ func (f *liveFlags) register(ctx context.Context, targets []kubeTarget) (*regist
 	return m, nil
 }
 
-// kubeconfigOf returns the content of the kubeconfig in the Secret of a target, or nil if the target has no Secret.
-// The Secret is in the Kubernetes cluster that the flags, or the pod, specify.
+// kubeconfigOf returns the kubeconfig in the Secret of a target, or nil if the target has no Secret. The Secret is in
+// the Kubernetes cluster that the flags or the pod specify.
 func (f *liveFlags) kubeconfigOf(ctx context.Context, p kubeTarget) ([]byte, error) {
 	if p.Secret == "" {
 		return nil, nil

@@ -15,7 +15,7 @@ import (
 
 const running = "apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: one, namespace: own}\nspec: {version: 3.6.16, replicas: 1}\n"
 
-// founded creates a cluster with TLS. All its objects exist, except its pods.
+// founded creates a cluster with TLS that has all its objects except pods.
 func (w *tenants) founded() {
 	w.Helper()
 	w.push("own", running)
@@ -50,7 +50,7 @@ func (w *tenants) asReader() *watcher {
 	return w.throughAs("quorate-system", "quorate-plan")
 }
 
-// onlyReads fails on any request that is not a read, and on access to a Secret other than the named Secrets.
+// onlyReads fails if any request is not a read, or accesses a Secret other than the named Secrets.
 func (s *watcher) onlyReads(t *testing.T, secrets ...string) {
 	t.Helper()
 	for _, r := range s.requests() {
@@ -72,7 +72,7 @@ func (s *watcher) onlyReads(t *testing.T, secrets ...string) {
 }
 
 // TestPlanAndStatusWorkWithoutSecrets checks that plan and status work without access to Secrets, report the missing
-// access, and do not draw conclusions from objects that they could not read.
+// access, and do not draw conclusions about objects that they could not read.
 func TestPlanAndStatusWorkWithoutSecrets(t *testing.T) {
 	w := newTenants(t, "own", "quorate-system")
 	w.founded()
@@ -94,7 +94,7 @@ func TestPlanAndStatusWorkWithoutSecrets(t *testing.T) {
 	if got := w.command(plan...); got.code != exitOK || !strings.Contains(got.out, "Service one-client: missing") {
 		t.Errorf("%+v", got)
 	}
-	// Unreadable Secrets count as neither existing nor missing.
+	// Unreadable Secrets count neither as existing nor as missing.
 	secrets := w.server.Client.CoreV1().Secrets("own")
 	for _, name := range []string{"one-ca", "one-peer-tls", "one-quorate-tls"} {
 		if err := secrets.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
@@ -104,8 +104,8 @@ func TestPlanAndStatusWorkWithoutSecrets(t *testing.T) {
 	if got := w.command(append(plan, "-o", "state")...); got.code != exitOK || strings.Contains(got.out, "one-ca") || !strings.Contains(got.out, `"unseen"`) {
 		t.Errorf("%+v", got)
 	}
-	// An unmanaged object under the name of an unreadable Secret is not detected, but an unmanaged object under a
-	// readable name is detected.
+	// An unmanaged object with the name of an unreadable Secret is not detected. With the name of a readable Secret, it
+	// is detected.
 	w.allowSecret("one-quorate-tls")
 	if _, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "one-quorate-tls"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

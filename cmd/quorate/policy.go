@@ -42,7 +42,7 @@ func addPolicy(f *pflag.FlagSet, p *policy.Policy) {
 	}
 }
 
-// allowedFlag replaces the allowed patterns when it is first set, and appends to them after that.
+// allowedFlag holds the allowed patterns. The first value replaces them, and later values are appended.
 type allowedFlag struct {
 	kind    policy.Kind
 	allowed *policy.Allowed

@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// tolerating declares a cluster whose pods tolerate a taint. It is suspended, so that a pass only records the
+// tolerating declares a cluster whose pods tolerate a taint. The cluster is suspended, so that a pass only records the
 // declaration.
 func tolerating(namespace, name string) string {
 	return fmt.Sprintf("{apiVersion: etcd.quorate.dev/v1alpha1, kind: EtcdCluster, metadata: {name: %s, namespace: %s},\n"+
@@ -26,10 +26,9 @@ func (w *tenants) says(command string, args ...string) ran {
 	return w.command(args...)
 }
 
-// TestPolicyViolationAffectsOnlyItsCluster checks that pod settings that are not allowed cause a problem only for the
-// cluster that declares them. This applies to plans and runs, and to custom resources that are themselves the
-// declarations. It also applies to clusters that were applied when the settings were allowed, whether or not git can
-// be read.
+// TestPolicyViolationAffectsOnlyItsCluster checks that forbidden pod settings cause a problem only for the cluster that
+// declares them. This applies to plans and runs, to custom resources that are themselves the declarations, and to
+// clusters that were applied while the settings were still allowed, whether or not git can be read.
 func TestPolicyViolationAffectsOnlyItsCluster(t *testing.T) {
 	t.Parallel()
 	w := newTenants(t, "a", "b")

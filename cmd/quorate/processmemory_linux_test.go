@@ -28,8 +28,8 @@ func asStranger(t *testing.T, program string, args ...string) (*exec.Cmd, *bytes
 	return c, out
 }
 
-// TestProcessMemoryIsHiddenFromChildren checks that the memory of a running process belongs to root, not to its user,
-// so that its child processes cannot read it. The process can still start child processes.
+// TestProcessMemoryIsHiddenFromChildren checks that the memory of a running process belongs to root, not to the
+// process's user, so that child processes cannot read it. The process must still be able to start child processes.
 func TestProcessMemoryIsHiddenFromChildren(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("running as another user requires root")

@@ -13,7 +13,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// progress returns a function that prints a line whenever a cluster's state changes, or nil if w is not a terminal.
+// progress returns a function that prints a line whenever a cluster's state changes. It returns nil for a plan, or if w
+// is not a terminal.
 func progress(w io.Writer, plan bool) func(report.Report, time.Duration) {
 	if plan || !isTerminal(w) {
 		return nil
@@ -54,16 +55,16 @@ func progressTo(w io.Writer, paint report.Style) func(report.Report, time.Durati
 type walk struct {
 	// said is the last message.
 	said string
-	// done counts the actions that have changed something.
+	// done counts the actions that changed something.
 	done int
-	// at and all are the position that was shown last.
+	// at and all are the last position that was shown.
 	at, all int
 }
 
-// step returns a cluster's position in its forecast, such as (3 of 9), which includes the actions already taken in
-// this run. It returns "" if there is only one action or the number of actions is unknown. The position never goes
-// back. The total decreases only if the forecast ends in Done: any other end may be far from the end of the run, such
-// as a wait for a restored member that has not started.
+// step returns a cluster's position in its forecast, such as (3 of 9), including the actions already taken in this run.
+// It returns "" if there is only one action or the number of actions is unknown. The position never decreases. The
+// total decreases only if the forecast ends in Done, because any other end, such as waiting for a restored member that
+// has not started, may be far from the end of the run.
 func (on *walk) step(c report.Cluster) string {
 	at := on.done
 	if c.Decision.Verdict == decide.Act {

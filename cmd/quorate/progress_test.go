@@ -24,7 +24,7 @@ func TestProgressShowsCurrentStep(t *testing.T) {
 	}
 }
 
-// TestProgressIsMonotonic checks that the total does not jump while a forecast ends at a restored member that has not
+// TestProgressIsMonotonic checks that the total does not jump while the forecast ends at a restored member that has not
 // started.
 func TestProgressIsMonotonic(t *testing.T) {
 	d := decide.Declared{Replicas: 1, Version: "3.6.16", Lifecycle: decide.Running, SpecHash: "h"}
@@ -37,7 +37,7 @@ func TestProgressIsMonotonic(t *testing.T) {
 	}
 }
 
-// progressOf returns what the progress output shows of a cluster's passes until it is up to date.
+// progressOf returns the progress output for a cluster's passes until it is up to date.
 func progressOf(w *simulate.World) []string {
 	var out bytes.Buffer
 	tell := progressTo(&out, report.Style{})

@@ -69,7 +69,7 @@ func addParts(c *cobra.Command, p *retention.Policy) (parts []*pflag.Flag) {
 	return parts
 }
 
-// onlyGiven keeps the flags that the user set, and sets the others to zero. If the user did not set any, it keeps the
+// onlyGiven keeps the flags that the user set, and sets the others to zero. If the user set none, it keeps the
 // defaults.
 func onlyGiven(parts []*pflag.Flag) {
 	given := false
@@ -126,7 +126,7 @@ type pruner struct {
 	std    streams
 	bucket store.Bucket
 	of     store.Cluster
-	// listed is the listing that the plan is based on.
+	// listed is the listing on which the plan is based.
 	listed store.Listing
 	// restsOn is the backup that justifies deleting the other backups.
 	restsOn store.Backup
@@ -173,7 +173,7 @@ func (p pruner) run(ctx context.Context, plan retention.Plan) error {
 	return err
 }
 
-// discardAll deletes data that is not named by a manifest.
+// discardAll deletes data that no manifest names.
 func (p pruner) discardAll(ctx context.Context, names []string, done string) error {
 	for _, name := range names {
 		if err := p.stands(ctx); err != nil {
@@ -190,8 +190,7 @@ func (p pruner) discardAll(ctx context.Context, names []string, done string) err
 	return nil
 }
 
-// takeTurns returns up to most backups, starting at a random position, because the first backups may be locked for a
-// long time.
+// takeTurns returns up to most backups from a random position, because the first backups may be locked for a long time.
 func takeTurns(behind []store.Backup, most int) []store.Backup {
 	if len(behind) <= most {
 		return behind
@@ -213,8 +212,7 @@ func (p pruner) delete(ctx context.Context, what string, delete func() error) (g
 	}
 }
 
-// stands checks again that the backup that justifies the deletions still exists. It may have been deleted or marked as
-// damaged.
+// stands checks again that the backup that justifies the deletions still exists and has not been marked as damaged.
 func (p pruner) stands(ctx context.Context) error {
 	if p.dryRun {
 		return nil

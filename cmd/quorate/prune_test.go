@@ -19,7 +19,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// changing is a bucket whose deletions are intercepted.
+// changing is a bucket that intercepts deletions.
 type changing struct {
 	store.Bucket
 	remove func(name string, remove func() error) error
@@ -29,7 +29,7 @@ func (c changing) Delete(ctx context.Context, name string) error {
 	return c.remove(name, func() error { return c.Bucket.Delete(ctx, name) })
 }
 
-// pruned stores verified backups of the last few days, and prunes them through the bucket returned by in.
+// pruned stores verified backups of the last few days, and prunes them through the bucket that in returns.
 func pruned(t *testing.T, in func(store.Bucket) store.Bucket) (store.Bucket, ran, error) {
 	t.Helper()
 	r := newRestores(t)
@@ -105,7 +105,7 @@ func TestPruneContinuesPastLockedBackup(t *testing.T) {
 	}
 }
 
-// noteFound records the verification of a backup, with or without damage.
+// noteFound records that a backup was verified or, if damage is set, found damaged.
 func noteFound(t *testing.T, in store.Bucket, of store.Backup, damage string) {
 	t.Helper()
 	m, err := store.ReadManifest(t.Context(), in, of)
@@ -121,8 +121,8 @@ func noteFound(t *testing.T, in store.Bucket, of store.Backup, damage string) {
 	}
 }
 
-// TestPruneStopsOnceNewestBackupIsDamaged checks that nothing more is deleted once the backup that justifies deletions
-// is found to be damaged.
+// TestPruneStopsOnceNewestBackupIsDamaged checks that deletion stops as soon as the backup that justifies it is found
+// to be damaged.
 func TestPruneStopsOnceNewestBackupIsDamaged(t *testing.T) {
 	found := false
 	bucket, got, err := pruned(t, func(b store.Bucket) store.Bucket {
@@ -139,8 +139,8 @@ func TestPruneStopsOnceNewestBackupIsDamaged(t *testing.T) {
 	}
 }
 
-// TestPruneKeepsDataWithNewManifest checks that data that had no manifest when the store was listed, but has a manifest
-// now, counts as a backup.
+// TestPruneKeepsDataWithNewManifest checks that data counts as a backup if its manifest was stored after the store was
+// listed.
 func TestPruneKeepsDataWithNewManifest(t *testing.T) {
 	r := newRestores(t)
 	for _, days := range []int{-1, -30} {
@@ -173,7 +173,7 @@ func TestPruneKeepsDataWithNewManifest(t *testing.T) {
 }
 
 // TestPruneKeepsOrphanedDataOnceNewestIsDamaged checks that data without a manifest is kept once the backup that
-// justifies deletions is found to be damaged. That data may be all that is left.
+// justifies deletions is found to be damaged, because that data may be all that is left.
 func TestPruneKeepsOrphanedDataOnceNewestIsDamaged(t *testing.T) {
 	bucket, _, err := pruned(t, func(b store.Bucket) store.Bucket { return b })
 	if err != nil {
@@ -209,8 +209,8 @@ func TestPruneKeepsOrphanedDataOnceNewestIsDamaged(t *testing.T) {
 	}
 }
 
-// TestLockedBackupsDoNotUseUpDeletions checks that locked backups, regardless of their number, do not use up the
-// deletions that are allowed for other backups.
+// TestLockedBackupsDoNotUseUpDeletions checks that locked backups, no matter how many, do not count toward the maximum
+// number of deletions.
 func TestLockedBackupsDoNotUseUpDeletions(t *testing.T) {
 	r := newRestores(t)
 	var first []store.Backup
@@ -251,8 +251,8 @@ func TestLockedBackupsDoNotUseUpDeletions(t *testing.T) {
 }
 
 // TestKilledPruneKeepsNewestBackup checks that, if a prune is killed before or after any deletion, the newest backup
-// exists, all listed backups have their data, and the next prune continues. Data left without a manifest is deleted
-// later.
+// still exists, all listed backups have their data, and the next prune continues. Data left without a manifest is
+// deleted later.
 func TestKilledPruneKeepsNewestBackup(t *testing.T) {
 	errKilled := errors.New("killed")
 	kills := 0
@@ -297,8 +297,8 @@ func TestKilledPruneKeepsNewestBackup(t *testing.T) {
 	}
 }
 
-// TestPruneKeepsLockedAndNewerFormatBackups checks that a prune does not delete locked backups or backups with an
-// encoding that only a newer version may know. A dry run reports the same. Keeping these backups is not a failure, and
+// TestPruneKeepsLockedAndNewerFormatBackups checks that a prune does not delete locked backups, or backups whose
+// encoding only a newer version may support. A dry run reports the same. Keeping these backups is not a failure, and
 // they do not count as damaged.
 func TestPruneKeepsLockedAndNewerFormatBackups(t *testing.T) {
 	later := time.Now().UTC().Add(time.Hour).Format(time.RFC3339)
@@ -362,7 +362,7 @@ func requireWhole(t *testing.T, bucket store.Bucket) {
 	}
 }
 
-// TestFutureBackupIsIgnored checks that a backup taken by a machine whose clock was a day ahead does not count as the
+// TestFutureBackupIsIgnored checks that a backup taken by a machine whose clock was a day ahead is not used as the
 // newest backup.
 func TestFutureBackupIsIgnored(t *testing.T) {
 	r := newRestores(t)
@@ -385,8 +385,8 @@ func TestFutureBackupIsIgnored(t *testing.T) {
 	}
 }
 
-// TestOlderBackupWithLaterRevisionIsReported checks that using the newest backup prints a warning if an older backup
-// has a later revision. The older backup may have been taken on a machine with a slow clock.
+// TestOlderBackupWithLaterRevisionIsReported checks that using the newest backup causes a warning if an older backup
+// has a later revision, because that backup may have been taken on a machine whose clock was behind.
 func TestOlderBackupWithLaterRevisionIsReported(t *testing.T) {
 	bucket, err := store.Location{Directory: t.TempDir()}.Open(t.Context(), store.Options{})
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// recoverFlags specify what to recover, and where to.
+// recoverFlags specify what to recover and where to put the result.
 type recoverFlags struct {
 	into      snapshot.Restoration
 	clusterID string
@@ -35,7 +35,7 @@ type recoverFlags struct {
 	timeout   timeoutFlag
 	apart     externalEtcdFlags
 	results   resultFiles
-	// backup specifies where to store a backup, if the command takes a backup instead of creating a member.
+	// backup specifies where to store a backup if the command takes a backup instead of creating a member.
 	backup backupFlags
 
 	lost uint64 // from clusterID
@@ -164,7 +164,7 @@ func (f *recoverFlags) check() (err error) {
 	return f.apart.checkRecovery(f)
 }
 
-// clusterID parses the value of a flag as a cluster ID.
+// clusterID parses a flag value as a cluster ID.
 func clusterID(flag, text string) (uint64, error) {
 	id, err := strconv.ParseUint(text, 16, 64)
 	if err != nil || id == 0 {
@@ -173,9 +173,9 @@ func clusterID(flag, text string) (uint64, error) {
 	return id, nil
 }
 
-// ownedByUs returns the absolute path of a directory. As root, it also resolves links, and rejects a directory if
-// another user may change the given parts or a parent directory. That user could make root read, change or delete
-// other files.
+// ownedByUs returns the absolute path of a directory. When running as root, it also resolves links, and rejects the
+// directory if another user may change the given parts or a parent directory: that user could make root read, change or
+// delete other files.
 func ownedByUs(flag, dir string, parts ...string) (string, error) {
 	whole, err := filepath.Abs(dir)
 	if err == nil && os.Geteuid() == 0 {
@@ -193,7 +193,7 @@ func ownedByUs(flag, dir string, parts ...string) (string, error) {
 		part = filepath.Join(whole, part)
 		switch others, err = disk.ChangedByOthers(part); {
 		case errors.Is(err, fs.ErrNotExist):
-			return whole, nil // the missing member is reported elsewhere
+			return whole, nil // a missing member is reported elsewhere
 		case others:
 			changed = part
 		}
@@ -259,15 +259,15 @@ func (f *recoverFlags) dataDir() datadir.Recovery {
 	return datadir.Recovery{Dir: f.into.DataDir, Lost: f.lost, Unstarted: memberInChildProcess{}.unstarted}
 }
 
-// waiting returns a function that reports another process in the same data directory.
+// waiting returns a function that reports that another process is using the same data directory.
 func (f *recoverFlags) waiting(std streams) func() {
 	return func() {
 		fmt.Fprintf(std.err, "quorate: another process is recovering %s: waiting for it\n", f.into.DataDir)
 	}
 }
 
-// inDataDir runs do while the data directory is locked. told describes an earlier recovery in the directory, or is
-// nil.
+// inDataDir calls do while holding the lock of the data directory. told describes an earlier recovery in the directory;
+// it is nil if there was none.
 func (f *recoverFlags) inDataDir(
 	ctx context.Context, std streams, do func(order recovery.Order, told *result.Recovered) error,
 ) error {
@@ -302,7 +302,7 @@ func (f *recoverFlags) recover(ctx context.Context, std streams) error {
 	})
 }
 
-// tellRecoveredBefore reports that the cluster was already recovered, and removes the files of a process that was
+// tellRecoveredBefore reports that the cluster was already recovered, and removes files left by a process that was
 // killed right after the recovery.
 func (f *recoverFlags) tellRecoveredBefore(std streams, told result.Recovered) error {
 	fmt.Fprintf(std.out, "%s was recovered at %s and is left unchanged\n", f.into.DataDir,

@@ -20,7 +20,7 @@ import (
 	"quorate.dev/quorate/internal/procgroup/procgrouptest"
 )
 
-// recoveries recovers copies of the data of an etcd that had one member, a-0, and contained the key k.
+// recoveries recovers copies of the data of an etcd that had a single member, a-0, and contained the key k.
 type recoveries struct {
 	restores // for checking the content of the volume
 	etcd     string
@@ -29,7 +29,7 @@ type recoveries struct {
 	id       snapshot.Identity
 }
 
-// newRecoveries starts an etcd, sends a first write and then the requests, and kills the etcd.
+// newRecoveries starts an etcd, sends a first write followed by the requests, and kills the etcd.
 func newRecoveries(t *testing.T, requests ...string) recoveries {
 	t.Helper()
 	quorateAs(t)
@@ -90,7 +90,7 @@ func post(t *testing.T, url, body string) (status int, said string) {
 	return answer.StatusCode, string(text)
 }
 
-// copied copies the surviving data into an empty volume.
+// copied copies the surviving data to an empty volume.
 func (r *recoveries) copied() {
 	r.Helper()
 	r.volume = r.TempDir()
@@ -139,8 +139,8 @@ func (r recoveries) isRecovered() {
 	}
 }
 
-// TestRecoverCreatesClusterOnce checks that a new cluster is created only once from the data directory of a member,
-// and only if the member belongs to the named cluster.
+// TestRecoverCreatesClusterOnce checks that a new cluster is created from a member's data directory only once, and only
+// if the member belongs to the named cluster.
 func TestRecoverCreatesClusterOnce(t *testing.T) {
 	r := newRecoveries(t)
 	r.unchanged(exitOK, fmt.Sprintf("of cluster %s: a voter, one of 1\nits log ends at term 2, index ", snapshot.FormatID(r.id.ClusterID)), func() ran { return r.recover(r.dir(), "--dry-run") })
@@ -197,8 +197,8 @@ func TestRecoverCreatesClusterOnce(t *testing.T) {
 	r.isRecovered()
 }
 
-// TestRecoverToStoresBackup checks that a backup of the surviving member is taken, that the member is left unchanged,
-// and that a cluster can be created from the backup.
+// TestRecoverToStoresBackup checks that the surviving member is backed up and left unchanged, and that a cluster can be
+// created from the backup.
 func TestRecoverToStoresBackup(t *testing.T) {
 	r := newRecoveries(t)
 	file := filepath.Join(t.TempDir(), "a.db")
@@ -229,8 +229,8 @@ func TestRecoverToStoresBackup(t *testing.T) {
 	}
 }
 
-// TestRecoverToRemovesLeftovers checks that the next run removes the leftovers of a killed run, but does not touch
-// files of a run that is in progress.
+// TestRecoverToRemovesLeftovers checks that a run removes the leftovers of an earlier, killed run, but does not touch
+// the files of a run in progress.
 func TestRecoverToRemovesLeftovers(t *testing.T) {
 	r := newRecoveries(t)
 	left := filepath.Join(r.dir(), ".restore-1", "data", "member")
@@ -271,8 +271,8 @@ func contents(t *testing.T, dir string) string {
 	return said.String()
 }
 
-// TestRecoverRejectsDamagedData checks that damaged data is not recovered or changed. A torn end of the log, as after a
-// power loss, does not count as damage.
+// TestRecoverRejectsDamagedData checks that damaged data is neither recovered nor changed. A torn end of the log, as
+// after a power loss, does not count as damage.
 func TestRecoverRejectsDamagedData(t *testing.T) {
 	r := newRecoveries(t)
 	log, database := "wal/0000000000000000-0000000000000000.wal", "snap/db"
@@ -315,7 +315,7 @@ func TestRecoverRejectsDamagedData(t *testing.T) {
 	}
 }
 
-// TestRecoverKeepsAuthenticationEnabled checks that authentication remains enabled after a recovery.
+// TestRecoverKeepsAuthenticationEnabled checks that authentication is still enabled after a recovery.
 func TestRecoverKeepsAuthenticationEnabled(t *testing.T) {
 	r := newRecoveries(t, `/v3/auth/user/add {"name":"root","password":"secret"}`, `/v3/auth/role/add {"name":"root"}`,
 		`/v3/auth/user/grant {"user":"root","role":"root"}`, `/v3/auth/enable {}`)
@@ -344,9 +344,9 @@ func TestRecoverKeepsAuthenticationEnabled(t *testing.T) {
 	}
 }
 
-// TestKilledRecoverKeepsPreviousMember checks that, if a recovery is killed at any point, the previous member or the
-// recovered member is in place. In the second case, the previous member is next to the recovered member. After the
-// next attempt, both exist.
+// TestKilledRecoverKeepsPreviousMember checks that, if a recovery is killed at any point, either the previous member is
+// in place, or the recovered member is in place and the previous member is next to it. After the next attempt, both
+// exist.
 func TestKilledRecoverKeepsPreviousMember(t *testing.T) {
 	kill := newKilling(t)
 	r := newRecoveries(t)
@@ -383,8 +383,8 @@ func TestKilledRecoverKeepsPreviousMember(t *testing.T) {
 	}
 }
 
-// clearedUp removes the leftovers of a process that was killed after the last step. The only allowed leftovers are
-// empty directories of a workspace.
+// clearedUp removes the leftovers of a process that was killed after the last step. The leftovers may only be empty
+// directories of a workspace.
 func (r recoveries) clearedUp() {
 	r.Helper()
 	entries, err := os.ReadDir(r.dir())
@@ -405,9 +405,9 @@ func (r recoveries) clearedUp() {
 	}
 }
 
-// TestRecoverRefusesBusyOrUnsafeDirectory checks that a member is not replaced while an etcd is waiting for the
-// member's files. Otherwise, etcd would start with a mix of old and new files. Links are not followed, and root does
-// not act in another user's directory.
+// TestRecoverRefusesBusyOrUnsafeDirectory checks that a member is not replaced while an etcd is waiting for its files,
+// because that etcd would start with a mix of old and new files. Links are not followed, and root does not act in
+// another user's directory.
 func TestRecoverRefusesBusyOrUnsafeDirectory(t *testing.T) {
 	r := newRecoveries(t)
 	waiting, err := os.OpenFile(filepath.Join(r.dir(), "member", "snap", "db"), os.O_RDWR, 0)

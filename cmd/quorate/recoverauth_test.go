@@ -13,8 +13,8 @@ import (
 )
 
 // TestRecoverRejectsAuthEnabledInLog checks that a recovery is rejected if the log ends with an entry that enables
-// authentication and has not been applied to the database yet. etcd would require a password. The command must not
-// wait for etcd.
+// authentication but has not been applied to the database yet, because etcd would then require a password. The command
+// must not wait for etcd.
 func TestRecoverRejectsAuthEnabledInLog(t *testing.T) {
 	r := newRecoveries(t, `/v3/auth/user/add {"name":"root","password":"secret"}`, `/v3/auth/role/add {"name":"root"}`,
 		`/v3/auth/user/grant {"user":"root","role":"root"}`)
@@ -26,7 +26,7 @@ func TestRecoverRejectsAuthEnabledInLog(t *testing.T) {
 	}
 }
 
-// appends appends an entry to the log of the member.
+// appends adds an entry to the log of the member.
 func (r recoveries) appends(request *etcdserverpb.InternalRaftRequest) {
 	r.Helper()
 	dir := filepath.Join(r.dir(), "member", "wal")

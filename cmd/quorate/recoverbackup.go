@@ -70,7 +70,7 @@ func (f *recoverFlags) rescue(
 	return stored, err
 }
 
-// alone locks the data directory, and removes files that killed processes have left there. If --dir names a different
+// alone locks the data directory and removes files left there by killed processes. If --dir names a different
 // directory, alone does nothing, because the owner of the files there is unknown.
 func (f *recoverFlags) alone(ctx context.Context, std streams) (done func(), err error) {
 	if f.dir != "" {

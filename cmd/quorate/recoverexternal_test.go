@@ -13,9 +13,9 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// TestRecoverWithExternalEtcd checks a recovery with two commands. The first command copies the member. An externally
-// started etcd then runs on the copy, and the second command creates the new cluster. Each command may be repeated. A
-// member that has changed since it was copied is not touched.
+// TestRecoverWithExternalEtcd checks a recovery with two commands. The first command copies the member. An etcd that is
+// started externally then runs on the copy, and the second command creates the new cluster. Each command may be
+// repeated. A member that has changed since it was copied is not touched.
 func TestRecoverWithExternalEtcd(t *testing.T) {
 	r := newRecoveries(t)
 	version := versionOf(t, r.etcd)
@@ -80,7 +80,7 @@ func TestRecoverWithExternalEtcd(t *testing.T) {
 	}
 }
 
-// TestRecoverRejectsExternalEtcdOnOtherData checks that an etcd that runs on anything other than the copy is rejected.
+// TestRecoverRejectsExternalEtcdOnOtherData checks that an etcd is rejected unless it runs on the copy.
 func TestRecoverRejectsExternalEtcdOnOtherData(t *testing.T) {
 	r := newRecoveries(t)
 	work := t.TempDir()
@@ -105,7 +105,7 @@ func TestRecoverRejectsExternalEtcdOnOtherData(t *testing.T) {
 }
 
 // TestRecoverPrepareRemovesOnlyCopies checks that the directory for the copy is removed only if it contains a copy,
-// because the directory could be the member itself.
+// because it could be the member itself.
 func TestRecoverPrepareRemovesOnlyCopies(t *testing.T) {
 	r := newRecoveries(t)
 	prepare := func(work string) func() ran {

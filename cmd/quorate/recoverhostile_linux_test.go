@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRecoverRejectsHostileData checks that the recovering process does not crash, regardless of what an attacker has
-// written to a data directory, and that it reports the problem.
+// TestRecoverRejectsHostileData checks that the recovering process does not crash, whatever an attacker has written to
+// a data directory, and that it reports the problem.
 func TestRecoverRejectsHostileData(t *testing.T) {
 	r := newRecoveries(t)
 	for name, c := range map[string]struct {
@@ -46,7 +46,7 @@ func TestRecoverRejectsHostileData(t *testing.T) {
 
 const firstLog = "wal/0000000000000000-0000000000000000.wal"
 
-// immenseRecord appends a record of 200 GiB to the log, which becomes a sparse file of that size.
+// immenseRecord appends a record of 200 GiB to the log, as a sparse file.
 func immenseRecord(t *testing.T, member string) {
 	t.Helper()
 	file, end := atEndOfLog(t, member)
@@ -60,7 +60,7 @@ func immenseRecord(t *testing.T, member string) {
 	}
 }
 
-// immenseSnap creates a large snapshot of Raft's state as a sparse file. etcd would read the whole file into memory.
+// immenseSnap creates a large snapshot of the Raft state as a sparse file. etcd would read the whole file into memory.
 func immenseSnap(t *testing.T, member string) {
 	t.Helper()
 	path := filepath.Join(member, "snap", "ffffffffffffffff-ffffffffffffffff.snap")
@@ -131,7 +131,7 @@ func truncatedDatabase(t *testing.T, member string) {
 	}
 }
 
-// linked returns a function that moves a part of a member, and replaces it with a link to the new location.
+// linked returns a function that moves a part of a member and replaces it with a link to the new location.
 func linked(part string) func(*testing.T, string) {
 	return func(t *testing.T, member string) {
 		t.Helper()

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// TestKilledRecoverToLeavesMemberUnchanged checks that, if the backup of a member is killed at any point, the member
-// is unchanged, and either no backup or a complete backup exists. The next attempt creates a backup.
+// TestKilledRecoverToLeavesMemberUnchanged checks that, if backing up a member is killed at any point, the member is
+// unchanged, and there is either no backup or a complete backup. The next attempt creates a backup.
 func TestKilledRecoverToLeavesMemberUnchanged(t *testing.T) {
 	kill := newKilling(t)
 	r := newRecoveries(t)
@@ -51,8 +51,8 @@ func TestKilledRecoverToLeavesMemberUnchanged(t *testing.T) {
 	}
 }
 
-// TestKilledRecoverWithExternalEtcdCanBeRepeated checks recoveries in which etcd is started externally. If one of the
-// two commands is killed at any point, the previous or the recovered member is in place, and each command may be
+// TestKilledRecoverWithExternalEtcdCanBeRepeated checks that, if one of the two commands of a recovery with an external
+// etcd is killed at any point, either the previous or the recovered member is in place, and each command may be
 // repeated.
 func TestKilledRecoverWithExternalEtcdCanBeRepeated(t *testing.T) {
 	kill := newKilling(t)

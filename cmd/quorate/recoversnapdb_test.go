@@ -11,8 +11,7 @@ import (
 )
 
 // TestRecoverUsesReceivedSnapshotDatabase checks the recovery of a member that was killed after it recorded a snapshot
-// from the leader and before it put the snapshot's database in place. The snapshot's database is next to the member's
-// own database.
+// from the leader, but before it put the snapshot's database in place. That database is still next to the member's own.
 func TestRecoverUsesReceivedSnapshotDatabase(t *testing.T) {
 	r := newRecoveries(t)
 	at := filepath.Join(r.dir(), "member", "snap")

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// TestRecoverReportsSuspectData checks that differing data that etcd had detected is reported, whether the database or
-// only the log records it. The database may be older than the log entry.
+// TestRecoverReportsSuspectData checks that a data inconsistency that etcd had detected is reported, even if only the
+// log records it because the database is older than the log entry.
 func TestRecoverReportsSuspectData(t *testing.T) {
 	for _, inDatabase := range []bool{true, false} {
 		r := newRecoveries(t)

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// revisions lists the revisions whose removals are confirmed. The flag names revisions so that a flag left in place,
-// as in a CronJob, does not confirm a later accident.
+// revisions lists the revisions whose removals are confirmed. The flag names revisions so that a flag that is left in
+// place, for example in a CronJob, does not confirm a later accident.
 type revisions []string
 
 func (r *revisions) add(f *pflag.FlagSet) {
@@ -20,8 +20,7 @@ func (r *revisions) add(f *pflag.FlagSet) {
 			"however many it removes; repeatable")
 }
 
-// Set implements pflag.Value. It accepts several revisions separated by spaces, as shown in the report for several
-// sources.
+// Set implements pflag.Value. It accepts several revisions separated by spaces, as in a report on several sources.
 func (r *revisions) Set(value string) error {
 	names := strings.Fields(value)
 	if len(names) == 0 {

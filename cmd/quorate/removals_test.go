@@ -85,7 +85,7 @@ func (f *declaredFleet) pass(command string, code int, held []string, args ...st
 			Clusters []string
 		}
 	}
-	// Log lines may follow the report, such as a line about a request to the API server that was active when the time
+	// Log lines may follow the report, for example about a request to the API server that was in progress when the time
 	// ran out.
 	if err := json.NewDecoder(strings.NewReader(said)).Decode(&rep); err != nil {
 		f.Fatalf("%v:\n%s", err, said)
@@ -125,7 +125,7 @@ func TestRemovalsAreHeld(t *testing.T) {
 		t.Errorf("an empty source is not mentioned:\n%s", said)
 	}
 	f.declare("a", "b", "c")
-	f.pass("run", exitNotConverged, nil) // without nodes, pods do not start, and each run uses all of its time
+	f.pass("run", exitNotConverged, nil) // without nodes, pods do not start, and each run uses up its time
 
 	f.declare()
 	all := []string{"default/a", "default/b", "default/c"}
@@ -148,7 +148,7 @@ func TestRemovalsAreHeld(t *testing.T) {
 		}
 	}
 
-	// The removals are still held after other clusters are bootstrapped.
+	// The removals are still held after other clusters have been bootstrapped.
 	f.declare("c", "d", "e", "f")
 	f.pass("run", exitBlocked, all[:2])
 	f.pass("run", exitBlocked, all[:2])

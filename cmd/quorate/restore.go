@@ -24,17 +24,17 @@ import (
 	"quorate.dev/quorate/internal/etcdversion"
 )
 
-// restoreFlags specify what to restore, and where to.
+// restoreFlags specify what to restore and where to put it.
 type restoreFlags struct {
 	readingFlags
 	r       snapshot.Restoration
 	results resultFiles
-	// once is true if a restore is skipped when the same command line has already completed it.
+	// once is set if a restore that the same command line has already completed is not repeated.
 	once bool
 	// etcd is the version that will use the data. quota is the maximum size of its database.
 	etcd  string
 	quota int64
-	// lostID is the ID of a cluster that may have left a member in the directory; that member is kept there.
+	// lostID is the ID of a lost cluster. If the directory contains a member of that cluster, the member is kept there.
 	lostID string
 
 	version etcdversion.Version
@@ -175,7 +175,7 @@ func (f *restoreFlags) asked(args []string) (result.Asked, error) {
 	return a, existingDir("data-dir", filepath.Dir(f.r.DataDir))
 }
 
-// checkLost parses the ID of the cluster that may have left a member in the directory.
+// checkLost parses the ID of the lost cluster whose member the directory may contain.
 func (f *restoreFlags) checkLost() (err error) {
 	if f.lostID == "" {
 		return nil
@@ -209,7 +209,7 @@ func (f *restoreFlags) checkFrom(args []string) error {
 	return nil
 }
 
-// restoreOnce restores a backup, unless the same command line has already done so.
+// restoreOnce restores a backup unless the same command line has already done so.
 func (f *restoreFlags) restoreOnce(ctx context.Context, std streams, asked result.Asked, args []string) error {
 	r := datadir.Restore{Dir: f.r.DataDir, Asked: asked, Lost: f.lost, Unstarted: memberInChildProcess{}.unstarted}
 	told, done, err := r.Once(ctx, func() {
@@ -221,7 +221,7 @@ func (f *restoreFlags) restoreOnce(ctx context.Context, std streams, asked resul
 		}
 		return err
 	})
-	if err == nil && done { // the etcd version may have changed since
+	if err == nil && done { // the etcd version may have changed since then
 		facts := snapshot.Facts{ClusterVersion: told.ClusterVersion, StorageVersion: told.StorageVersion}
 		err = f.suits(std, facts, told.Bytes)
 	}
@@ -234,14 +234,14 @@ func (f *restoreFlags) restoreOnce(ctx context.Context, std streams, asked resul
 	return nil
 }
 
-// restored describes the restored data.
+// restored describes restored data.
 type restored struct {
-	// what is the display name of the source: a file, or a backup in a store.
+	// what is the name of the source to display: a file, or a backup in a store.
 	what  string
 	facts snapshot.Facts
 	// manifest is the backup's manifest, if it comes from a store.
 	manifest store.Manifest
-	// revision and identity are the revision and identity that etcd will have.
+	// revision and identity are the revision and the identity that etcd will have.
 	revision          int64
 	identity          snapshot.Identity
 	started, finished time.Time
@@ -260,7 +260,7 @@ func (r restored) result() result.Restored {
 	}
 }
 
-// restore creates the data directory. It calls record before it puts the result in place.
+// restore creates the data directory. It calls record before it puts the directory in place.
 func (f *restoreFlags) restore(
 	ctx context.Context, std streams, args []string, record func(restored) error,
 ) (said restored, err error) {
@@ -280,11 +280,11 @@ func (f *restoreFlags) restore(
 	return said, blockedBy(err, snapshot.ErrRevision, snapshot.ErrRunning)
 }
 
-// errWhichCluster is returned if the store's newest backup may be of a different cluster than intended.
+// errWhichCluster is returned if the newest backup in the store may be of a different cluster than intended.
 var errWhichCluster = errors.New("name the backup to restore; to list backups, run quorate backups list")
 
-// ofOneCluster returns listing. It also returns an error if the backups have different cluster IDs. A recreated
-// cluster, which may be empty, has a different ID.
+// ofOneCluster returns the listing, and an error if its backups have different cluster IDs. A cluster that was
+// recreated, and may be empty, has a different ID.
 func ofOneCluster(listing store.Listing) (store.Listing, error) {
 	byID := map[string][]store.Backup{}
 	for _, b := range listing.Backups {
@@ -300,7 +300,7 @@ func ofOneCluster(listing store.Listing) (store.Listing, error) {
 // idsNamed is the maximum number of cluster IDs in a message.
 const idsNamed = 5
 
-// describeIDs lists cluster IDs with their backups, starting with the ID of the newest backup.
+// describeIDs lists cluster IDs with their backups, beginning with the ID of the newest backup.
 func describeIDs(byID map[string][]store.Backup) string {
 	newest := func(id string) store.Backup {
 		return slices.MaxFunc(byID[id], func(a, b store.Backup) int { return a.Slot.Compare(b.Slot) })
@@ -318,7 +318,7 @@ func describeIDs(byID map[string][]store.Backup) string {
 	return strings.Join(parts, ", ")
 }
 
-// bring downloads the backup to a file, and checks it.
+// bring downloads the backup to a file and checks it.
 func (f *restoreFlags) bring(
 	ctx context.Context, std streams, file string, reading backup.Reading, args []string,
 ) (restored, error) {
@@ -342,7 +342,7 @@ func (f *restoreFlags) bring(
 	return restored{what: what, facts: facts, manifest: m}, nil
 }
 
-// blockedBy marks an error as blocking if it matches one of the given errors.
+// blockedBy turns an error into a blockedError if it matches one of the given errors.
 func blockedBy(err error, these ...error) error {
 	if slices.ContainsFunc(these, func(one error) bool { return errors.Is(err, one) }) {
 		return blockedError{err}

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/backuptest"
 )
 
-// TestRestoreOnFullVolumeLeavesNoMember checks that a restore without enough space does not leave a member, and that
-// the error names the reason. Once there is enough space, the same command line creates the member.
+// TestRestoreOnFullVolumeLeavesNoMember checks that a restore without enough disk space does not leave a member behind,
+// and that the error names the reason. Once there is enough space, the same command line creates the member.
 func TestRestoreOnFullVolumeLeavesNoMember(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")

@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// inPlace restores a backup in place of the surviving member of an etcd cluster.
+// inPlace restores a backup in place of an etcd cluster's surviving member.
 type inPlace struct{ recoveries }
 
 func newInPlace(t *testing.T) inPlace {
@@ -49,7 +49,7 @@ func (r inPlace) isRestored() {
 }
 
 // TestRestoreReplacesMemberOfLostCluster checks that a backup replaces a member of the lost cluster, and that the
-// replaced member is kept. A backup does not replace a member of a different cluster or a running member.
+// replaced member is kept. A member of a different cluster or a running member is not replaced.
 func TestRestoreReplacesMemberOfLostCluster(t *testing.T) {
 	r := newInPlace(t)
 	r.unchanged(exitBlocked, "the data directory is not empty", func() ran { return r.restore() })
@@ -86,8 +86,8 @@ func TestRestoreReplacesMemberOfLostCluster(t *testing.T) {
 	}
 }
 
-// TestRestoreInPlaceRefusesRunningEtcd checks that an etcd that is running on the surviving data, or waiting for it,
-// is detected, regardless of other files in the directory.
+// TestRestoreInPlaceRefusesRunningEtcd checks that an etcd that is running on the surviving data, or waiting for it, is
+// detected regardless of what else the directory contains.
 func TestRestoreInPlaceRefusesRunningEtcd(t *testing.T) {
 	r := newInPlace(t)
 	for name, odd := range map[string]func(member string) error{
@@ -169,7 +169,7 @@ func emptyFile(name string, size int64) error {
 	return os.Truncate(name, size)
 }
 
-// TestRestoreInPlaceKeepsDamagedMember checks that the remains of a damaged member, if any, are kept.
+// TestRestoreInPlaceKeepsDamagedMember checks that whatever remains of a damaged member is kept.
 func TestRestoreInPlaceKeepsDamagedMember(t *testing.T) {
 	r := newInPlace(t)
 	for name, damage := range map[string]func(member string) error{
@@ -211,9 +211,9 @@ func TestRestoreInPlaceKeepsDamagedMember(t *testing.T) {
 	}
 }
 
-// TestKilledRestoreInPlaceKeepsPreviousMember checks that, if a restore is killed at any point, the previous member or
-// the restored member is in place. In the second case, the previous member is next to the restored member. After the
-// next attempt, both exist.
+// TestKilledRestoreInPlaceKeepsPreviousMember checks that, if a restore is killed at any point, either the previous
+// member is in place, or the restored member is in place and the previous member is next to it. After the next attempt,
+// both exist.
 func TestKilledRestoreInPlaceKeepsPreviousMember(t *testing.T) {
 	kill := newKilling(t)
 	r := newInPlace(t)
@@ -253,7 +253,8 @@ func TestKilledRestoreInPlaceKeepsPreviousMember(t *testing.T) {
 	}
 }
 
-// TestRestoreInPlaceKeepsExistingFiles checks that existing files at the path for the previous member are not touched.
+// TestRestoreInPlaceKeepsExistingFiles checks that files that already exist at the path for the previous member are
+// kept.
 func TestRestoreInPlaceKeepsExistingFiles(t *testing.T) {
 	r := newInPlace(t)
 	if err := os.MkdirAll(filepath.Join(r.kept(), "wal"), 0o700); err != nil {

@@ -23,7 +23,7 @@ import (
 	"quorate.dev/quorate/internal/procgroup/procgrouptest"
 )
 
-// restores restores backups into a volume, as Jobs do.
+// restores restores backups to a volume in the way Jobs do.
 type restores struct {
 	*testing.T
 	store, volume, result string
@@ -62,7 +62,7 @@ func (r restores) stored(id string) {
 	}
 }
 
-// args returns the arguments of a Job. If a flag is set twice, the last value is used.
+// args returns the arguments of a Job followed by more. If a flag is set twice, the last value is used.
 func (r restores) args(more ...string) []string {
 	return append([]string{"restore", "ns/a", "--from=file://" + r.store, "--data-dir=" + r.dir(), "--name=a-0", "--peer-url=http://127.0.0.1:2380",
 		"--initial-cluster-token=ns-a-t", "--once", "--result=" + r.result}, more...)
@@ -88,7 +88,7 @@ func (r restores) told() result.Restored {
 	return told
 }
 
-// files returns all files in the volume, with size, time and mode.
+// files returns all files in the volume, with their size, time and mode.
 func (r restores) files() map[string]string {
 	r.Helper()
 	found := map[string]string{}
@@ -157,9 +157,9 @@ func TestRestoreOnceReusesEarlierRestore(t *testing.T) {
 			t.Errorf("%s: %s %v", other, text, err)
 		}
 	}
-	// Naming the restored backup makes it a different command line.
+	// A command line that names the restored backup counts as a different command line.
 	r.unchanged(exitBlocked, "by a different command line", func() ran { return r.again("20261122t180000z") })
-	// Without the mark, the origin of the member is unknown. An unreadable mark does not prove the origin.
+	// Without the mark, the origin of the member is unknown. An unreadable mark does not prove the origin, either.
 	mark := r.dir() + ".restored.json"
 	text, err := os.ReadFile(mark)
 	if err != nil {
@@ -186,8 +186,7 @@ func (r restores) again(which string) ran {
 	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
 }
 
-// TestRestoreOnceKeepsUnknownFiles checks that a member of unknown origin is not changed, regardless of the content of
-// the mark.
+// TestRestoreOnceKeepsUnknownFiles checks that a member of unknown origin is not changed, whatever the mark contains.
 func TestRestoreOnceKeepsUnknownFiles(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")
@@ -198,7 +197,7 @@ func TestRestoreOnceKeepsUnknownFiles(t *testing.T) {
 	if err := os.Remove(filepath.Join(r.dir(), "member")); err != nil {
 		t.Fatal(err)
 	}
-	// The remains of killed attempts, and a mark without a member, do not prevent a restore.
+	// The remains of killed attempts and a mark without a member do not prevent a restore.
 	left := filepath.Join(r.dir(), ".restore-1", "data", "member")
 	if err := os.MkdirAll(left, 0o700); err != nil {
 		t.Fatal(err)
@@ -236,13 +235,13 @@ func TestRestoreOnceKeepsUnknownFiles(t *testing.T) {
 func (r restores) process(said *bytes.Buffer, args ...string) *exec.Cmd {
 	r.Helper()
 	quorate := exec.CommandContext(r.Context(), testProgram(r.T), args...)
-	quorate.Args[0] = "quorate" // TestMain checks the name
+	quorate.Args[0] = "quorate" // TestMain checks this name
 	quorate.Stdout, quorate.Stderr = said, said
 	return quorate
 }
 
-// TestConcurrentRestoresRestoreOnce checks that, if several processes run at the same time, one process restores the
-// backup and all processes report the restore. A process that waits too long does not change anything.
+// TestConcurrentRestoresRestoreOnce checks that, if several processes run concurrently, one of them restores the backup
+// and all of them report the restore. A process that waits too long does not change anything.
 func TestConcurrentRestoresRestoreOnce(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")
@@ -292,8 +291,8 @@ func TestConcurrentRestoresRestoreOnce(t *testing.T) {
 	}
 }
 
-// TestKilledRestoreLeavesNoPartialMember checks that, if a restore is killed at any point, either no member or the
-// requested member exists. The next attempt creates the member and does not leave any other files.
+// TestKilledRestoreLeavesNoPartialMember checks that, if a restore is killed at any point, there is either no member or
+// the requested member. The next attempt creates the member and leaves no other files behind.
 func TestKilledRestoreLeavesNoPartialMember(t *testing.T) {
 	kill := newKilling(t)
 	r := newRestores(t)
@@ -325,7 +324,7 @@ func TestKilledRestoreLeavesNoPartialMember(t *testing.T) {
 }
 
 // isWhole requires that the requested member exists, that the same command line reports the restore, and that killed
-// attempts have not left a copy of the data.
+// attempts have left no copy of the data behind.
 func (r restores) isWhole() {
 	r.Helper()
 	if got := r.restore(); got.code != exitOK || !strings.Contains(got.out, "by the same command line") {
@@ -343,7 +342,7 @@ func (r restores) isWhole() {
 }
 
 // TestRestoreRejectsUnsuitableVersionOrQuota checks that data is not restored for an etcd version that must not start
-// with the data, or for a quota that would prevent writes.
+// with it, or for a quota with which etcd would reject writes.
 func TestRestoreRejectsUnsuitableVersionOrQuota(t *testing.T) {
 	const quota = 20480
 	for name, c := range map[string]struct {
@@ -379,7 +378,7 @@ func TestRestoreRejectsUnsuitableVersionOrQuota(t *testing.T) {
 	}
 }
 
-// TestSuspectBackupIsRestoredOnlyByName checks that a suspect backup is restored only by name, with a warning.
+// TestSuspectBackupIsRestoredOnlyByName checks that a suspect backup is restored only if it is named, with a warning.
 func TestSuspectBackupIsRestoredOnlyByName(t *testing.T) {
 	j := newJobs(t)
 	if err := j.post("/v3/maintenance/alarm", `{"action":"ACTIVATE","memberID":"1","alarm":"CORRUPT"}`); err != nil {
@@ -404,8 +403,8 @@ func TestSuspectBackupIsRestoredOnlyByName(t *testing.T) {
 	}
 }
 
-// TestEtcdStartsSealedOnRestoredData checks that each etcd version starts with data restored from its own backup. etcd
-// uses the configuration of a sealed member, which cannot start without its data, and has the identity in the result.
+// TestEtcdStartsSealedOnRestoredData checks that each etcd version starts with data restored from its own backup, using
+// the configuration of a sealed member, which cannot start without its data. etcd must have the identity in the result.
 func TestEtcdStartsSealedOnRestoredData(t *testing.T) {
 	for _, program := range etcdPrograms(t) {
 		version := strings.TrimPrefix(filepath.Base(filepath.Dir(program)), "etcd-")
@@ -445,8 +444,8 @@ func TestEtcdStartsSealedOnRestoredData(t *testing.T) {
 	}
 }
 
-// TestRestoreFromSeveralClustersRequiresBackupName checks that a backup must be named if the store holds backups of
-// several clusters. The newest backup may be of an empty cluster that was created later.
+// TestRestoreFromSeveralClustersRequiresBackupName checks that the backup must be named if the store contains backups
+// of several clusters, because the newest backup may be of an empty cluster that was created later.
 func TestRestoreFromSeveralClustersRequiresBackupName(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")

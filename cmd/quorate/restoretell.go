@@ -14,8 +14,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// suits rejects a snapshot that does not suit the etcd version or the quota in the flags. bytes is the size of the
-// snapshot.
+// suits returns an error if a snapshot of the given size does not suit the etcd version or the quota in the flags.
 func (f *restoreFlags) suits(std streams, facts snapshot.Facts, bytes int64) error {
 	if f.etcd != "" {
 		suits, of, err := facts.Suits(f.version)
@@ -48,8 +47,8 @@ func (f *restoreFlags) tell(std streams, said restored) {
 	f.writeResult(std, said.result())
 }
 
-// tellStart prints the contents of a data directory created from a snapshot, and how to start etcd with it. revision
-// is the revision at which etcd will start.
+// tellStart prints the contents of a data directory created from a snapshot, and how to start etcd with it. revision is
+// the revision at which etcd will start.
 func tellStart(std streams, facts snapshot.Facts, r snapshot.Restoration, revision int64) {
 	minor := printable.Line(strings.TrimSuffix(facts.ClusterVersion, ".0"))
 	fmt.Fprintf(std.out, "it holds revision %d; new writes get revisions after %d\n", facts.Revision, revision)
@@ -85,7 +84,7 @@ func warnSuspect(std streams, suspect bool) {
 	}
 }
 
-// writeResult writes the result. If that fails, the data is still restored.
+// writeResult writes the result. If that fails, the data is nevertheless restored.
 func (f *restoreFlags) writeResult(std streams, told result.Restored) {
 	if err := f.results.write(told.Encode); err != nil {
 		fmt.Fprintf(std.err, "quorate: %s is restored, but --result was not written: %s\n", f.r.DataDir,

@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// resultFiles lists files to which the result is written, for readers that do not see the command's output.
+// resultFiles lists files to which the result is written, for readers that do not have access to the command's output.
 type resultFiles []string
 
 func (f *resultFiles) add(c *cobra.Command) {
@@ -21,8 +21,8 @@ func (f *resultFiles) add(c *cobra.Command) {
 			"repeatable")
 }
 
-// check rejects files that cannot be written, and a location that is not a store, because only backups in a store have
-// a result. flag is the flag that sets the location.
+// check rejects files that cannot be written, and locations that are not a store, because only backups in a store have
+// a result. flag is the name of the flag that sets the location.
 func (f resultFiles) check(flag, location string) error {
 	if len(f) > 0 && !store.IsLocation(location) {
 		return usageError{fmt.Errorf("--result requires the URL of a store as --%s", flag)}
@@ -40,7 +40,7 @@ func (f resultFiles) checkFiles() error {
 	return nil
 }
 
-// writable rejects a file that cannot be written. flag is the flag that sets the file name.
+// writable returns an error if a file cannot be written. flag is the name of the flag that sets the file name.
 func writable(flag, name string) error {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return usageError{fmt.Errorf("--%s %s: this is a directory", flag, name)}
@@ -69,8 +69,8 @@ func (f resultFiles) write(encode func() ([]byte, error)) error {
 	return err
 }
 
-// overwrite writes to an existing file or device, or creates a file. An existing file may be mounted in a directory
-// where files cannot be created.
+// overwrite writes to an existing file or device, or creates a file. An existing file may be mounted into a directory
+// in which files cannot be created.
 func overwrite(name string, content []byte) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)
 	if errors.Is(err, fs.ErrNotExist) {

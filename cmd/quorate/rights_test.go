@@ -66,8 +66,8 @@ func (s *watcher) requests() []asked {
 
 var namespaced = regexp.MustCompile(`^/apis?/.*/namespaces/([^/]+)/`)
 
-// within fails unless all requests were made in the given namespaces and were allowed there. It ignores requests for
-// nodes and persistent volumes, which are cluster-scoped. There must be at least one request.
+// within fails unless there were requests, and all of them were made in the given namespaces and allowed there. It
+// ignores requests for nodes and persistent volumes, which are cluster-scoped.
 func (s *watcher) within(t *testing.T, namespaces ...string) {
 	t.Helper()
 	all := s.requests()
@@ -85,7 +85,7 @@ func (s *watcher) within(t *testing.T, namespaces ...string) {
 	}
 }
 
-// through makes runs use a watcher, with a service account in the namespace default.
+// through makes runs use a watcher, with a service account in namespace default.
 func (w *tenants) through(account string) *watcher {
 	w.Helper()
 	w.account("default", account)
@@ -114,7 +114,7 @@ func (w *tenants) account(namespace, name string) {
 	}
 }
 
-// role creates the ClusterRole that a file in deploy defines, and returns its name.
+// role creates the ClusterRole defined in a file in deploy, and returns its name.
 func (w *tenants) role(file string) string {
 	w.Helper()
 	text, err := os.ReadFile(filepath.Join("../../deploy", file))
@@ -132,7 +132,7 @@ func (w *tenants) role(file string) string {
 	return role.Name
 }
 
-// allow grants an account in the namespace default the rights of a ClusterRole in the given namespaces.
+// allow grants an account in namespace default the rights of a ClusterRole in the given namespaces.
 func (w *tenants) allow(account, role string, namespaces ...string) {
 	w.Helper()
 	for _, namespace := range namespaces {
@@ -161,8 +161,8 @@ func (w *tenants) authorized(user, namespace string) bool {
 }
 
 // TestOnlyAllowedNamespacesAreListed checks that an account with rights in two namespaces is sufficient for a run that
-// is bound to them by --allow-namespace or --namespace. The run does not request anything outside these namespaces from
-// the API server. In particular, it does not request other Secrets.
+// is restricted to them by --allow-namespace or --namespace. The run does not request anything outside these namespaces
+// from the API server, in particular no other Secrets.
 func TestOnlyAllowedNamespacesAreListed(t *testing.T) {
 	w := newTenants(t, "own", "also", "other")
 	w.made("own/one", "also/one", "other/one")
@@ -207,9 +207,9 @@ func TestDisjointNamespaceFlagsAreRejected(t *testing.T) {
 	}
 }
 
-// TestUnlistableNamespaceAffectsOnlyItsClusters checks that a namespace that cannot be listed affects only the
-// clusters in it. Clusters in other namespaces are processed, and clusters of the same source are not treated as
-// removed or new.
+// TestUnlistableNamespaceAffectsOnlyItsClusters checks that a namespace that cannot be listed affects only its own
+// clusters. Clusters in other namespaces are processed, and clusters of the same source are not treated as removed or
+// new.
 func TestUnlistableNamespaceAffectsOnlyItsClusters(t *testing.T) {
 	w := newTenants(t, "own", "also", "other")
 	w.made("own/one", "own/two", "own/three", "also/one", "other/one")

@@ -8,10 +8,10 @@ import (
 	"quorate.dev/quorate/reconcile/forecast"
 )
 
-// riskFlag lists the risks that make the command fail.
+// riskFlag lists the risks that make a command fail.
 type riskFlag []forecast.Risk
 
-// avoidable returns the risks that the flag accepts. An unknown risk may be any of these risks.
+// avoidable returns the risks that the flag accepts. An unknown risk could be any of them.
 func avoidable() []forecast.Risk {
 	return slices.DeleteFunc(forecast.Risks(),
 		func(risk forecast.Risk) bool { return risk == forecast.Safe || risk == forecast.Unknown })
@@ -45,7 +45,7 @@ func (f *riskFlag) String() string { return joined(*f, ",") }
 // Type implements pflag.Value.
 func (f *riskFlag) Type() string { return "risk" }
 
-// isAmong reports whether a chosen risk is, or may be, among the given risks.
+// isAmong reports whether any chosen risk is, or may be, among the given risks.
 func (f *riskFlag) isAmong(risks []forecast.Risk) bool {
 	if len(*f) > 0 && slices.Contains(risks, forecast.Unknown) {
 		return true

@@ -22,7 +22,7 @@ import (
 // streams contains the writers for results (out) and for everything else (err).
 type streams struct{ out, err io.Writer }
 
-// The exit codes are a contract: see docs/reference/exit-codes.md.
+// The exit codes are a contract; see docs/reference/exit-codes.md.
 const (
 	exitOK           = 0
 	exitError        = 1
@@ -38,10 +38,10 @@ type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// usageError marks an invalid command line.
+// usageError marks an error in the command line.
 type usageError struct{ error }
 
-// usage joins problems with the command line into an error, or returns nil if there are none.
+// usage joins problems with the command line into one error, or returns nil if there are none.
 func usage(problems []error) error {
 	if len(problems) == 0 {
 		return nil
@@ -55,7 +55,7 @@ type blockedError struct{ error }
 // Unwrap returns the underlying error.
 func (e blockedError) Unwrap() error { return e.error }
 
-// execute runs one command line and returns the exit code.
+// execute runs a command line and returns the exit code.
 func execute(ctx context.Context, args []string, std streams) int {
 	root := newRoot(std)
 	root.SetArgs(args)
@@ -87,7 +87,7 @@ func execute(ctx context.Context, args []string, std streams) int {
 	return exitError
 }
 
-// plugin is the program that kubectl starts for "kubectl quorate". It may be a link to quorate.
+// plugin is the program that kubectl runs for "kubectl quorate". It may be a link to quorate.
 const plugin = "kubectl-quorate"
 
 func newRoot(std streams) *cobra.Command {
@@ -135,7 +135,7 @@ Results go to stdout, everything else to stderr. Exit codes:
 	return root
 }
 
-// explain extends an error about the command line with suggestions and a pointer to the help.
+// explain extends an error about the command line with suggestions and a reference to the help.
 func explain(root, command *cobra.Command, err error) error {
 	var name, of string
 	if n, _ := fmt.Sscanf(err.Error(), "unknown command %q for %q", &name, &of); n == 2 {

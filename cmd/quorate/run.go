@@ -31,7 +31,7 @@ type runFlags struct {
 	plan           bool
 	failOn         riskFlag
 	approve        approveFlag
-	// against is the revision that a plan compares with, instead of the live state.
+	// against is the revision with which a plan compares the declarations, instead of the live state.
 	against string
 }
 
@@ -57,7 +57,7 @@ func (f *runFlags) add(c *cobra.Command) {
 
 func newRun(std streams) *cobra.Command { return newRunOf(&runFlags{}, std) }
 
-// newRunOf returns the run command with f as its flags.
+// newRunOf returns the run command, whose flags set f.
 func newRunOf(f *runFlags, std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
@@ -211,12 +211,12 @@ func (f *runFlags) keepToApproved(ctx context.Context, targets []*target) error 
 	return f.approve.keepTo(ctx, targets)
 }
 
-// once runs until a report is available, and prints the report.
+// once runs until a report is available and prints it.
 func (f *runFlags) once(ctx context.Context, std streams, log *slog.Logger, targets []*target) error {
 	began := time.Now()
 	rep, converged := f.pass(ctx, targets)
 	left := f.timeout - time.Since(began)
-	if ctx.Err() != nil { // a run that stops slowly may be killed
+	if ctx.Err() != nil { // a run that stops too slowly may be killed
 		left = 0
 	}
 	closeAll(ctx, targets)
@@ -254,7 +254,7 @@ func (f *runFlags) passes(ctx context.Context, s *target) (rep report.Report, co
 	return rep, converged
 }
 
-// code returns the exit code of a report. The most serious result takes precedence.
+// code returns the exit code for a report, which is that of the most serious result.
 func (f *runFlags) code(rep report.Report, converged bool) error {
 	switch rep.Result() {
 	case report.Failed:

@@ -20,7 +20,7 @@ type server struct {
 	listener net.Listener
 }
 
-// listen listens on an address. It is separate from serve, so that an error is returned before the loop begins. metrics
+// listen listens on an address. It is separate from serve, so that an error is returned before the loop starts. metrics
 // may be nil.
 func listen(address string, r *reconcile.Reconciler, metrics http.Handler) (*server, error) {
 	listener, err := net.Listen("tcp", address)
@@ -37,11 +37,11 @@ func listen(address string, r *reconcile.Reconciler, metrics http.Handler) (*ser
 
 const (
 	// mostConnected is the maximum number of simultaneous connections. Each may use 150 KB while it sends its request.
-	// Further connections, including probes, wait in the kernel's queue. Probes are delayed if eight or more hostile
-	// clients use all connections, so ReadHeaderTimeout is short.
+	// Further connections, including probes, wait in the kernel's queue. If eight or more hostile clients use all
+	// connections, probes are delayed, so ReadHeaderTimeout is short.
 	mostConnected = 64
 	// mostPerClient is the maximum number of simultaneous connections from one IP address. Further connections are
-	// closed immediately and do not wait, so that one client does not delay probes from a different address.
+	// closed immediately instead of waiting, so that a client does not delay probes from a different address.
 	mostPerClient = 8
 )
 
@@ -56,7 +56,7 @@ func newClientLimit(l net.Listener) *clientLimit {
 	return &clientLimit{Listener: l, open: map[string]int{}}
 }
 
-// Accept returns the next connection from a client that is below its limit, and closes other connections.
+// Accept returns the next connection from a client that is within its limit, and closes connections above the limit.
 func (l *clientLimit) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -71,7 +71,7 @@ func (l *clientLimit) Accept() (net.Conn, error) {
 	}
 }
 
-// admit counts a new connection of a client, and reports whether it is within the limit.
+// admit counts a new connection from a client, and reports whether it is within the limit.
 func (l *clientLimit) admit(client string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +90,7 @@ func (l *clientLimit) release(client string) {
 	}
 }
 
-// clientConn is a connection that counts toward the limit of its client until it is closed.
+// clientConn is a connection that counts toward its client's limit until it is closed.
 type clientConn struct {
 	net.Conn
 	release func()
@@ -102,7 +102,7 @@ func (c *clientConn) Close() error {
 	return c.Conn.Close()
 }
 
-// handler returns a handler that answers probes with 200 or 503, and serves metrics unless metrics is nil.
+// handler returns a handler that responds to probes with 200 or 503, and serves metrics unless metrics is nil.
 func handler(r *reconcile.Reconciler, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /healthz", probe(r.Alive, "no progress for five minutes"))
@@ -124,7 +124,7 @@ func probe(well func() bool, otherwise string) http.Handler {
 	})
 }
 
-// serve serves until the server is stopped, which is not an error.
+// serve serves until the server is stopped, and does not return an error for that.
 func (s *server) serve() error {
 	err := s.http.Serve(s.listener)
 	if errors.Is(err, http.ErrServerClosed) {
@@ -133,7 +133,7 @@ func (s *server) serve() error {
 	return fmt.Errorf("serve at %s: %w", s.listener.Addr(), err)
 }
 
-// stop shuts the server down, and gives active requests time to finish.
+// stop shuts down the server, giving active requests time to finish.
 func (s *server) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

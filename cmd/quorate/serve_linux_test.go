@@ -14,9 +14,9 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestConnectionFloodDoesNotBlockProbes checks that clients that open very many connections occupy only a limited
-// number of connections at a time. Some connections are idle; others send requests that never end. Probes are answered
-// once the first connections time out.
+// TestConnectionFloodDoesNotBlockProbes checks that clients that open large numbers of connections occupy only a
+// limited number at a time. Some connections are idle, and others send requests that never end. Probes get a response
+// once the first connections have timed out.
 func TestConnectionFloodDoesNotBlockProbes(t *testing.T) {
 	server, err := listen("127.0.0.1:0", &reconcile.Reconciler{}, nil)
 	if err != nil {
@@ -26,7 +26,7 @@ func TestConnectionFloodDoesNotBlockProbes(t *testing.T) {
 	server.http.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew:
-			most.Store(max(most.Load(), open.Add(1))) // StateNew is reported for one connection after another
+			most.Store(max(most.Load(), open.Add(1))) // StateNew is reported for one connection at a time
 		case http.StateClosed:
 			open.Add(-1)
 		case http.StateActive, http.StateIdle, http.StateHijacked:
@@ -58,14 +58,14 @@ func TestConnectionFloodDoesNotBlockProbes(t *testing.T) {
 	if err != nil || answer.StatusCode != http.StatusServiceUnavailable { // the loop has not started
 		t.Errorf("%+v, %v", answer, err)
 	}
-	// The server reports that a connection is closed only after it may have accepted the next connection.
+	// The server reports a closed connection only after it may have accepted the next one.
 	if n := most.Load(); n < mostConnected || n > 2*mostConnected {
 		t.Errorf("%d connections were open at the same time, want about %d", n, mostConnected)
 	}
 }
 
-// TestHostileClientDoesNotBlockProbes checks that a client that opens as many connections as it can, and reopens each
-// connection that is closed, does not block probes from a different address. Each probe has a timeout of one second,
+// TestHostileClientDoesNotBlockProbes checks that a client that opens as many connections as it can, and reopens those
+// that are closed, does not block probes from a different address. Each probe has a timeout of one second, the
 // kubelet's default.
 func TestHostileClientDoesNotBlockProbes(t *testing.T) {
 	for _, test := range []struct {
@@ -103,7 +103,7 @@ func TestHostileClientDoesNotBlockProbes(t *testing.T) {
 	}
 }
 
-// keepConnected sends the request every second, and connects again if the connection is closed.
+// keepConnected sends the request every second, and reconnects if the connection is closed.
 func keepConnected(ctx context.Context, conn net.Conn, request string) {
 	address := conn.RemoteAddr().String()
 	for ctx.Err() == nil {
@@ -134,7 +134,7 @@ func dialerFrom(client int) *net.Dialer {
 	return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(client))}}
 }
 
-// probeFrom sends a probe from the address of a client.
+// probeFrom sends a probe from a client's address.
 func probeFrom(client int, address string) error {
 	transport := &http.Transport{DialContext: dialerFrom(client).DialContext, DisableKeepAlives: true}
 	answer, err := (&http.Client{Timeout: time.Second, Transport: transport}).Get("http://" + address + "/healthz")

@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/internal/config"
 )
 
-// withSettings returns arguments in which a configuration file replaces those of the form NAME=VALUE, such as
-// etcd.timeout=8s.
+// withSettings returns the arguments, with those of the form NAME=VALUE, such as etcd.timeout=8s, replaced with a
+// configuration file.
 func withSettings(t *testing.T, args ...string) []string {
 	t.Helper()
 	var rest, settings []string

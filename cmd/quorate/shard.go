@@ -39,7 +39,7 @@ func (f *liveFlags) addShard(c *cobra.Command) {
 		", if both are set)")
 }
 
-// shard returns the shard from the flag or the environment.
+// shard returns the shard specified by the flag or the environment.
 func (f *liveFlags) shard() (shard.Shard, error) {
 	if f.part == nil {
 		return shard.Shard{}, nil

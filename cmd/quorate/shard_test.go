@@ -8,7 +8,7 @@ import (
 )
 
 // TestShardComesFromFlagOrIndexedJob checks that the flag specifies the shard. Without the flag, the environment
-// variables of an Indexed Job specify the shard if both are set.
+// variables of an Indexed Job do, if both are set.
 func TestShardComesFromFlagOrIndexedJob(t *testing.T) {
 	for _, test := range []struct {
 		flag, index, of string

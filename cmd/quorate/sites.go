@@ -20,11 +20,11 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// target is the part of a run for one Kubernetes cluster. It does not wait for other targets.
+// target is the part of a run that covers one Kubernetes cluster. It does not wait for other targets.
 type target struct {
-	// name is the name of the Kubernetes cluster; empty if it is the only one.
+	// name is the name of the Kubernetes cluster, or empty if it is the only one.
 	name string
-	// open initializes r and live, once. If it returns an error, the run cannot act on this Kubernetes cluster.
+	// open initializes r and live, once. If it fails, the run cannot act on this Kubernetes cluster.
 	open func() error
 	// r runs the passes over live.
 	r    *reconcile.Reconciler
@@ -39,8 +39,8 @@ type target struct {
 var errLoopOfSeveral = usageError{errors.New("--loop manages one Kubernetes cluster: run one loop for each, " +
 	"such as a Deployment in each Kubernetes cluster, with at most one --context")}
 
-// targets returns the targets of a run. If there are several, it does not open them, because opening them may take a
-// long time.
+// targets returns the targets of a run. If there are several, it does not open them, because that could take a long
+// time.
 func (f *runFlags) targets(
 	ctx context.Context, log *slog.Logger, tell func(report.Report, time.Duration),
 ) ([]*target, error) {
@@ -87,7 +87,7 @@ func (f *runFlags) targets(
 	return targets, nil
 }
 
-// awaitTurn waits until the Kubernetes cluster has been identified, within the run's timeout.
+// awaitTurn waits, within the run's timeout, until the Kubernetes cluster has been identified.
 func (f *runFlags) awaitTurn(ctx context.Context, reg *register, i int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("it took longer than --timeout %s", f.timeout))
 	defer cancel()
@@ -153,7 +153,7 @@ func (f *runFlags) open(
 	return nil
 }
 
-// side returns the real live side or, with --against, the simulated live side.
+// side returns the actual live side or, with --against, a simulated one.
 func (f *runFlags) side(live *liveFlags, source *sourceFlags, s scope) (reconcile.Live, error) {
 	if f.against != "" {
 		return f.offline(source)
@@ -161,7 +161,7 @@ func (f *runFlags) side(live *liveFlags, source *sourceFlags, s scope) (reconcil
 	return live.live(s)
 }
 
-// named returns a function that reports a target's passes to tell, or nil if tell is nil.
+// named returns a function that calls tell with a target's passes and name, or nil if tell is nil.
 func (s *target) named(tell func(report.Report, time.Duration)) func(report.Report, time.Duration) {
 	if tell == nil {
 		return nil
@@ -171,7 +171,7 @@ func (s *target) named(tell func(report.Report, time.Duration)) func(report.Repo
 	}
 }
 
-// onEach opens all targets and runs do for each of them, in parallel, and returns the reports.
+// onEach opens all targets, runs do for each of them in parallel, and returns the reports.
 func onEach(targets []*target, do func(*target) report.Report) []report.Part {
 	var names []string
 	for _, s := range targets {
@@ -185,7 +185,7 @@ func onEach(targets []*target, do func(*target) report.Report) []report.Part {
 	})
 }
 
-// pass runs all targets until each has a report, and joins the reports.
+// pass runs all targets until each of them has a report, and joins the reports.
 func (f *runFlags) pass(ctx context.Context, targets []*target) (rep report.Report, converged bool) {
 	var mu sync.Mutex
 	converged = true

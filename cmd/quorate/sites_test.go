@@ -32,16 +32,16 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// codes lists all exit codes of a report, most serious first.
+// codes lists all exit codes of a report, with the most serious first.
 var codes = []int{exitError, exitInvalid, exitBlocked, exitLocked, exitNotConverged, exitChanges, exitOK}
 
-// TestExitCodeIsMostSeriousOfKubernetesClusters checks that the exit code of a run is the most serious exit code among
-// its Kubernetes clusters.
+// TestExitCodeIsMostSeriousOfKubernetesClusters checks that the exit code of a run is the most serious exit code of its
+// Kubernetes clusters.
 func TestExitCodeIsMostSeriousOfKubernetesClusters(t *testing.T) {
 	random, met := rand.New(rand.NewPCG(1, 2)), map[int]bool{}
 	one := func(err error) int {
 		code := exit(exitOK)
-		_ = errors.As(err, &code) // a nil error leaves exitOK
+		_ = errors.As(err, &code) // if err is nil, code remains exitOK
 		return int(code)
 	}
 	for range 5000 {
@@ -83,14 +83,14 @@ func TestExitCodeIsMostSeriousOfKubernetesClusters(t *testing.T) {
 	}
 }
 
-// founds declares a cluster in the namespace shop. The cluster does not get any pods.
+// founds declares a cluster in namespace shop. The cluster does not get any pods.
 func founds(name string) string {
 	return fmt.Sprintf("apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: %s, namespace: shop}\n"+
 		"spec: {version: 3.6.16, replicas: 1, tls: {mode: Disabled}}\n", name)
 }
 
 // twice starts two Kubernetes clusters, and returns them with a kubeconfig that has the contexts eu, us, silent and
-// eu-again. The server in the context silent accepts connections but does not respond.
+// eu-again. The server of the context silent accepts connections but does not respond.
 func twice(t *testing.T) (eu, us *tenants, kubeconfig string) {
 	t.Helper()
 	eu, us = newTenants(t, "shop"), newTenants(t, "shop", "fleet")
@@ -115,7 +115,7 @@ func twice(t *testing.T) (eu, us *tenants, kubeconfig string) {
 	return eu, us, filepath.Join(eu.dir, "both")
 }
 
-// TestRunCoversSeveralKubernetesClusters checks that one run covers two Kubernetes clusters, with one report and one
+// TestRunCoversSeveralKubernetesClusters checks that a run can cover two Kubernetes clusters, with one report and one
 // exit code, and that an unresponsive Kubernetes cluster does not delay the others.
 func TestRunCoversSeveralKubernetesClusters(t *testing.T) {
 	eu, us, kubeconfig := twice(t)
@@ -175,8 +175,8 @@ func TestRunCoversSeveralKubernetesClusters(t *testing.T) {
 	}
 }
 
-// TestFleetFileSelectsPathPerCluster checks that a fleet file determines the Kubernetes clusters, and the part of the
-// repository that each Kubernetes cluster uses.
+// TestFleetFileSelectsPathPerCluster checks that a fleet file determines the Kubernetes clusters, and which part of the
+// repository each of them uses.
 func TestFleetFileSelectsPathPerCluster(t *testing.T) {
 	eu, us, _ := twice(t)
 	eu.push("own", founds("other"))
@@ -217,8 +217,8 @@ func TestFleetFileSelectsPathPerCluster(t *testing.T) {
 	}
 }
 
-// TestPlanIsApprovedForAllKubernetesClusters checks that a plan is approved for all Kubernetes clusters together.
-// Without the approval, nothing is changed in any of them.
+// TestPlanIsApprovedForAllKubernetesClusters checks that a plan is approved for all Kubernetes clusters together, and
+// that nothing is changed in any of them without the approval.
 func TestPlanIsApprovedForAllKubernetesClusters(t *testing.T) {
 	eu, us, kubeconfig := twice(t)
 	eu.push("own", founds("a"))
@@ -246,7 +246,7 @@ func TestPlanIsApprovedForAllKubernetesClusters(t *testing.T) {
 }
 
 // TestLateDuplicateClusterIDIsExcluded checks that a Kubernetes cluster that is identified late is excluded if it is
-// the same as another Kubernetes cluster in the run. The other clusters have already stopped waiting for it.
+// the same as another Kubernetes cluster of the run. At that point, the others no longer wait for it.
 func TestLateDuplicateClusterIDIsExcluded(t *testing.T) {
 	answering := func(wait time.Duration) string {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -282,7 +282,7 @@ func TestLateDuplicateClusterIDIsExcluded(t *testing.T) {
 }
 
 // TestKubernetesClustersUseDistinctLeaseHolders checks that each part of a run uses a different lease holder name, in
-// case two parts unknowingly act on the same Kubernetes cluster.
+// case two parts act on the same Kubernetes cluster without knowing it.
 func TestKubernetesClustersUseDistinctLeaseHolders(t *testing.T) {
 	eu, us, kubeconfig := twice(t)
 	eu.push("own", founds("a"))
@@ -316,8 +316,8 @@ func TestKubernetesClustersUseDistinctLeaseHolders(t *testing.T) {
 	}
 }
 
-// TestLateDuplicateAddressIsExcluded checks that a Kubernetes cluster whose kubeconfig arrives late, and that cannot
-// be identified, is excluded if it has the same address as another Kubernetes cluster.
+// TestLateDuplicateAddressIsExcluded checks that a Kubernetes cluster whose kubeconfig arrives late, and that cannot be
+// identified, is excluded if it has the same address as another Kubernetes cluster.
 func TestLateDuplicateAddressIsExcluded(t *testing.T) {
 	var hub *httptest.Server
 	var given atomic.Bool
@@ -361,7 +361,7 @@ func TestLateDuplicateAddressIsExcluded(t *testing.T) {
 	}
 }
 
-// TestHangingCredentialPluginIsNotAwaited checks that a credential plugin that does not end affects only its own
+// TestHangingCredentialPluginIsNotAwaited checks that a credential plugin that never exits affects only its own
 // Kubernetes cluster.
 func TestHangingCredentialPluginIsNotAwaited(t *testing.T) {
 	if _, err := exec.LookPath("sleep"); err != nil {
@@ -387,7 +387,7 @@ func TestHangingCredentialPluginIsNotAwaited(t *testing.T) {
 }
 
 // TestContextSwitchDoesNotChangeIdentifiedCluster checks that a run acts on the Kubernetes cluster that it has
-// identified, even if the kubeconfig changes afterwards, as after kubectl config use-context.
+// identified, even if the kubeconfig changes after that, for example through kubectl config use-context.
 func TestContextSwitchDoesNotChangeIdentifiedCluster(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	use := func(context, eu, us string) {
@@ -428,8 +428,9 @@ func TestContextSwitchDoesNotChangeIdentifiedCluster(t *testing.T) {
 	}
 }
 
-// TestDuplicateSourceByFleetPathIsRejected checks that sources that become identical through a path in the fleet file
-// are rejected, as on a command line. Otherwise, one source would be read with the settings of the other.
+// TestDuplicateSourceByFleetPathIsRejected checks that sources that become identical because of a path in the fleet
+// file are rejected, as they are on a command line. Otherwise, one of them would be read with the settings of the
+// other.
 func TestDuplicateSourceByFleetPathIsRejected(t *testing.T) {
 	dir := t.TempDir()
 	f := &sourceFlags{values: []string{dir, dir + ",path=a,allow-namespace=shop"}, settings: newSource(budgetWithin(0).limits)}
@@ -445,8 +446,8 @@ func TestDuplicateSourceByFleetPathIsRejected(t *testing.T) {
 	}
 }
 
-// TestDuplicateClusterIDFromSecretIsExcluded checks a kubeconfig in a Secret whose server claims to be a different
-// Kubernetes cluster of the run. Only the impostor is excluded, regardless of the order of the two.
+// TestDuplicateClusterIDFromSecretIsExcluded checks that, if the server of a kubeconfig in a Secret claims to be a
+// different Kubernetes cluster of the run, only the impostor is excluded, regardless of the order of the two.
 func TestDuplicateClusterIDFromSecretIsExcluded(t *testing.T) {
 	answering := func(id string) *httptest.Server {
 		var server *httptest.Server

@@ -21,7 +21,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// statusFlags specify the content and the format of the status command's output.
+// statusFlags specify the content and format of the status command's output.
 type statusFlags struct {
 	live     liveFlags
 	log      logFlags
@@ -131,7 +131,7 @@ func status(ctx context.Context, std streams, f statusFlags, argument string) er
 	return errors.Join(f.all(std.out, rep), unseen)
 }
 
-// named returns the cluster that argument names, which is shown in full.
+// named returns the cluster named by the argument, whose details are shown.
 func (f *statusFlags) named(argument string) (store.Cluster, error) {
 	if f.selector != "" || len(f.verdicts) > 0 {
 		return store.Cluster{}, usageError{fmt.Errorf(
@@ -141,7 +141,7 @@ func (f *statusFlags) named(argument string) (store.Cluster, error) {
 	return clusterNamed(argument, f.live.namespaces)
 }
 
-// choice checks the flags, and returns a function that selects clusters.
+// choice checks the flags and returns a function that selects clusters.
 func (f *statusFlags) choice() (func(report.Cluster) bool, error) {
 	if err := errors.Join(oneOf("output", f.output, statusOutputs...),
 		oneOf("sort-by", f.order, report.Orders...), f.watch.check(f.output)); err != nil {
@@ -172,7 +172,7 @@ func (f *statusFlags) choice() (func(report.Cluster) bool, error) {
 	}, nil
 }
 
-// all writes a report about many clusters.
+// all writes a report on many clusters.
 func (f *statusFlags) all(w io.Writer, rep report.Report) error {
 	switch f.output {
 	case "json":
@@ -187,11 +187,11 @@ func (f *statusFlags) all(w io.Writer, rep report.Report) error {
 	return report.Table(w, rep, styleUpTo(w, widestTable))
 }
 
-// widestTable is the maximum width of a table. It is larger than the maximum width of text, because a table is not
-// read line by line.
+// widestTable is the maximum width of a table. It is larger than that of text, because tables are not read line by
+// line.
 const widestTable = 400
 
-// one writes a report about one cluster. It returns an error if the cluster could not be observed.
+// one writes a report on one cluster. It returns an error if the cluster could not be observed.
 func (f *statusFlags) one(w io.Writer, rep report.Report, of store.Cluster, unseen error) error {
 	if len(rep.Clusters) == 0 {
 		return fmt.Errorf("status of %s: Quorate has not applied a cluster with that name; to list all clusters, run "+
@@ -249,8 +249,8 @@ func (f *liveFlags) lookEverywhere(
 	return report.Join(parts), errors.Join(unseen...)
 }
 
-// look observes the clusters in the given namespaces, or in all namespaces if none are given. It does not write
-// anything. The error reports what could not be listed; the report contains everything else.
+// look observes the clusters in the given namespaces, or in all namespaces if none are given, without writing anything.
+// The error describes what could not be listed; the report contains everything else.
 func (f *liveFlags) look(
 	ctx context.Context, std streams, logging logFlags, in []string,
 ) (report.Report, error) {
@@ -273,7 +273,7 @@ func (f *liveFlags) look(
 	return rep, err
 }
 
-// timeForEvents is the timeout for reading events, which are supplementary.
+// timeForEvents is the timeout for reading events, which are only supplementary.
 const timeForEvents = 5 * time.Second
 
 // readEvents adds the events of a cluster, or the reason why they could not be read.

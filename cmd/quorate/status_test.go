@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestStatus checks the output of quorate status: one line per cluster, all details of one cluster, or selected
+// TestStatus checks the output of quorate status: one line per cluster, all details of one cluster, and selected
 // clusters.
 func TestStatus(t *testing.T) {
 	t.Parallel()

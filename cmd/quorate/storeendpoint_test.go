@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// TestEndpointDistinguishesStoresWithSameURL checks that stores with the same URL and different endpoints are
+// TestEndpointDistinguishesStoresWithSameURL checks that stores with the same URL but different endpoints are
 // distinguished.
 func TestEndpointDistinguishesStoresWithSameURL(t *testing.T) {
 	for _, c := range []struct{ url, endpoint, region, want string }{

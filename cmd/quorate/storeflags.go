@@ -37,7 +37,7 @@ func (f *storeFlags) add(c *cobra.Command) {
 		"URL of the Azure storage account (default https://$AZURE_STORAGE_ACCOUNT.blob.core.windows.net)")
 }
 
-// addLock adds the flag for commands that store backups.
+// addLock adds the lock flag to commands that store backups.
 func (f *storeFlags) addLock(c *cobra.Command) {
 	c.Flags().DurationVar(&f.S3.LockFor, "s3-lock-for", 0,
 		"how long the bucket's object lock protects the backup from deletion, in mode COMPLIANCE (up to 8760h)")
@@ -101,7 +101,7 @@ func (f *encodingFlags) add(c *cobra.Command) {
 		"encrypt to the age recipients in this file, one per line")
 }
 
-// encoding returns the encoding for a backup with the given destination.
+// encoding returns the encoding of a backup for the given destination.
 func (f *encodingFlags) encoding(to string) (backup.Encoding, error) {
 	if f.compress != "" {
 		if err := oneOf("compress", f.compress, "zstd", "none"); err != nil {
@@ -149,7 +149,7 @@ func (f *timeoutFlag) addFor(c *cobra.Command, what string) {
 	c.Flags().DurationVar((*time.Duration)(f), "timeout", 30*time.Minute, "maximum time for "+what)
 }
 
-// within returns a context that ends when the timeout expires.
+// within returns a context that ends when the timeout has passed.
 func (f timeoutFlag) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := time.Duration(f)
 	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than --timeout %s", limit))
@@ -164,7 +164,7 @@ type readingFlags struct {
 	timeout    timeoutFlag
 	// result is a file that identifies the backup to read.
 	result string
-	// narrow selects the candidates if no backup is named. The newest candidate is read. If narrow is nil, all backups
+	// narrow selects the candidates if no backup is named; the newest candidate is read. If narrow is nil, all backups
 	// are candidates.
 	narrow func(store.Listing) (store.Listing, error)
 }
@@ -189,7 +189,7 @@ func (f *readingFlags) addIdentity(c *cobra.Command) {
 		"file with an age identity that can read the backup; repeatable")
 }
 
-// list opens the store to read from, and lists the backups of one cluster or of all.
+// list opens the store to read from, and lists the backups of one cluster or of all clusters.
 func (f *readingFlags) list(ctx context.Context, of store.Cluster) (store.Bucket, store.Listing, error) {
 	bucket, err := f.store.open(ctx, "from", f.from)
 	if err != nil {
@@ -203,7 +203,7 @@ func (f *readingFlags) list(ctx context.Context, of store.Cluster) (store.Bucket
 	return bucket, listing, nil
 }
 
-// reading returns the settings for reading a backup, and a function to call when done.
+// reading returns the settings for reading a backup, and a function to call afterwards.
 func (f *readingFlags) reading(std streams) (backup.Reading, func(), error) {
 	r := backup.Reading{Inspect: inspectApart, MaxBytes: f.maxBytes}
 	for _, name := range f.identities {
@@ -219,7 +219,7 @@ func (f *readingFlags) reading(std streams) (backup.Reading, func(), error) {
 	return r, done, nil
 }
 
-// identitiesIn reads a file of age identities. Errors do not reveal the content of the file.
+// identitiesIn reads a file of age identities. Errors do not reveal its content.
 func identitiesIn(name string) ([]age.Identity, error) {
 	file, err := os.Open(name)
 	if err != nil {

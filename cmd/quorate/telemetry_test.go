@@ -35,7 +35,7 @@ func kubeconfigTo(t *testing.T, url string) string {
 		"clusters: [{name: c, cluster: {server: \""+url+"\"}}], users: [{name: u, user: {token: s3cret}}]}") + "/kubeconfig"
 }
 
-// requireCounted requires the metric series about sources and requests that every run has.
+// requireCounted requires the series about sources and requests that every run has.
 func requireCounted(t *testing.T, text, source string) {
 	t.Helper()
 	for _, want := range []string{
@@ -49,7 +49,7 @@ func requireCounted(t *testing.T, text, source string) {
 	}
 }
 
-// TestRunWritesMetricsAtEnd checks that everything counted during a run is reported at its end.
+// TestRunWritesMetricsAtEnd checks that everything that was counted during a run is exported at its end.
 func TestRunWritesMetricsAtEnd(t *testing.T) {
 	r := gittest.NewRepository(t)
 	r.Declare("a")

@@ -14,9 +14,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// troubles lists problems with the source of a tenant. Each problem affects the second of two tenants, b, after the
-// sources of both were applied. of causes the problem, and returns the value of --source to use from then on. condition
-// is the condition that cluster b/one reports, and want is a part of its message.
+// troubles lists problems with a tenant's source. Each of them affects the second of two tenants, b, after the sources
+// of both were applied. of causes the problem, and returns the value of --source to use from then on. condition is the
+// condition that cluster b/one then reports, and want is part of its message.
 var troubles = []struct {
 	name      string
 	of        func(w *tenants, tenant, other string) string
@@ -63,7 +63,7 @@ var troubles = []struct {
 	}, v1alpha1.ConditionSourceReady, "SourceReady=False the source cannot be read: "},
 }
 
-// keys returns a file with the public key of a signer who has not signed anything.
+// keys returns a file that contains the public key of a signer who has not signed anything.
 func (w *tenants) keys() string {
 	w.Helper()
 	path := filepath.Join(w.dir, "key.sshpub")
@@ -114,7 +114,7 @@ func (w *tenants) hides(got ran, of, other string) {
 }
 
 // TestTenantsAreIsolated checks that a problem with one tenant's source does not delay the other tenant, and that
-// neither tenant learns anything about the other in its own clusters.
+// neither tenant learns anything about the other from its own clusters.
 func TestTenantsAreIsolated(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
@@ -166,8 +166,8 @@ func TestTenantsAreIsolated(t *testing.T) {
 	}
 }
 
-// TestClusterIsNotTakenOverByAnotherSource checks that a cluster belongs to its source until the source releases it.
-// Another source does not take over the cluster, even while the cluster's own source cannot be read.
+// TestClusterIsNotTakenOverByAnotherSource checks that a cluster belongs to its source until that source releases it.
+// No other source takes it over, even while its own source cannot be read.
 func TestClusterIsNotTakenOverByAnotherSource(t *testing.T) {
 	w := newTenants(t, "a", "b")
 	w.made("a/one", "a/two", "b/one")
@@ -196,8 +196,8 @@ func TestClusterIsNotTakenOverByAnotherSource(t *testing.T) {
 	}
 }
 
-// TestClusterDeclaredByTwoSourcesIsStalled checks that a cluster is stalled if two sources declare it and neither
-// declared it before, because the intended source is unknown. The status of the cluster does not name either source.
+// TestClusterDeclaredByTwoSourcesIsStalled checks that a cluster is stalled if two sources declare it and neither has
+// declared it before, because the intended source is unknown. The cluster's status does not name either source.
 func TestClusterDeclaredByTwoSourcesIsStalled(t *testing.T) {
 	w := newTenants(t, "a", "b", "c")
 	w.made("a/one", "b/one", "c/both")

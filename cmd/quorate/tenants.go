@@ -13,14 +13,15 @@ import (
 )
 
 // tenant is the user to impersonate for all clusters of a source: --source
-// LOCATION,allow-namespace=shop,as=quorate:tenant:shop. Clusters that are no longer declared are assigned to tenants
-// by namespace. Each source must therefore be bound to namespaces, and the namespaces of two tenants must not overlap.
+// LOCATION,allow-namespace=shop,as=quorate:tenant:shop. Clusters that are no longer declared are assigned to tenants by
+// namespace. Each source must therefore be restricted to namespaces, and the namespaces of different tenants must not
+// overlap.
 type tenant struct {
 	kube.Impersonation
 	flags *pflag.FlagSet
 }
 
-// add adds the settings for a single source. The command flags with the same names belong to kubeFlags.
+// add adds the settings of a single source. The command's flags with the same names belong to kubeFlags.
 func (t *tenant) add(f *pflag.FlagSet) {
 	f.StringVar(&t.User, "as", "", "")
 	f.StringArrayVar(&t.Groups, "as-group", nil, "")
@@ -48,8 +49,8 @@ func (t *tenant) check(s source) error {
 	return nil
 }
 
-// checkAccounts rejects impersonating a service account in a namespace where sources may declare clusters: anyone who
-// can create pods there can run as that account.
+// checkAccounts rejects impersonating a service account in a namespace in which sources may declare clusters, because
+// anyone who can create pods there can run them as that account.
 func checkAccounts(list []source) (problems []error) {
 	bound := sources.Namespaces(plain(list))
 	for _, s := range list {
@@ -65,7 +66,7 @@ func checkAccounts(list []source) (problems []error) {
 	return problems
 }
 
-// checkTenants rejects sources for which the user to impersonate in a namespace is ambiguous.
+// checkTenants rejects sources for which it is ambiguous which user to impersonate in a namespace.
 func checkTenants(list []source) error {
 	if !slices.ContainsFunc(list, func(s source) bool { return s.as.User != "" }) {
 		return nil
@@ -97,13 +98,13 @@ func (t *tenant) same(other tenant) bool {
 	return t.User == other.User && slices.Equal(t.Groups, other.Groups)
 }
 
-// scope is the scope of a run: its namespaces (all if empty) and the users to impersonate in them, if any.
+// scope is the scope of a run: its namespaces (empty means all) and the users to impersonate in them, if any.
 type scope struct {
 	namespaces []string
 	as         map[string]kube.Impersonation
 }
 
-// scope returns the scope of the sources. The run does not read anything in namespaces where no source may declare
+// scope returns the scope of the sources. A run does not read anything in namespaces in which no source may declare
 // clusters.
 func (f *sourceFlags) scope() (scope, error) {
 	s := scope{namespaces: f.namespaces, as: map[string]kube.Impersonation{}}
@@ -122,7 +123,7 @@ func (f *sourceFlags) scope() (scope, error) {
 	default:
 		s.namespaces = slices.DeleteFunc(slices.Clone(s.namespaces),
 			func(n string) bool { return !slices.Contains(bound, n) })
-		if len(s.namespaces) == 0 { // empty would mean all
+		if len(s.namespaces) == 0 { // an empty list would mean all
 			return scope{}, usageError{fmt.Errorf("--namespace %s: no source may declare clusters there: "+
 				"--allow-namespace names %s", strings.Join(f.namespaces, ";"), strings.Join(bound, ";"))}
 		}
@@ -137,8 +138,8 @@ func (f *sourceFlags) scope() (scope, error) {
 	return s, nil
 }
 
-// clients returns the clients that impersonate the tenants, by namespace. Each tenant has one client for all its
-// namespaces.
+// clients returns the clients that impersonate the tenants, by namespace. Each tenant has a single client for all of
+// its namespaces.
 func (s scope) clients(made func(kube.Impersonation) (*kube.Client, error)) (map[string]*kube.Client, error) {
 	all, byTenant := map[string]*kube.Client{}, map[string]*kube.Client{}
 	for namespace, as := range s.as {

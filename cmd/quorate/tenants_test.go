@@ -20,8 +20,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1/crd"
 )
 
-// tenants is a group of tenants that share one run. Each tenant has its own repository. The tenants' clusters are
-// declared as stopped, so that a pass only processes declarations.
+// tenants is a group of tenants that share a run. Each tenant has its own repository. Their clusters are declared as
+// stopped, so that a pass only processes declarations.
 type tenants struct {
 	*testing.T
 	server     *kubetest.Server
@@ -68,7 +68,7 @@ func (w *tenants) write(name, text string) {
 	}
 }
 
-// repository returns the path of a tenant's repository. The path stands for information that other tenants must not
+// repository returns the path of a tenant's repository. The path represents information that other tenants must not
 // see.
 func (w *tenants) repository(tenant string) string {
 	return filepath.Join(w.dir, "private-to-"+tenant)
@@ -87,8 +87,8 @@ func (w *tenants) git(tenant string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// push commits a declaration of exactly the given clusters, as namespace/name, and returns the commit. Any other text
-// is the content of a file.
+// push commits a declaration of exactly the given clusters, given as namespace/name, and returns the commit. Any
+// argument that is not a name is used as the content of a file.
 func (w *tenants) push(tenant string, declared ...string) string {
 	w.Helper()
 	dir := w.repository(tenant)
@@ -111,7 +111,7 @@ func (w *tenants) push(tenant string, declared ...string) string {
 	return w.git(tenant, "rev-parse", "HEAD")
 }
 
-// made creates clusters that have formed and are now stopped. They do not have a recorded source.
+// made creates clusters that have formed and are now stopped. Their status does not name a source.
 func (w *tenants) made(clusters ...string) {
 	w.Helper()
 	for _, cluster := range clusters {
@@ -183,7 +183,7 @@ func (w *tenants) listed(namespace string) inventory.ByCluster {
 	return sorter.Listed()
 }
 
-// condition returns a condition of a cluster as Type=Status message, or "" if it has no such condition.
+// condition returns a condition of a cluster as "Type=Status message", or "" if the cluster has no such condition.
 func (w *tenants) condition(name, kind string) string {
 	w.Helper()
 	c := w.cluster(name)

@@ -25,7 +25,7 @@ import (
 )
 
 // tinyKeys writes a snapshot with n changes to keys without values. A tenth of the changes were made before a
-// compaction and were kept by it. The other changes were made after the compaction, some of them to the same keys.
+// compaction that kept them. The others were made after the compaction, some of them to the same keys.
 func tinyKeys(t *testing.T, path string, n int) {
 	t.Helper()
 	db, err := bolt.Open(path, 0o600, &bolt.Options{NoSync: true, NoFreelistSync: true, FreelistType: bolt.FreelistMapType})
@@ -68,7 +68,7 @@ func tinyKeys(t *testing.T, path string, n int) {
 	}
 }
 
-// serving starts etcd, and waits until it serves requests. The time that etcd takes to load its keys is not tested.
+// serving starts etcd and waits until it serves requests. How long etcd takes to load its keys is not tested.
 func serving(t *testing.T, etcd *exec.Cmd, client *http.Client, url string) {
 	t.Helper()
 	startEtcd(t, etcd)
@@ -86,9 +86,9 @@ func serving(t *testing.T, etcd *exec.Cmd, client *http.Client, url string) {
 	}
 }
 
-// TestInspectingTinyKeysFitsInMemory checks that an application that may only write tiny keys cannot prevent backups:
-// the memory for inspecting a database does not grow with the number of keys. The ratio corresponds to nine million
-// keys in the 256 MiB of a backup container.
+// TestInspectingTinyKeysFitsInMemory checks that an application that may only write tiny keys cannot prevent backups,
+// because the memory required to inspect a database does not grow with the number of keys. The ratio corresponds to
+// nine million keys in the 256 MiB of a backup container.
 func TestInspectingTinyKeysFitsInMemory(t *testing.T) {
 	g := newMemoryGroup(t, 44<<20)
 	if g.dir == "" {
@@ -103,7 +103,7 @@ func TestInspectingTinyKeysFitsInMemory(t *testing.T) {
 
 // TestBackupAndRestoreOfTinyKeysFitInMemory backs up tiny keys, and verifies, restores and drills the backup, with
 // little memory. With QUORATE_TINY_KEYS=9000000, it uses the memory of a backup container and a database of 525 MiB.
-// etcd then requires 4 GiB, and the test takes several minutes.
+// etcd then needs 4 GiB, and the test takes several minutes.
 func TestBackupAndRestoreOfTinyKeysFitInMemory(t *testing.T) {
 	keys, memory := 300_000, int64(64<<20)
 	if text := os.Getenv("QUORATE_TINY_KEYS"); text != "" {
@@ -152,7 +152,7 @@ func TestBackupAndRestoreOfTinyKeysFitInMemory(t *testing.T) {
 	provenTinyKeys(t, path("store"), keys)
 }
 
-// provenTinyKeys requires that the backup was compared with the member, and with the etcd of the drill.
+// provenTinyKeys requires that the backup was compared with the member and with the etcd of the drill.
 func provenTinyKeys(t *testing.T, dir string, keys int) {
 	t.Helper()
 	bucket, err := store.Location{Directory: dir}.Open(t.Context(), store.Options{})

@@ -14,7 +14,7 @@ import (
 // release is set by the linker; see the Makefile.
 var release = ""
 
-// version returns the release, or the version from Go's build information.
+// version returns the release or, if it is not set, the version from Go's build information.
 func version() string {
 	if release != "" {
 		return release

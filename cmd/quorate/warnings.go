@@ -15,7 +15,7 @@ type warnings struct {
 	said map[string]bool
 }
 
-// mostWarnings is the maximum number of warnings to print. It is limited because each printed warning is remembered.
+// mostWarnings is the maximum number of warnings to print. It is limited because printed warnings are remembered.
 const mostWarnings = 1000
 
 // miscellaneous is the code of warnings that clients should show.

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestWarningsArePrintedOnceAndBounded checks that a warning is printed once, and that the number of remembered
-// warnings is bounded.
+// TestWarningsArePrintedOnceAndBounded checks that each warning is printed once, and that the number of remembered
+// warnings is limited.
 func TestWarningsArePrintedOnceAndBounded(t *testing.T) {
 	var said strings.Builder
 	h := &warnings{w: &said}

@@ -16,7 +16,7 @@ import (
 // leastInterval is the minimum interval of status --watch.
 const leastInterval = 2 * time.Second
 
-// watchFlags specify whether status keeps watching, and at what interval.
+// watchFlags specify whether, and at what interval, status keeps watching.
 type watchFlags struct {
 	on       bool
 	interval time.Duration
@@ -40,8 +40,8 @@ func (f *watchFlags) check(output string) error {
 	return nil
 }
 
-// watch shows the results of look repeatedly until ctx is done, which is not an error. If the first call to look fails
-// without finding a cluster, watch returns its error. It prints later errors whenever they change.
+// watch shows the results of look repeatedly until ctx is done, and does not return an error for that. If the first
+// call of look fails without finding a cluster, watch returns the error. Later errors are printed whenever they change.
 func (f *watchFlags) watch(
 	ctx context.Context, std streams, look func(context.Context) (report.Report, error),
 	pause func(context.Context, time.Duration),
@@ -77,8 +77,8 @@ func (f *watchFlags) watch(
 	return nil
 }
 
-// shower returns a function that shows successive reports. On a terminal, each report replaces the screen; elsewhere,
-// the function prints only changes.
+// shower returns a function that shows successive reports. On a terminal, each report replaces the screen; otherwise,
+// only changes are printed.
 func shower(w io.Writer) func(report.Report) (cleared bool, err error) {
 	if !isTerminal(w) {
 		var following report.Following
@@ -96,10 +96,10 @@ func shower(w io.Writer) func(report.Report) (cleared bool, err error) {
 	}
 }
 
-// clearScreen clears a terminal and moves the cursor to the upper left corner.
+// clearScreen clears a terminal and moves the cursor to the top left corner.
 const clearScreen = "\x1b[H\x1b[2J"
 
-// pauseFor waits for the given time, or until ctx is done.
+// pauseFor waits for the given time or until ctx is done.
 func pauseFor(ctx context.Context, pause time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, pause)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestWatch checks that, in a pipe, status --watch prints changes, pauses between checks, prints each error once, and
-// ends without an error.
+// TestWatch checks that, if the output is a pipe, status --watch prints changes, pauses between checks, prints each
+// error once, and ends without an error.
 func TestWatch(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()

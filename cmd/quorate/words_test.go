@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// wordsFile lists words to avoid, each with a better word.
+// wordsFile lists words to avoid, each with a better alternative.
 const wordsFile = ".ci/words.txt"
 
 // TestWords checks that code, messages and docs do not contain words that are hard to understand.

@@ -11,19 +11,20 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/internal/printable"
 )
 
-// Installer installs and uninstalls Quorate in a Kubernetes cluster. It does not change etcd clusters.
+// Installer installs and uninstalls Quorate in a Kubernetes cluster. It does not change any etcd clusters.
 type Installer struct {
 	Client *kube.Client
-	// Out receives a line for each changed object. Err receives a line for each kept object, and a line if Installer
-	// has to wait.
+	// Out receives a line for each changed object. Err receives a line for each object that is kept, and a line
+	// whenever Installer has to wait.
 	Out, Err io.Writer
 }
 
 // Install applies the objects of a mode, as returned by deploy.Render, and deletes the objects of other modes. It
-// reports both, as well as the rights that runs gain and the settings that runs lose. It returns an OwnedError if objects
-// belong to another owner, or would change rights that something else uses.
+// reports both, as well as any rights that runs gain and any settings that they lose. It returns an OwnedError if an
+// object belongs to another owner, or if Install would change rights that something else uses.
 func (i Installer) Install(ctx context.Context, texts []string) error {
 	var objects []*unstructured.Unstructured
 	for _, text := range texts {
@@ -98,8 +99,9 @@ func parseObject(text string) (*unstructured.Unstructured, error) {
 
 // objectName returns the display name of an object.
 func objectName(o *unstructured.Unstructured) string {
-	if o.GetNamespace() == "" {
-		return o.GetKind() + " " + o.GetName()
+	name := o.GetName()
+	if o.GetNamespace() != "" {
+		name = o.GetNamespace() + "/" + name
 	}
-	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
+	return printable.Line(o.GetKind() + " " + name)
 }

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Helm uses these annotations to identify the objects of a release.
+// Helm identifies the objects of a release by these annotations.
 const (
 	helmRelease   = "meta.helm.sh/release-name"
 	helmNamespace = "meta.helm.sh/release-namespace"
 )
 
-// owner returns the owner of an object that has one of Quorate's names but must not be changed by "quorate install",
-// or "" if the object may be changed.
+// owner returns the owner of an object that has one of Quorate's names but that "quorate install" must not change. It
+// returns "" if the object may be changed.
 func owner(object *unstructured.Unstructured) string {
 	if name := object.GetAnnotations()[helmRelease]; name != "" {
 		namespace := object.GetAnnotations()[helmNamespace]
@@ -25,7 +25,7 @@ func owner(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// findInstalled returns the existing objects of all modes.
+// findInstalled returns those objects of any mode that exist.
 func (i Installer) findInstalled(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	all, err := installable()
 	if err != nil {
@@ -44,8 +44,8 @@ func (i Installer) findInstalled(ctx context.Context) ([]*unstructured.Unstructu
 	return found, nil
 }
 
-// OwnedError reports that objects with Quorate's names belong to another owner. Nothing was applied, and manual action
-// is required.
+// OwnedError reports that objects with Quorate's names belong to another owner, or would have to be changed while
+// something else uses them. Nothing was applied, and manual action is required.
 type OwnedError struct{ objects error }
 
 // Error implements error. It names each object, its owner, and what to do.
@@ -54,10 +54,10 @@ func (e *OwnedError) Error() string { return fmt.Sprintf("nothing was applied: %
 // Unwrap returns an error for each object.
 func (e *OwnedError) Unwrap() error { return e.objects }
 
-// shared returns the names of the existing objects that must not be applied, and why: something else also uses them,
-// and they already have all wanted rights. It returns an OwnedError if objects belong to another owner, or would have
-// to be changed while something else uses them: the owner's pods could lose their rights, or the owner's next upgrade
-// would restore different arguments.
+// shared returns the existing objects that must not be applied because something else also uses them, with the reason.
+// These objects already grant all the rights that are needed. shared returns an OwnedError if objects belong to another
+// owner, or would have to be changed while something else uses them. Changing them could take rights away from the
+// owner's pods, and the owner's next upgrade could revert the change.
 func (i Installer) shared(ctx context.Context, found, wanted []*unstructured.Unstructured) (map[string]string, error) {
 	var problems error
 	shared := map[string]string{}
@@ -88,7 +88,8 @@ func (i Installer) shared(ctx context.Context, found, wanted []*unstructured.Uns
 	return shared, nil
 }
 
-// eachDeletable calls do for each installed object that may be deleted, workloads first, and reports the others.
+// eachDeletable calls do for each installed object that may be deleted, workloads first. It reports the objects that
+// must be kept.
 func (i Installer) eachDeletable(ctx context.Context, do func(*unstructured.Unstructured) error) error {
 	all, err := i.installed(ctx)
 	if err != nil {
@@ -114,7 +115,7 @@ func (i Installer) eachDeletable(ctx context.Context, do func(*unstructured.Unst
 	return nil
 }
 
-// gainsRights reports whether runs previously had rights only in some namespaces, because an overlay restricted them.
+// gainsRights reports whether the previous runs had rights in only some namespaces, because an overlay restricted them.
 func gainsRights(before []*unstructured.Unstructured) bool {
 	is := func(kinds ...string) bool {
 		return slices.ContainsFunc(before, func(o *unstructured.Unstructured) bool {

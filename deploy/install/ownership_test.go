@@ -22,10 +22,11 @@ import (
 
 const rbacPath = "/apis/rbac.authorization.k8s.io/v1/"
 
-// apiServer is the part of an API server that installing uses: objects by path. Nothing runs in it.
+// apiServer is a fake of the part of an API server that an installation uses. It stores objects by path and runs
+// nothing.
 type apiServer struct {
 	objects map[string]json.RawMessage
-	// forbidden is a resource that may not be listed.
+	// forbidden is a resource that the client is not allowed to list.
 	forbidden string
 }
 
@@ -72,7 +73,8 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// binding returns the RoleBinding or ClusterRoleBinding "quorate" of the ClusterRole "quorate", as JSON.
+// binding returns a binding of the ClusterRole "quorate" as JSON. It is named "quorate" too, and is a RoleBinding if
+// namespace is set, or else a ClusterRoleBinding.
 func binding(namespace string, subjects ...rbacv1.Subject) json.RawMessage {
 	kind, metadata := "ClusterRoleBinding", map[string]any{"name": "quorate"}
 	if namespace != "" {
@@ -87,8 +89,8 @@ func binding(namespace string, subjects ...rbacv1.Subject) json.RawMessage {
 	return text
 }
 
-// TestRightsOfOthersAreKept checks that a role or a binding that something else uses, or may use, is neither changed nor
-// deleted, so that another installation does not lose rights.
+// TestRightsOfOthersAreKept checks that a role or binding that something else uses, or may use, is neither changed nor
+// deleted, so that other installations do not lose rights.
 func TestRightsOfOthersAreKept(t *testing.T) {
 	ours := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: "quorate", Namespace: deploy.Namespace}
 	other := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: "quorate", Namespace: "etcd-ops"}
@@ -100,7 +102,7 @@ func TestRightsOfOthersAreKept(t *testing.T) {
 		path      string
 		object    json.RawMessage
 		forbidden string
-		// kept is why the role is kept, or empty.
+		// kept is the reason why the role is kept, or empty.
 		kept string
 	}{
 		"no other use":                      {path: inShop, object: binding("shop", ours)},
@@ -108,6 +110,7 @@ func TestRightsOfOthersAreKept(t *testing.T) {
 		"users in shop":                     {path: inShop, object: binding("shop", user("a"), user("b"), user("c"), user("d"), user("e")), kept: "it is used by RoleBinding shop/quorate (User a, User b, User c, 2 more)"},
 		"another installation, shared":      {path: own, object: binding("", ours, other), kept: "it is used by ClusterRoleBinding quorate (ServiceAccount etcd-ops/quorate)"},
 		"a user, shared":                    {path: own, object: binding("", ours, user("ann")), kept: "it is used by ClusterRoleBinding quorate (User ann)"},
+		"a user with control characters":    {path: inShop, object: binding("shop", user("ann\x1b[2J\nClusterRole quorate")), kept: `it is used by RoleBinding shop/quorate (User ann\x1b[2J ClusterRole quorate)`},
 		"role bindings are hidden":          {forbidden: "rolebindings", kept: "what uses it is unknown: list RoleBindings: rolebindings is forbidden"},
 		"cluster role bindings are hidden":  {forbidden: "clusterrolebindings", kept: "what uses it is unknown: list ClusterRoleBindings: clusterrolebindings is forbidden"},
 		"a binding of a different role":     {path: inShop, object: bytes.Replace(binding("shop", other), []byte(`"kind":"ClusterRole"`), []byte(`"kind":"Role"`), 1)},

@@ -12,11 +12,11 @@ import (
 	"quorate.dev/quorate/internal/config"
 )
 
-// ofMode lists the flags that depend on the mode and the source.
+// ofMode lists the flags whose presence depends on the mode and the source.
 var ofMode = []string{"loop", "listen", "until-converged", "timeout", "branch", "path", "config"}
 
-// lostSettings returns the names of settings and flags that runs had and no longer have. It omits the values, which may
-// be secrets.
+// lostSettings returns the names of settings and flags that runs had before but no longer have. It omits their values,
+// which may be secrets.
 func lostSettings(before, after []*unstructured.Unstructured) []string {
 	var lost []string
 	have := slices.Clone(ofMode)
@@ -34,7 +34,7 @@ func lostSettings(before, after []*unstructured.Unstructured) []string {
 	return lost
 }
 
-// flagsIn returns the flags that the arguments of a workload or the configuration file in a ConfigMap set.
+// flagsIn returns the flags set by the arguments of a workload, or by the configuration file in a ConfigMap.
 func flagsIn(object *unstructured.Unstructured) []string {
 	if object.GetKind() == "ConfigMap" {
 		return flagsInFile(object)
@@ -67,7 +67,7 @@ func flagsInFile(configMap *unstructured.Unstructured) []string {
 	return flags
 }
 
-// argsOf returns the arguments of the quorate container, or nil if the object has none.
+// argsOf returns the arguments of the quorate container, or nil if the object has no such container.
 func argsOf(object *unstructured.Unstructured) []string {
 	for _, container := range listIn(object, "containers") {
 		if name, _, _ := unstructured.NestedString(container, "name"); name == "quorate" {
@@ -78,7 +78,7 @@ func argsOf(object *unstructured.Unstructured) []string {
 	return nil
 }
 
-// listIn returns a list in the pod template of a workload.
+// listIn returns a list from the pod template of a workload.
 func listIn(workload *unstructured.Unstructured, name string) (list []map[string]any) {
 	path := []string{"spec", "template", "spec", name}
 	if workload.GetKind() == "CronJob" {
@@ -118,7 +118,7 @@ func (i Installer) mountedConfigs(
 	return found, nil
 }
 
-// configMaps identifies the ConfigMaps in the namespace of Quorate.
+// configMaps returns an object that identifies the ConfigMaps in Quorate's namespace.
 func configMaps() *unstructured.Unstructured {
 	like := &unstructured.Unstructured{}
 	like.SetAPIVersion("v1")

@@ -18,8 +18,8 @@ import (
 
 // Uninstall deletes the installed objects of all modes, except objects that belong to another owner, and roles and
 // bindings that something else uses or may use. It first deletes the workloads that run Quorate and waits until their
-// pods have ended. By then, actions are finished or have stopped at a step from which a later run can continue, and
-// leases are released. It then deletes the other objects, such as roles.
+// pods have terminated. By then, every action has either finished or stopped at a step from which a later run can
+// continue, and leases have been released. Uninstall then deletes the other objects, such as roles.
 func (i Installer) Uninstall(ctx context.Context) error {
 	ended := false
 	return i.eachDeletable(ctx, func(object *unstructured.Unstructured) error {
@@ -41,10 +41,10 @@ func (i Installer) PrintInstalled(ctx context.Context) error {
 	})
 }
 
-// longestEnd is the maximum time to wait for the pods to end. It is longer than the grace period in deploy/loop.
+// longestEnd is the maximum time to wait for the pods to terminate. It is longer than the grace period in deploy/loop.
 const longestEnd = 2 * time.Minute
 
-// awaitEnd waits until all pods that run Quorate have ended.
+// awaitEnd waits until all pods that run Quorate have terminated.
 func (i Installer) awaitEnd(ctx context.Context) error {
 	bound, cancel := context.WithTimeout(ctx, longestEnd)
 	defer cancel()
@@ -74,7 +74,7 @@ func (i Installer) awaitEnd(ctx context.Context) error {
 	return nil
 }
 
-// uninstall deletes an object, and reports it if it existed.
+// uninstall deletes an object and reports the deletion if the object existed.
 func (i Installer) uninstall(ctx context.Context, object *unstructured.Unstructured) error {
 	was, err := i.Client.Uninstall(ctx, object)
 	if was {
@@ -83,12 +83,13 @@ func (i Installer) uninstall(ctx context.Context, object *unstructured.Unstructu
 	return err
 }
 
-// configMapName matches the names of ConfigMaps with settings of runs. Each name ends in a hash of the content, so each
-// change to the settings creates a new ConfigMap. Earlier versions used the name quorate-source.
+// configMapName matches the names of ConfigMaps that contain settings for runs. Each name ends in a hash of the
+// content, so every change to the settings creates a new ConfigMap. Earlier versions used the name quorate-source.
 var configMapName = regexp.MustCompile(`^quorate-(config|source)-[a-z0-9]{10}$`)
 
 // installable returns the objects of all modes without duplicates, workloads first. It excludes the
-// CustomResourceDefinition and the namespace, which are kept, and the ConfigMaps, which must be listed in the cluster.
+// CustomResourceDefinition and the namespace, because they are kept, and the ConfigMaps, because they must be listed in
+// the cluster.
 func installable() ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	var names []string
@@ -120,7 +121,7 @@ func rank(o *unstructured.Unstructured) int {
 	return 1
 }
 
-// installed returns the installable objects that exist, and the ConfigMaps with settings of runs.
+// installed returns the existing objects of all modes, and the existing ConfigMaps that contain settings for runs.
 func (i Installer) installed(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	all, err := i.findInstalled(ctx)
 	if err != nil {

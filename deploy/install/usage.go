@@ -13,17 +13,18 @@ import (
 	"quorate.dev/quorate/deploy"
 )
 
-// account is the display name of the service account that runs use.
+// account is the display name of the service account of the runs.
 const account = "ServiceAccount " + deploy.Namespace + "/quorate"
 
-// use describes what uses a role or a binding in addition to this installation.
+// use describes how something other than this installation uses a role or binding.
 type use struct {
-	// what is a clause, and fix says what to do before the object is changed.
+	// what is a clause that names the users. fix describes what to do before the object can be changed.
 	what, fix string
 }
 
-// otherUse returns what uses a role or a binding in addition to this installation, or nil if nothing does. If a list is
-// forbidden, this is unknown, which also counts as a use: the object must not be changed or deleted.
+// otherUse returns how something other than this installation uses a role or binding, or nil if nothing else uses it.
+// If a list request is forbidden, the use is unknown. This also counts as a use, because the object must not be changed
+// or deleted.
 func (i Installer) otherUse(ctx context.Context, object *unstructured.Unstructured) (*use, error) {
 	var users []string
 	switch object.GetKind() {
@@ -57,8 +58,8 @@ func removal(object *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s, run kubectl %s %s %s", condition, verb, strings.ToLower(object.GetKind()), object.GetName())
 }
 
-// otherBindings returns the bindings of a ClusterRole, of a kind, that belong to another owner or have subjects other
-// than this installation.
+// otherBindings returns the bindings of the given kind to a ClusterRole that belong to another owner, or have subjects
+// other than this installation's service account.
 func (i Installer) otherBindings(ctx context.Context, kind string, role *unstructured.Unstructured) ([]string, error) {
 	like := &unstructured.Unstructured{}
 	like.SetAPIVersion(role.GetAPIVersion())
@@ -87,7 +88,7 @@ func (i Installer) otherBindings(ctx context.Context, kind string, role *unstruc
 	return others, nil
 }
 
-// otherSubjects returns the display names of the subjects of a binding other than this installation's service account.
+// otherSubjects returns the display names of a binding's subjects, except this installation's service account.
 func otherSubjects(binding *unstructured.Unstructured) []string {
 	var others []string
 	subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
@@ -104,7 +105,7 @@ func otherSubjects(binding *unstructured.Unstructured) []string {
 	return others
 }
 
-// shortList joins names, and counts names after the first three.
+// shortList joins names. If there are more than three, it lists three of them and the number of the others.
 func shortList(names []string) string {
 	const most = 3
 	if len(names) > most {
@@ -113,7 +114,7 @@ func shortList(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// grants reports whether a role or binding already gives the rights that an installation needs.
+// grants reports whether a role or binding already grants the rights that an installation needs.
 func grants(live, wanted *unstructured.Unstructured) bool {
 	if live.GetKind() == "ClusterRole" {
 		return reflect.DeepEqual(live.Object["rules"], wanted.Object["rules"])

@@ -17,50 +17,49 @@ import (
 )
 
 const (
-	// ancestryPatience is the maximum total time for which passes wait for the history of one source, from when the
-	// source has got a slot. A longer check continues in the background and does not delay the clusters of other
+	// ancestryPatience limits how long passes wait, in total, for the history checks of one source. It starts when the
+	// source gets a slot. Slower checks continue in the background, so that they do not delay clusters of other
 	// sources.
 	ancestryPatience = time.Second
-	// slotPatience is the maximum time for which passes wait until a source has got a slot. All sources wait at the
-	// same time.
+	// slotPatience limits how long passes wait for a source to get a slot. Sources wait for slots concurrently.
 	slotPatience = 5 * time.Second
 )
 
-// mostAsked is the maximum number of revisions remembered per source. Revisions come from statuses, and anyone who may
-// write a status could name new revisions indefinitely.
+// mostAsked is the maximum number of revisions remembered per source. Revisions come from cluster statuses, so anyone
+// who may write a status could otherwise add any number of them.
 const mostAsked = 4096
 
-// ancestry determines which revisions are ancestors of the revision that was read. It checks each revision once, one
-// after the other. The fetch timeout applies to all checks together or, in a loop, to each check.
+// ancestry determines which revisions are ancestors of the revision that was read. It checks each revision once, and
+// only one at a time. The fetch timeout applies to all checks together or, in a loop, to each check.
 type ancestry struct {
 	source Source
 	slots  *Slots
 	read   refs.Revision
-	// loops is set if the source is read repeatedly, in which case another process may have read a newer revision.
+	// loops is set if the source is read repeatedly. Another process may then have read a newer revision.
 	loops bool
 
 	mu    sync.Mutex
 	asked map[string]*question
-	// first contains the times at which questions that are asked again were first asked: questions to the ancestry of
-	// an earlier revision, and questions that could not be answered.
+	// first holds, for each question that will be asked again, the time at which it was first asked. These are
+	// questions about the ancestry of an earlier revision, and questions that could not be answered.
 	first map[string]time.Time
-	// since is when the first question was asked, and begun is closed at turn, when it has got a slot.
+	// since is the time of the first question. turn is the time at which the source got a slot; begun is then closed.
 	since, turn time.Time
 	begun       chan struct{}
-	// late is set if a pass could not get an answer in time, until a pass finds one. In the meantime, passes do not wait.
+	// late is set while answers take longer than passes wait. Passes then use only answers that are already available.
 	late bool
-	// confirmed is the start time of the last read that found the source at this revision.
+	// confirmed is the start time of the last read that returned this revision.
 	confirmed time.Time
 	// asking is held while a question is being answered.
 	asking sync.Mutex
 }
 
-// question asks whether the revision descends from a commit. It is answered once done is closed.
+// question asks whether the revision descends from a commit. done is closed once it is answered.
 type question struct {
-	// asked is when the question was first asked.
+	// asked is the time at which the question was first asked.
 	asked time.Time
 	done  chan struct{}
-	// cancel ends the search for the answer, and canceled is set if a different revision was read before the search ended.
+	// cancel stops the search for the answer. canceled is set if a different revision was read before the search ended.
 	cancel   context.CancelFunc
 	canceled bool
 	follows  bool
@@ -68,8 +67,8 @@ type question struct {
 	err error
 }
 
-// newAncestry returns the ancestry of the revision that a source was read at, or nil if the ancestry does not matter.
-// began is when reading started.
+// newAncestry returns the ancestry of the revision that was read, or nil if ancestry does not matter. began is the time
+// at which reading started.
 func newAncestry(s Source, slots *Slots, read refs.Revision, began time.Time) *ancestry {
 	if s.AllowNonFastForward || read.Commit == "" {
 		return nil
@@ -77,8 +76,8 @@ func newAncestry(s Source, slots *Slots, read refs.Revision, began time.Time) *a
 	return &ancestry{source: s, slots: slots, read: read, asked: map[string]*question{}, confirmed: began}
 }
 
-// next returns the ancestry to use after the source has been read again. If the revision has not changed, the answers
-// remain, and again reports whether there are questions that could not be answered and will be asked again.
+// next returns the ancestry to use after the source has been read again. If the revision has not changed, next keeps
+// the answers, and again reports whether any unanswered question will be asked again.
 func (d *ancestry) next(read *ancestry) (_ *ancestry, again bool) {
 	switch {
 	case d == nil || read == nil:
@@ -90,8 +89,8 @@ func (d *ancestry) next(read *ancestry) (_ *ancestry, again bool) {
 	return d, d.confirm(read.confirmed)
 }
 
-// confirm records that a read found the source at the same revision, and removes the questions that could not be
-// answered. began is when the read started.
+// confirm records that a read returned the same revision, and removes questions that could not be answered, so that
+// they are asked again. began is the time at which the read started.
 func (d *ancestry) confirm(began time.Time) (again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -106,9 +105,9 @@ func (d *ancestry) confirm(began time.Time) (again bool) {
 	return again
 }
 
-// takeOver records when the questions to the ancestry of an earlier revision were first asked, and ends the search for
-// their answers. A read that started after a revision was applied has found the revision that replaced it, regardless
-// of how often the source has changed since.
+// takeOver keeps the times at which questions about the ancestry of an earlier revision were first asked, and cancels
+// the searches for their answers. A read that started after a revision was applied returns that revision or its
+// replacement, even if the source has changed several times since.
 func (d *ancestry) takeOver(from *ancestry) {
 	from.mu.Lock()
 	defer from.mu.Unlock()
@@ -131,8 +130,8 @@ func (d *ancestry) remember(before string, asked time.Time) {
 	d.first[before] = asked
 }
 
-// descendsFrom implements reconcile.State.Follows. The error matches reconcile.ErrReading if the answer takes longer
-// than passes wait.
+// descendsFrom implements reconcile.SourceState.Follows. The error matches reconcile.ErrReading if the answer is not
+// available in time.
 func (d *ancestry) descendsFrom(ctx context.Context, text string) (bool, error) {
 	older, _ := revision.Parse(text)
 	before := older.Hash()
@@ -149,7 +148,7 @@ func (d *ancestry) descendsFrom(ctx context.Context, text string) (bool, error) 
 	return q.follows, q.err
 }
 
-// wait waits for the answer to a question, as long as passes wait for the source. It returns false if there is none.
+// wait waits for the answer to a question for at most the time that passes wait for the source.
 func (d *ancestry) wait(ctx context.Context, q *question) (answered bool) {
 	d.mu.Lock()
 	late, end, begun := d.late, d.since.Add(slotPatience), d.begun
@@ -157,7 +156,7 @@ func (d *ancestry) wait(ctx context.Context, q *question) (answered bool) {
 	if !late {
 		q.wait(ctx, end, begun)
 		d.mu.Lock()
-		end = d.turn.Add(ancestryPatience) // in the past if it has not got a slot
+		end = d.turn.Add(ancestryPatience) // in the past if the source does not have a slot yet
 		d.mu.Unlock()
 		q.wait(ctx, end, nil)
 	}
@@ -193,8 +192,8 @@ func (d *ancestry) isConfirmedSince(asked time.Time) bool {
 	return d.confirmed.After(asked)
 }
 
-// ask asks whether the revision descends from a commit, unless that has already been asked. It returns nil if too many
-// other questions are being answered.
+// ask asks whether the revision descends from a commit, unless that question has already been asked. It returns nil if
+// too many other questions are still unanswered.
 func (d *ancestry) ask(ctx context.Context, before string) *question {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -258,7 +257,7 @@ func (d *ancestry) answer(ctx context.Context, before string, q *question) {
 	}
 }
 
-// begin records that a question has got a slot. It returns when its time begins: waiting for a slot does not count.
+// begin records that the source has got a slot. It returns the time from which the timeout of the check counts.
 func (d *ancestry) begin() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -268,7 +267,7 @@ func (d *ancestry) begin() time.Time {
 		close(d.begun)
 	}
 	if d.loops {
-		return now // the revision may have been the newest for hours
+		return now // the revision may have been read hours ago
 	}
 	return d.turn
 }

@@ -12,15 +12,15 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// descendant returns a source, its revision, and an earlier revision.
+// descendant returns a source, its current revision, and an earlier revision.
 func descendant(t *testing.T) (s Source, newer refs.Revision, older string) {
 	repository := gittest.NewRepository(t)
 	older = "main@sha1:" + repository.Declare("a")
 	return at(repository.Dir), refs.Revision{Commit: repository.Declare("b")}, older
 }
 
-// TestPatienceBeginsWithSlot checks that passes wait for a history that is searched quickly, even if it has to wait for
-// a slot first. Passes do not wait for a slot indefinitely, and waiting does not use up the time of the search.
+// TestPatienceBeginsWithSlot checks that passes wait for a quick history check, even if the source has to wait for a
+// slot first. The wait for the slot is limited, and does not count toward the time limit of the check.
 func TestPatienceBeginsWithSlot(t *testing.T) {
 	s, newer, older := descendant(t)
 	s.Timeout = 10 * time.Second
@@ -53,8 +53,8 @@ func TestPatienceBeginsWithSlot(t *testing.T) {
 	})
 }
 
-// TestNewRevisionEndsSearch checks that a search in the history of a revision ends once a different revision is read,
-// and that the question then counts as unknown. A pass does not wait for the new revision as well.
+// TestNewRevisionEndsSearch checks that reading a different revision ends the history search for the previous one, and
+// that its ancestry then counts as unknown. Passes do not wait again for the new revision.
 func TestNewRevisionEndsSearch(t *testing.T) {
 	s, newer, older := descendant(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestNewRevisionEndsSearch(t *testing.T) {
 }
 
 // TestRememberedRevisionsAreBounded checks that the number of remembered revisions is limited, regardless of how many
-// revisions statuses name, and that no history is read beyond the limit.
+// revisions the statuses contain, and that no history is read once the limit is reached.
 func TestRememberedRevisionsAreBounded(t *testing.T) {
 	d := &ancestry{asked: map[string]*question{}, loops: true}
 	for n := range mostAsked {

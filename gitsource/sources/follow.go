@@ -10,9 +10,9 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// tellNews receives results until ctx is done, and calls tell immediately after a result with news. While any source
-// has never been read, it calls tell only at growing intervals. A slow source then costs a few extra passes instead of
-// one per source. tellNews calls tell at least once.
+// tellNews receives results until ctx is done, and calls tell immediately after each result that contains news. As long
+// as any source has never been read, it calls tell only at increasing intervals, so that slow sources cause only a few
+// extra passes instead of one per source. tellNews calls tell at least once.
 func tellNews(ctx context.Context, results <-chan func() (news bool), reading func() bool, tell func()) {
 	pause, news, due := headStart, true, false
 	next := time.NewTimer(pause)
@@ -58,8 +58,8 @@ func (s result) follow(
 
 func (s result) reading() bool { return errors.Is(s.err, reconcile.ErrReading) }
 
-// take stores the new result, and reports whether it differs from the previous result. A failed read keeps what is known
-// about ancestry.
+// take stores the new result, and reports whether it differs from the previous result. If the read failed, take keeps
+// the known ancestry.
 func (s *result) take(read result) (news bool) {
 	again, same := false, s.err == nil && read.err == nil && read.desired.Revision.Commit != "" &&
 		s.desired.Revision == read.desired.Revision

@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/reconcile"
 )
 
-// TestFollow checks that each source is read repeatedly and independently: the declarations of one source are known
-// while another source hangs. The start and the end of an error are each reported once. An unchanged source is not
+// TestFollow checks that each source is read repeatedly and independently: the declarations of one source are available
+// while another source hangs. An error is reported once when it starts and once when it ends. Unchanged sources are not
 // reported.
 func TestFollow(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
@@ -73,7 +73,7 @@ func TestFollow(t *testing.T) {
 	<-ended
 }
 
-// TestUnchangedSourceIsNotReported checks that an unchanged source is not reported, unless reading its history failed
+// TestUnchangedSourceIsNotReported checks that an unchanged source is reported only if its history could not be read
 // before.
 func TestUnchangedSourceIsNotReported(t *testing.T) {
 	read := result{at: momentOf(time.Now())}
@@ -112,15 +112,15 @@ func TestUnchangedSourceIsNotReported(t *testing.T) {
 	}
 }
 
-// answered returns a question that was answered with no, or could not be answered.
+// answered returns a question that was answered with no or, if err is set, could not be answered.
 func answered(err error) *question {
 	q := &question{asked: time.Now(), done: make(chan struct{}), cancel: func() {}, err: err}
 	close(q.done)
 	return q
 }
 
-// TestUnchangedSourceUpdatesReadTime checks that the time of the last read, or the last failure, is updated even if
-// nothing has changed.
+// TestUnchangedSourceUpdatesReadTime checks that the time of the last read or failure is updated even if nothing else
+// has changed.
 func TestUnchangedSourceUpdatesReadTime(t *testing.T) {
 	first, again := time.Unix(1793534400, 0), time.Unix(1793534410, 0)
 	for what, err := range map[string]error{"a revision": nil, "an error": errors.New("no route")} {
@@ -149,8 +149,8 @@ func TestLateHistoryReadGetsFullTimeout(t *testing.T) {
 }
 
 // TestFailedHistoryReadWaitsForNextFetch checks that a revision whose history could not be read is not used until the
-// source is read again. Another process may have read a newer revision. After that, the ancestry remains unknown,
-// regardless of how often it is checked again.
+// source is read again, because another process may have read a newer revision. After that, the ancestry is reported as
+// unknown, even if the history check is repeated.
 func TestFailedHistoryReadWaitsForNextFetch(t *testing.T) {
 	q := answered(fmt.Errorf("no route"))
 	s := result{at: momentOf(time.Now()), ancestry: &ancestry{loops: true, asked: map[string]*question{"0": q}}}
@@ -170,9 +170,9 @@ func TestFailedHistoryReadWaitsForNextFetch(t *testing.T) {
 	}
 }
 
-// TestForcePushBeforeEachReadIsRefused checks that a revision that does not descend from an applied revision is refused
-// even if the source is at a different revision at each read, and some reads fail. What is known about the ancestry of a
-// revision is not lost at a failed read.
+// TestForcePushBeforeEachReadIsRefused checks that a revision that does not descend from an applied revision is
+// refused, even if every read returns a different revision and some reads fail. A failed read does not discard known
+// ancestry.
 func TestForcePushBeforeEachReadIsRefused(t *testing.T) {
 	repository := gittest.NewRepository(t)
 	root := repository.Declare("root")

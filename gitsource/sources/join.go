@@ -9,8 +9,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// join combines the declarations of several sources. A cluster that two sources declare is included twice, because the
-// live state determines which declaration counts.
+// join combines the declarations of several sources. If two sources declare the same cluster, both declarations are
+// included: the live state determines which one takes effect.
 func join(all []result) reconcile.Desired {
 	var desired reconcile.Desired
 	for _, s := range all {
@@ -57,8 +57,8 @@ func (s result) place() reconcile.SourceState {
 	return p
 }
 
-// revision returns the revision for status and reports. It escapes the revision, because the revision contains a
-// branch name, which is untrusted.
+// revision returns the revision for statuses and reports. The revision is escaped because it contains a branch name,
+// which is untrusted.
 func (s result) revision() string { return printable.Line(s.desired.Revision.String()) }
 
 func problemsOf(desired gitsource.Desired, name, label string) []report.Problem {

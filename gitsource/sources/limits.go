@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// LimitSettings are the settings from which the limits of a source follow. Zero fields are not set.
+// LimitSettings are the settings that determine the limits of a source. Zero means not set.
 type LimitSettings struct {
 	// Bytes is the maximum size of all files.
 	Bytes int64
@@ -15,7 +15,7 @@ type LimitSettings struct {
 	RenderMemory int64
 }
 
-// With returns the limits for these settings. A setting also determines other limits, in the ratio of their defaults:
+// With returns the limits for these settings. Each setting also scales other limits, in the ratio of their defaults:
 //
 //   - Bytes: one file (an eighth of Bytes), the list of references and one git object (twice), the pack (32 times), and
 //     the pack when uncompressed (128 times).
@@ -23,7 +23,7 @@ type LimitSettings struct {
 //     values in one document (10 times) and in all documents (200 times), and git objects (50 times).
 //   - timeout, the maximum time for reading the source: the processor time of the process that parses the files (half).
 //
-// Limits that no setting determines are those of l, which may be lower than the defaults because memory is limited.
+// Limits that no setting determines are taken from l, and may be lower than the defaults if memory is limited.
 func (s LimitSettings) With(l Limits, timeout time.Duration) Limits {
 	d := DefaultLimits
 	if s.Bytes > 0 {
@@ -50,10 +50,10 @@ func (s LimitSettings) With(l Limits, timeout time.Duration) Limits {
 	return l
 }
 
-// largest is the maximum of a limit that follows from a setting, so that sums of limits do not overflow.
+// largest is the maximum value of a scaled limit, so that sums of limits do not overflow.
 const largest = 1 << 50
 
-// scaled returns limit*setting/normal, at least 1 because 0 means the default.
+// scaled returns limit*setting/normal, but at least 1, because 0 means the default.
 func scaled(limit, setting, normal int64) int64 {
 	return int64(math.Max(1, math.Min(largest, float64(limit)*float64(setting)/float64(normal))))
 }

@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/gitsource"
 )
 
-// TestLimitSettings checks that the settings with the values of the defaults do not change any limit, and that the
-// other limits follow in the documented ratios.
+// TestLimitSettings checks that settings equal to the defaults do not change any limit, and that settings scale other
+// limits in the documented ratios.
 func TestLimitSettings(t *testing.T) {
 	d := DefaultLimits
 	defaults := LimitSettings{Bytes: d.Files.TotalBytes, Objects: d.Files.Objects, RenderMemory: d.Files.RenderMemory}

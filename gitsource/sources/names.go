@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// names returns the name of each source in status.
+// names returns the name of each source as used in cluster statuses.
 func names(list []Source) []string { return distinct(list, Source.identity) }
 
-// Labels returns the name of each source in reports, as the user has specified the sources.
+// Labels returns the name of each source as used in reports. It is based on how the user specified the source.
 func Labels(list []Source) []string { return distinct(list, Source.String) }
 
-// distinct names each source. To names that several sources have, it adds the selected branch or tag, and then the
-// default namespace.
+// distinct returns a name for each source. If several sources have the same name, it adds the selected branch or tag
+// and, if necessary, the default namespace.
 func distinct(list []Source, name func(Source) string) []string {
 	all := make([]string, len(list))
 	for i, s := range list {
@@ -32,7 +32,7 @@ func distinct(list []Source, name func(Source) string) []string {
 	return all
 }
 
-// inNamespace returns the setting of the default namespace, or "" if it is not set.
+// inNamespace returns the default namespace as a setting, or "" if it is not set.
 func (s Source) inNamespace() string {
 	if s.Namespace == "" {
 		return ""
@@ -40,7 +40,7 @@ func (s Source) inNamespace() string {
 	return ",default-namespace=" + s.Namespace
 }
 
-// CheckDistinct rejects a source that is specified twice and would declare the same clusters. The error matches
+// CheckDistinct returns an error if a source is specified twice and would declare the same clusters. The error matches
 // gitsource.ErrOptions.
 func CheckDistinct(list []Source) error {
 	var problems []error
@@ -56,7 +56,7 @@ func CheckDistinct(list []Source) error {
 	return errors.Join(problems...)
 }
 
-// Namespaces lists the namespaces in which the sources may declare clusters, or returns nil if a source may use all
+// Namespaces lists the namespaces in which the sources may declare clusters. It returns nil if any source may use all
 // namespaces.
 func Namespaces(list []Source) []string {
 	var all []string

@@ -19,15 +19,15 @@ type result struct {
 	shared *Shared
 	// steps, if set, is called when the source has been fetched.
 	steps steps.Hook
-	// name identifies the source in status, and label in reports.
+	// name identifies the source in cluster statuses, and label identifies it in reports.
 	name, label string
 	desired     gitsource.Desired
-	// ancestry is nil if it does not matter.
+	// ancestry is nil if ancestry does not matter.
 	ancestry *ancestry
 	err      error
-	// at is when this was last confirmed. It is nil before the source is read.
+	// at is the time at which this result was last confirmed. It is nil until the source has been read.
 	at *moment
-	// began is when reading started.
+	// began is the time at which reading started.
 	began time.Time
 }
 
@@ -46,13 +46,13 @@ func (s result) read(ctx context.Context, reader *gitsource.Reader) result {
 	return s
 }
 
-// whatIsRead identifies what is read among all sources that the Kubernetes clusters of a run may read. All other
-// settings are the same for all.
+// whatIsRead returns a key for the data that is read. Within a run over several Kubernetes clusters, sources with the
+// same key share one read; all other settings are the same for all sources.
 func (s result) whatIsRead() string {
 	return fmt.Sprintf("%q", []string{s.source.Location, s.source.Path, s.source.selected(), s.source.Namespace})
 }
 
-// moment is a time that can be moved forward while others read it.
+// moment is a time that can be advanced while other goroutines read it.
 type moment struct{ nanoseconds atomic.Int64 }
 
 func momentOf(t time.Time) *moment {

@@ -12,27 +12,27 @@ import (
 	"quorate.dev/quorate/reconcile/steps"
 )
 
-// Set reads several sources, as many at a time as there are slots. Each source has its own credentials and fails on its
-// own. It implements reconcile.Source.
+// Set reads several sources concurrently, limited by Slots. Each source has its own credentials, and one source can
+// fail without affecting the others. It implements reconcile.Source.
 type Set struct {
 	Sources []Source
-	// Slots limit how many sources are read at the same time; nil means no limit.
+	// Slots limits how many sources are read at the same time; nil means no limit.
 	Slots *Slots
 	// Shared, if set, is shared by a run over several Kubernetes clusters, so that each source is read only once.
 	Shared *Shared
 	// Steps, if set, is called when a source has been fetched.
 	Steps steps.Hook
-	// Namespaces limits declarations to these namespaces, if any.
+	// Namespaces, if not empty, restricts declarations to these namespaces.
 	Namespaces reconcile.Namespaces
-	// Confirmed are the revisions whose removals are confirmed.
+	// Confirmed holds the revisions whose removals are confirmed.
 	Confirmed []string
 
-	// readers cache the declarations of each source, for a run that reads them repeatedly.
+	// readers cache the declarations of each source in runs that read sources repeatedly.
 	readers []gitsource.Reader
 }
 
-// headStart is how long clusters wait for sources that cannot affect them. Clusters whose sources are read later wait
-// as long again, and then twice as long, so that a slow source costs a few extra passes instead of one per source.
+// headStart is how long clusters wait at first for sources that cannot affect them. Later waits are longer, so that
+// slow sources cause only a few extra passes instead of one per source.
 const headStart = 500 * time.Millisecond
 
 // Fetch implements reconcile.Source.
@@ -60,13 +60,13 @@ func (s *Set) Follow(ctx context.Context, pause time.Duration, known func(reconc
 		func() { known(s.within(s.together(slices.Clone(all)))) })
 }
 
-// Declared returns the declarations of the sources in all namespaces. While some sources are still being read, early is
-// called with what the others declare.
+// Declared returns the declarations of the sources in all namespaces. While some sources are still being read, it calls
+// early with the declarations of the other sources.
 func (s *Set) Declared(ctx context.Context, early func(reconcile.Desired)) reconcile.Desired {
 	return s.together(s.fetch(ctx, func(soFar []result) { early(s.together(soFar)) }))
 }
 
-// within returns the declarations in the namespaces of the run.
+// within returns the declarations in the run's namespaces.
 func (s *Set) within(d reconcile.Desired) reconcile.Desired {
 	d.Clusters = slices.DeleteFunc(d.Clusters, func(c reconcile.Declaration) bool {
 		return !s.Namespaces.Allow(c.Cluster.Namespace)
@@ -83,14 +83,14 @@ func (s *Set) together(all []result) reconcile.Desired {
 	return desired
 }
 
-// fetch reads all sources. While some sources are still being read, early is called with the results so far; the
-// unread ones have the error ErrReading.
+// fetch reads all sources. While some sources are still being read, it calls early with the results so far, in which
+// unread sources have the error ErrReading.
 func (s *Set) fetch(ctx context.Context, early func([]result)) []result {
 	all := s.unread()
 	ctx, cancel := WithReadTime(ctx, len(all))
 	defer cancel()
 	took := make(chan func(), len(all))
-	for _, i := range rand.Perm(len(all)) { // random, so that it is not always the same sources that wait
+	for _, i := range rand.Perm(len(all)) { // random, so that the same sources do not always wait
 		one := all[i]
 		go func() {
 			read := one.read(ctx, &s.readers[i])
@@ -101,7 +101,7 @@ func (s *Set) fetch(ctx context.Context, early func([]result)) []result {
 	return all
 }
 
-// unread returns the sources before they are read.
+// unread returns the initial result of each source, before it is read.
 func (s *Set) unread() []result {
 	if s.readers == nil {
 		s.readers = make([]gitsource.Reader, len(s.Sources))
@@ -114,7 +114,7 @@ func (s *Set) unread() []result {
 	return all
 }
 
-// gather receives n results. In between, at growing intervals, it calls early if there are new results.
+// gather receives n results. Until then, it calls early at increasing intervals if there are new results.
 func gather(results <-chan func(), n int, early func()) {
 	pause := headStart
 	next, news := time.NewTimer(pause), false

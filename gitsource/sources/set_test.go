@@ -21,7 +21,7 @@ func at(location string) Source {
 	return Source{Location: location, Timeout: time.Minute, Limits: DefaultLimits}
 }
 
-// declares returns a directory that declares the cluster a.
+// declares returns a directory that declares cluster a.
 func declares(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,8 +32,8 @@ func declares(t *testing.T) string {
 	return dir
 }
 
-// TestWaitingForTurnDoesNotUseFetchTimeout checks that waiting for a turn does not use up a source's own timeout. The
-// fake clock does not advance while any goroutine runs.
+// TestWaitingForTurnDoesNotUseFetchTimeout checks that waiting for a turn does not count toward a source's timeout. The
+// fake clock does not advance while any goroutine is running.
 func TestWaitingForTurnDoesNotUseFetchTimeout(t *testing.T) {
 	dir := declares(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -55,8 +55,8 @@ func TestWaitingForTurnDoesNotUseFetchTimeout(t *testing.T) {
 	})
 }
 
-// TestReadingLeavesTimeForClusters checks that half of the run's time is left for the clusters, including clusters
-// whose sources could not be read, regardless of how a git server behaves.
+// TestReadingLeavesTimeForClusters checks that reading uses at most half of the run's time, so that clusters can still
+// be processed, including clusters whose sources could not be read, however the git server behaves.
 func TestReadingLeavesTimeForClusters(t *testing.T) {
 	dir := declares(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestReadingLeavesTimeForClusters(t *testing.T) {
 	})
 }
 
-// TestSlowSourceDoesNotDelayOthers checks that declarations that an unresponsive source cannot affect are known long
-// before that source times out.
+// TestSlowSourceDoesNotDelayOthers checks that declarations that an unresponsive source cannot affect are available
+// long before that source times out.
 func TestSlowSourceDoesNotDelayOthers(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 	"quorate.dev/quorate/gitsource"
 )
 
-// Shared holds sources that are read only once, even if they are requested several times. A nil Shared reads a source
-// on every request.
+// Shared reads each source only once, even if it is requested several times. A nil Shared reads the source on every
+// request.
 type Shared struct {
 	mu  sync.Mutex
 	all map[string]*sharedFetch
 }
 
-// sharedFetch is a source that is being read or has been read.
+// sharedFetch is a source that has been read or is being read.
 type sharedFetch struct {
 	once    sync.Once
 	desired gitsource.Desired

@@ -27,8 +27,8 @@ func TestSourceKeyDistinguishesPathAndBranch(t *testing.T) {
 	}
 }
 
-// TestSharedSourceIsReadOnce checks that a source is read once even if it is requested several times, and that an error
-// is returned after a read has panicked.
+// TestSharedSourceIsReadOnce checks that a source is read once even if it is requested several times, and that later
+// requests return an error if the read panicked.
 func TestSharedSourceIsReadOnce(t *testing.T) {
 	var times atomic.Int32
 	shared := &Shared{}
@@ -60,7 +60,7 @@ func TestSharedSourceIsReadOnce(t *testing.T) {
 		c.Cluster.Labels["a"], c.Applied["spec"], c.Warnings[0] = "c", nil, "x"
 	}
 	func() {
-		defer func() { _ = recover() }() // as the reader does
+		defer func() { _ = recover() }() // the reader recovers as well
 		_, _ = shared.Once("b", func() (gitsource.Desired, error) { panic("x") })
 	}()
 	if _, err := shared.Once("b", nil); err == nil {

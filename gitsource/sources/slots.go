@@ -11,13 +11,13 @@ import (
 	"quorate.dev/quorate/gitsource"
 )
 
-// Slots limits the number of sources that are read at the same time, because each uses memory. The timeout of a source
-// does not run while the source is waiting for its turn. A nil Slots has no limit.
+// Slots limits the number of sources that are read at the same time, because each read uses memory. The time that a
+// source waits for its turn does not count toward its timeout. A nil Slots means no limit.
 type Slots struct {
 	taken chan struct{}
 	// First is the length of a source's first turn while other sources are waiting. Each later turn is twice as long as
-	// the previous one. Responsive sources are therefore read soon even if many others hang, and a slow source
-	// eventually gets enough time.
+	// the previous one. This way, responsive sources are read soon even if many others hang, and slow sources
+	// eventually get enough time.
 	First time.Duration
 	// waiting is the number of sources that are waiting for a turn.
 	waiting atomic.Int32
@@ -32,9 +32,9 @@ func NewSlots(n int) *Slots {
 	return &Slots{taken: make(chan struct{}, n), First: firstTimeSlice}
 }
 
-// WithReadTime limits the time for reading several sources to half of the run's remaining time, so that stalled sources
-// do not use up the time for other sources. Sources that have not been read by then count as unreadable. Their clusters
-// are kept as last applied, which also takes time.
+// WithReadTime limits reading several sources to half of the run's remaining time, so that stalled sources do not use
+// up the time that the clusters need. Sources that have not been read by then count as unreadable. Their clusters keep
+// the last applied state, which takes time to process as well.
 func WithReadTime(ctx context.Context, sources int) (context.Context, context.CancelFunc) {
 	end, bounded := ctx.Deadline()
 	if !bounded || sources < 2 {
@@ -67,8 +67,8 @@ func (t *Slots) Read(ctx context.Context, location string, read func(context.Con
 
 var errTurnOver = errors.New("its time is over, and other sources are waiting")
 
-// timeSlice runs one turn of a source. The turn ends after length if other sources are waiting. over is true if the
-// turn was cut short.
+// timeSlice runs one turn of a source. It ends the turn after length if other sources are waiting. over reports whether
+// the turn was cut short.
 func (t *Slots) timeSlice(
 	ctx context.Context, length time.Duration, read func(context.Context) error,
 ) (over bool, err error) {
@@ -91,8 +91,8 @@ func (t *Slots) timeSlice(
 	return err != nil && errors.Is(context.Cause(turn), errTurnOver), err
 }
 
-// Take waits for a turn to read the source at location. The caller must call end to end the turn. The error matches
-// gitsource.ErrSource.
+// Take waits for a turn to read the source at location. The caller must call end when the turn is over. The error
+// matches gitsource.ErrSource.
 func (t *Slots) Take(ctx context.Context, location string) (end func(), err error) {
 	if t == nil {
 		return func() {}, nil

@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/gitsource"
 )
 
-// TestCanceledRunStopsWaitingForTurn checks that the end of a run also ends the wait for a turn.
+// TestCanceledRunStopsWaitingForTurn checks that a canceled run stops waiting for a turn.
 func TestCanceledRunStopsWaitingForTurn(t *testing.T) {
 	full := NewSlots(1)
 	full.taken <- struct{}{}
@@ -25,8 +25,8 @@ func TestCanceledRunStopsWaitingForTurn(t *testing.T) {
 	}
 }
 
-// TestInterruptedReadRestartsAtNextTurn checks that a read that is cut short starts again at the source's next turn,
-// which is twice as long. If no other source is waiting, a turn lasts as long as necessary.
+// TestInterruptedReadRestartsAtNextTurn checks that an interrupted read starts again at the source's next turn, which
+// is twice as long. If no other source is waiting, a turn is not limited.
 func TestInterruptedReadRestartsAtNextTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, began := NewSlots(1), time.Now()

@@ -17,30 +17,30 @@ import (
 	"quorate.dev/quorate/gitsource/signature"
 )
 
-// Source is where declarations are read from, and how.
+// Source specifies where and how declarations are read.
 type Source struct {
 	// Location is the URL of a git repository, the path of a local one, or a directory.
 	Location string
 	Selector refs.Selector
 	// Path is a directory in the repository; empty means its root.
 	Path string
-	// Credentials is the directory with the credentials. If empty, those in the environment are used.
+	// Credentials is the directory that contains the credentials. If empty, credentials from the environment are used.
 	Credentials string
 	// CAOnly trusts only the CAs in the credentials.
 	CAOnly bool
-	// Proxy is the URL of the proxy for the repository; empty means the proxy in the environment.
+	// Proxy is the URL of the proxy for the repository. If empty, the proxy from the environment is used.
 	Proxy string
-	// Verify specifies what must be signed, and VerifyKeys is the path of the public keys of the allowed signers.
+	// Verify specifies what must be signed. VerifyKeys is the path of the allowed signers' public keys.
 	Verify     string
 	VerifyKeys string
-	// Namespace is the namespace of declarations that do not set a namespace.
+	// Namespace is the namespace of declarations that do not specify one.
 	Namespace string
-	// AllowNamespaces limits the namespaces of the declared clusters; empty means all.
+	// AllowNamespaces limits the namespaces of the declared clusters; empty means all namespaces.
 	AllowNamespaces []string
 	// Policy limits what the declared clusters may request.
 	Policy           policy.Policy
 	IgnoreOtherKinds bool
-	// CacheDir is the directory for caching the last read; empty means none.
+	// CacheDir is the directory in which the last read is cached; empty means no cache.
 	CacheDir string
 	// AllowNonFastForward accepts a revision that does not descend from the last applied revision.
 	AllowNonFastForward bool
@@ -51,13 +51,13 @@ type Source struct {
 	FetchBytes int64
 }
 
-// Limits contains limits for the resources that a source may use. They are far above the needs of a normal source.
+// Limits limits the resources that a source may use. The defaults are far above the needs of a normal source.
 type Limits struct {
 	Transfer remote.Limits
 	Files    manifests.Limits
 }
 
-// DefaultLimits are the limits if there is enough memory.
+// DefaultLimits are the limits if enough memory is available.
 var DefaultLimits = Limits{remote.DefaultLimits, manifests.DefaultLimits}
 
 // String returns the name of the source in reports.
@@ -68,8 +68,7 @@ func (s Source) String() string {
 	return s.Location + ",path=" + s.Path
 }
 
-// identity returns the name of the source in the status of its clusters. The name does not depend on the working
-// directory.
+// identity returns the name of the source in the status of its clusters. It does not depend on the working directory.
 func (s Source) identity() string {
 	if !remote.IsAddress(s.Location) {
 		if path, err := filepath.Abs(s.Location); err == nil {
@@ -85,7 +84,7 @@ func (s Source) identity() string {
 // Selecting lists the mutually exclusive settings that select a revision.
 var Selecting = []string{"branch", "tag", "semver", "ref", "commit"}
 
-// selected returns the setting that selects the revision, or "" if HEAD is read.
+// selected returns the setting that selects the revision, or "" if HEAD is used.
 func (s Source) selected() string {
 	for i, value := range []string{s.Selector.Branch, s.Selector.Tag, s.Selector.SemVer, s.Selector.Name,
 		s.Selector.Commit} {
@@ -96,7 +95,7 @@ func (s Source) selected() string {
 	return ""
 }
 
-// Options returns the options for reading the source, with its credentials but without the keys of the allowed signers.
+// Options returns the options for reading the source, including credentials but not the allowed signers' keys.
 func (s Source) Options() (gitsource.Options, error) {
 	o := gitsource.Options{
 		Location: s.Location,
@@ -121,8 +120,8 @@ func (s Source) Options() (gitsource.Options, error) {
 	return o, err
 }
 
-// Check checks the settings as far as possible without reading the source or the keys of the allowed signers. Errors
-// about settings match gitsource.ErrOptions; others report why the credentials cannot be read.
+// Check checks the settings as far as possible without reading the source or the allowed signers' keys. Errors in
+// settings match gitsource.ErrOptions; other errors explain why the credentials cannot be read.
 func (s Source) Check() error {
 	options, err := s.Options()
 	if err != nil {
@@ -142,7 +141,7 @@ func (s Source) checkVerify() error {
 	return nil
 }
 
-// keys reads the keys of the allowed signers. It reads them every time, so that removed keys are no longer trusted.
+// keys reads the allowed signers' keys. It reads them every time, so that removed keys are no longer trusted.
 func (s Source) keys() (signature.Keys, error) {
 	if s.VerifyKeys == "" {
 		return signature.Keys{}, s.checkVerify()
@@ -154,7 +153,7 @@ func (s Source) keys() (signature.Keys, error) {
 	return keys, nil
 }
 
-// fetch reads the source when it is its turn.
+// fetch waits for a turn and reads the source.
 func (s Source) fetch(ctx context.Context, slots *Slots, reader *gitsource.Reader) (gitsource.Desired, error) {
 	options, err := s.Options()
 	if err != nil {

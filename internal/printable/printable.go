@@ -42,10 +42,14 @@ func Text(s string) string {
 	return b.String()
 }
 
+// blanks contains characters that are shown as spaces although Unicode does not classify them as spaces: a braille
+// pattern without dots, a Khitan filler and a musical symbol.
+const blanks = "\u2800\U00016fe4\U0001d159"
+
 // isInvisible reports whether a terminal may interpret a character or not show it. Some letters and marks are invisible
 // although Go counts them as printable, such as Hangul fillers and variation selectors.
 func isInvisible(r rune) bool {
-	return r == unicode.ReplacementChar || !unicode.IsPrint(r) ||
+	return r == unicode.ReplacementChar || !unicode.IsPrint(r) || strings.ContainsRune(blanks, r) ||
 		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 

@@ -12,9 +12,9 @@ const Rule = "NotApproved"
 
 // Approval decides which actions a run may execute.
 type Approval interface {
-	// Refuses returns why an action of a cluster, given as namespace/name, is not allowed, or "" if it is allowed.
+	// Refuses returns the reason why an action on a cluster, given as namespace/name, is not allowed, or "" if it is.
 	Refuses(cluster string, s decide.State, a decide.Action) string
-	// Taken is called after an action has changed something.
+	// Taken is called after an action that changed something.
 	Taken(cluster string, s decide.State, a decide.Action)
 }
 
@@ -24,11 +24,11 @@ func Refused(d decide.Decision, why string) decide.Decision {
 		Message: fmt.Sprintf("%s: the next action is %s, but %s", d.Rule, d.Action, why)}
 }
 
-// NeverRestart approves actions that do not restart, stop or remove a member or its data, and do not lead to such an
-// action.
+// NeverRestart approves actions that do not restart, stop or remove a member or its data, and do not lead to an action
+// that does.
 type NeverRestart struct{}
 
-// Refuses returns why an action is not allowed, or "" if it is allowed.
+// Refuses returns the reason why an action is not allowed, or "" if it is.
 func (NeverRestart) Refuses(_ string, s decide.State, a decide.Action) string {
 	runs := s.Declared.Lifecycle == decide.Running && s.Declared.Orphaned == ""
 	allowed := false

@@ -15,14 +15,14 @@ import (
 
 const key = "n/a"
 
-// world returns a world with a converged cluster of three members. Its timing depends on the seed.
+// world returns a world with a converged cluster of three members. The seed determines its timing.
 func world(seed uint64) *simulate.World {
 	w := simulate.New("a", decide.Declared{Replicas: 3, Version: "3.6.16", Lifecycle: decide.Running, SpecHash: "h"}, seed)
 	w.Converge(60)
 	return w
 }
 
-// changes are possible changes to the declaration of a cluster.
+// changes contains possible changes to the declaration of a cluster.
 var changes = map[string]func(*decide.Declared){
 	"grow":         func(d *decide.Declared) { d.Replicas = 5 },
 	"shrink":       func(d *decide.Declared) { d.Replicas = 1 },
@@ -43,8 +43,8 @@ func planOf(w *simulate.World) report.Report {
 	return report.Report{Planned: true, Revision: "main@sha1:abc", Clusters: []report.Cluster{entry}}
 }
 
-// run runs passes as long as their actions are approved. It returns why an action was refused, if one was, and the last
-// decision.
+// run runs passes as long as their actions are approved. It returns the reason why an action was refused, if any, and
+// the last decision.
 func run(w *simulate.World, a approval.Approval, meanwhile func(pass int)) (refused string, end decide.Decision) {
 	for pass := range 300 {
 		meanwhile(pass)
@@ -70,7 +70,7 @@ func run(w *simulate.World, a approval.Approval, meanwhile func(pass int)) (refu
 func never(int) {}
 
 // TestApprovedPlanCompletes checks that a run completes the approved forecast, regardless of how long pods take to
-// start and which member leads.
+// start and which member is the leader.
 func TestApprovedPlanCompletes(t *testing.T) {
 	for name, change := range changes {
 		for seed := range uint64(12) {
@@ -87,7 +87,7 @@ func TestApprovedPlanCompletes(t *testing.T) {
 	}
 }
 
-// TestUnplannedActionNeedsNewApproval checks that a member that loses its volume during the run is replaced only after
+// TestUnplannedActionNeedsNewApproval checks that a member that loses its volume during the run is not replaced without
 // a new approval.
 func TestUnplannedActionNeedsNewApproval(t *testing.T) {
 	w := world(0)
@@ -108,8 +108,8 @@ func TestUnplannedActionNeedsNewApproval(t *testing.T) {
 	}
 }
 
-// TestPlanApprovesOnlyItsOwnActions checks that a plan does not approve actions for a cluster without a forecast, or
-// actions that are not in a cluster's forecast.
+// TestPlanApprovesOnlyItsOwnActions checks that a plan does not approve actions on a cluster without a forecast, or
+// actions that are not in the cluster's forecast.
 func TestPlanApprovesOnlyItsOwnActions(t *testing.T) {
 	w := world(0)
 	nothing := approval.Of(planOf(w))
@@ -129,7 +129,7 @@ func TestPlanApprovesOnlyItsOwnActions(t *testing.T) {
 	}
 }
 
-// TestPlanDoesNotApproveRecreatedCluster checks that a plan does not approve actions for a different cluster that was
+// TestPlanDoesNotApproveRecreatedCluster checks that a plan does not approve actions on a different cluster that was
 // created under the same name after the plan.
 func TestPlanDoesNotApproveRecreatedCluster(t *testing.T) {
 	w := world(0)
@@ -148,7 +148,7 @@ func TestPlanDoesNotApproveRecreatedCluster(t *testing.T) {
 }
 
 // TestNeverRestart checks that actions that restart, stop or remove something are refused, and that actions that only
-// add members are executed.
+// add members are approved.
 func TestNeverRestart(t *testing.T) {
 	for name, change := range changes {
 		w := world(1)
@@ -178,7 +178,7 @@ func TestNeverRestart(t *testing.T) {
 	}
 }
 
-// TestDigestCoversApprovedContent checks that the digest depends on everything that a plan approves, and on nothing
+// TestDigestCoversApprovedContent checks that the digest depends on everything that a plan approves and on nothing
 // else.
 func TestDigestCoversApprovedContent(t *testing.T) {
 	plan := func(change func(*simulate.World, *report.Report)) string {
@@ -235,7 +235,7 @@ func TestDigestCoversApprovedContent(t *testing.T) {
 }
 
 // TestSameKindActionsRunInAnyOrder checks that consecutive actions of the same kind may be executed in any order, but
-// each action only once. The same applies to actions that add or promote members.
+// each of them only once. The same applies to actions that add or promote members.
 func TestSameKindActionsRunInAnyOrder(t *testing.T) {
 	s := world(0).Observe()
 	add := func(ordinal int) decide.Action { return decide.AddLearner{Ordinal: ordinal} }
@@ -265,9 +265,9 @@ func TestSameKindActionsRunInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestEditedDeclarationIsRefused checks that a declaration that differs in any field from the approved declaration is
-// refused at every step, even between two passes of a run. With --source cluster, declarations are not pinned by a
-// revision.
+// TestEditedDeclarationIsRefused checks that, at every step, a declaration that differs from the approved declaration
+// in any field is refused, even if it changes between two passes of a run. With --source cluster, no revision pins the
+// declarations.
 func TestEditedDeclarationIsRefused(t *testing.T) {
 	w := world(0)
 	w.Declared.Replicas, w.Declared.SpecHash = 4, "h2"

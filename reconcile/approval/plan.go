@@ -12,16 +12,16 @@ import (
 )
 
 // Plan approves the forecasts of a reviewed plan. For each cluster, it approves the actions of the forecast in order.
-// Only consecutive actions of the same kind, or actions that add or promote members, may be reordered. Actions that
-// have become unnecessary are skipped. All other actions are refused: for example, actions after the last step of an
-// open forecast, and all actions for a cluster without a forecast. At every step, the whole declaration is compared
-// with the planned declaration.
+// Only consecutive actions of the same kind, or actions that add or promote members, may be reordered. Actions that are
+// no longer necessary are skipped. All other actions are refused, such as actions after the last step of an open-ended
+// forecast, and all actions on a cluster without a forecast. At every step, the whole declaration must match the
+// planned declaration.
 type Plan struct {
 	mu    sync.Mutex
 	roads map[string]*way
 }
 
-// way is the remaining part of a forecast.
+// way is the remainder of a forecast.
 type way struct {
 	steps []forecast.Step
 	// token distinguishes the cluster from other clusters with the same name. It is empty before the bootstrap.
@@ -48,7 +48,7 @@ func Of(plan report.Report) *Plan {
 	return p
 }
 
-// Refuses returns why the plan does not approve an action, or "" if it does.
+// Refuses returns the reason why the plan does not approve an action, or "" if it does.
 func (p *Plan) Refuses(cluster string, s decide.State, a decide.Action) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +72,7 @@ func (p *Plan) Refuses(cluster string, s decide.State, a decide.Action) string {
 	}
 }
 
-// Taken removes an executed action, and the skipped actions before it, from the remaining forecast.
+// Taken removes an executed action, and the actions skipped before it, from the remaining forecast.
 func (p *Plan) Taken(cluster string, s decide.State, a decide.Action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +96,7 @@ func (w *way) find(what string) int {
 	return slices.IndexFunc(w.steps, func(step forecast.Step) bool { return step.What == what })
 }
 
-// alike returns the number of actions at the start of the forecast that are of the same kind.
+// alike returns the number of actions of the same kind at the start of the forecast.
 func (w *way) alike() int {
 	for i, step := range w.steps {
 		if kindOf(step.Action) != kindOf(w.steps[0].Action) {

@@ -111,16 +111,40 @@ func TestQuorumLost(t *testing.T) {
 		}
 	}
 	askVerdict(t, membershipUnknown, map[string]verdictCase{
-		"known":                      {3, nil, ""},
-		"never formed":               {3, unknown(founded), ""},
-		"unknown":                    {3, unknown(keep), Wait},
-		"forbidden":                  {3, unknown(func(s *State) { s.Membership.Forbidden = "x" }), Block},
-		"disputed":                   {3, unknown(func(s *State) { s.Membership.Unconfirmed, s.Membership.Disputed = true, true }), Block},
-		"unconfirmed":                {3, unknown(func(s *State) { s.Membership.Unconfirmed = true }), Wait},
+		"known":        {3, nil, ""},
+		"never formed": {3, unknown(founded), ""},
+		"unknown":      {3, unknown(keep), Wait},
+		"forbidden":    {3, unknown(func(s *State) { s.Membership.Forbidden = "x" }), Block},
+		"disputed":     {3, unknown(disputed), Block},
+		"unconfirmed":  {3, unknown(unconfirmed), Wait},
+		"unconfirmed, with strangers": {3, both(stranger(1), func(s *State) {
+			s.Membership.Known, s.Membership.Unconfirmed = false, true
+		}), Block},
 		"nothing is left":            {3, unknown(func(s *State) { s.Record, s.Replicas = Record{}, nil }), Block},
 		"they do not come up":        {3, unknown(failing), Block},
 		"they do not, and no record": {3, unknown(both(failing, func(s *State) { s.Record = Record{} })), Wait},
 	})
+}
+
+// TestUnconfirmedListNamesWhatToDo checks that a Block because of an unconfirmed member list names unknown members, which
+// Quorate cannot ask, and the claims that are Terminating: restarting their pods destroys data.
+func TestUnconfirmedListNamesWhatToDo(t *testing.T) {
+	strange := Decide(after(3, func(s *State) {
+		stranger(1)(s)
+		s.Membership.Known, s.Membership.Unconfirmed = false, true
+	}))
+	if strange.Verdict != Block || !strings.Contains(strange.Message, "etcdctl member remove") {
+		t.Errorf("got %s", strange)
+	}
+	different := Decide(after(3, func(s *State) {
+		disputed(s)
+		s.Membership.Known, s.Membership.Members[2].Answers = false, false
+		s.Replicas[2].VolumeUID, s.Replicas[2].Pod = "", PodAbsent
+		s.Replicas[1].VolumeTerminating = true
+	}))
+	if !strings.Contains(different.Message, "kubectl delete pod") || !strings.Contains(different.Message, "Terminating") {
+		t.Errorf("got %s", different)
+	}
 }
 
 // forgottenFor sets the state of a cluster that exists only in git.

@@ -31,8 +31,8 @@ func (s State) recoveryJobName() string { return s.Name + "-recovery" }
 // The pod of the member whose volume the Job uses would route clients to a second cluster.
 func (s State) recoversInVain() bool {
 	job := s.Recovery.Job
-	return job != nil && job.runs() && s.Membership.Known &&
-		s.Membership.ClusterID == s.Record.ClusterID
+	return job != nil && job.runs() && s.Membership.MayServe() &&
+		(s.Membership.ClusterID == 0 || s.Membership.ClusterID == s.Record.ClusterID)
 }
 
 // recoversUnasked reports whether a Job is running although git does not request its recovery, or the request is void.

@@ -2,6 +2,10 @@ package decide
 
 import "testing"
 
+func unconfirmed(s *State) { s.Membership.Unconfirmed = true }
+
+func disputed(s *State) { s.Membership.Unconfirmed, s.Membership.Disputed = true, true }
+
 func ofC9(j *RecoveryJob) { j.ClusterID = 0xc9 }
 
 // TestRecoveryJobIsStopped checks when a running Job must be stopped.
@@ -11,6 +15,9 @@ func TestRecoveryJobIsStopped(t *testing.T) {
 	judge(t, State.recoversInVain, map[string]slotCase{
 		"no quorum":                       {job, false},
 		"quorum":                          {both(job, listed(true, 0, 2)), true},
+		"a list that is not confirmed":    {both(job, listed(false, 0, 2), unconfirmed), true},
+		"different lists":                 {both(job, listed(false, 0, 2), disputed), true},
+		"a list of an unknown cluster":    {both(job, func(s *State) { s.Membership = Membership{Unconfirmed: true} }), true},
 		"quorum, and it has ended":        {both(lostMajority, recoveryJob(succeeded), listed(true, 0, 2)), false},
 		"quorum of the new cluster":       {both(job, listed(true, 0, 2), other), false},
 		"quorum, and it is being deleted": {both(lostMajority, recoveryJob(jobGoes), listed(true, 0, 2)), false},

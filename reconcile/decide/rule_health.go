@@ -94,9 +94,14 @@ func (s State) silentOrdinals() []int {
 // membershipMismatch blocks if etcd lists unknown members, which must be removed manually. Any other change of the list
 // is recorded.
 func membershipMismatch(s State) (Decision, bool) {
-	if !s.Membership.Known {
-		return Decision{}, false
+	if strangers := s.strangers(); s.Membership.Known && strangers != "" {
+		return block("%s. Remove it manually with etcdctl member remove", strangers)
 	}
+	return Decision{}, false
+}
+
+// strangers describes the listed members that are not the cluster's replicas, or is empty.
+func (s State) strangers() string {
 	var strangers []string
 	inSlots := s.listed()
 	for _, m := range s.MembersInOrder() {
@@ -108,10 +113,7 @@ func membershipMismatch(s State) (Decision, bool) {
 				s.nameOf(m), orUnknown(m.PeerURL)))
 		}
 	}
-	if len(strangers) == 0 {
-		return Decision{}, false
-	}
-	return block("%s. Remove it manually with etcdctl member remove", strings.Join(strangers, "; "))
+	return strings.Join(strangers, "; ")
 }
 
 // unlisted returns the recorded members that etcd does not list.

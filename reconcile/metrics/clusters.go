@@ -10,10 +10,10 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// family is a gauge about clusters. A cluster has at most one series, unless the gauge has additional labels.
+// family is a gauge about clusters. It has at most one series per cluster, unless it has additional labels.
 type family struct {
 	desc *prometheus.Desc
-	// of adds the values for an observed cluster. It is nil if samplesOf adds them.
+	// of adds the values for an observed cluster. If it is nil, samplesOf adds them.
 	of func(c report.Cluster, add func(value float64, labels ...string))
 }
 
@@ -23,7 +23,7 @@ type samples struct {
 	list            []sample
 }
 
-// sample is one series, with the values of the labels after namespace and name.
+// sample is one series. labels holds the values of the labels that follow namespace and name.
 type sample struct {
 	desc   *prometheus.Desc
 	value  float64
@@ -68,7 +68,7 @@ var (
 	failed = gauge("failed", "Whether the last pass failed to observe, act on or report the cluster.", nil, nil)
 )
 
-// families are all cluster gauges.
+// families contains all cluster gauges.
 var families = append([]family{observed, failed}, append(append(health, sizes...), backups...)...)
 
 var health = []family{
@@ -171,7 +171,7 @@ var backups = []family{
 // seen reports whether a cluster was observed.
 func seen(c report.Cluster) bool { return c.Decision.Rule != "" }
 
-// samplesOf returns the series of a cluster. A cluster that could not be observed does not keep earlier values.
+// samplesOf returns the series of a cluster. If the cluster could not be observed, its earlier values are dropped.
 func samplesOf(c report.Cluster) samples {
 	s := samples{namespace: valid(c.Namespace), name: valid(c.Name)}
 	s.list = []sample{{observed.desc, truth(seen(c)), nil}, {failed.desc, truth(c.Error != ""), nil}}
@@ -230,7 +230,7 @@ func addVersions(c report.Cluster, add func(float64, ...string)) {
 }
 
 // known returns a function that returns the name of a version, or "other" if the version is neither declared nor run by
-// a pod. A member that keeps reporting different versions therefore does not create a series for each version.
+// a pod. This limits the number of series if a member keeps reporting different versions.
 func known(s decide.State) func(etcdversion.Version) string {
 	names := map[string]bool{}
 	add := func(text string) {
@@ -278,7 +278,7 @@ func healthyVoters(s decide.State) int {
 	return n
 }
 
-// largest returns the largest value among the responding members, or false if members do not respond.
+// largest returns the largest value among the responding members, or false if no member responds.
 func largest(of func(decide.Member) int64) func(report.Cluster) (float64, bool) {
 	return func(c report.Cluster) (float64, bool) {
 		most, is := int64(0), false

@@ -1,6 +1,6 @@
-// Package metrics exports Prometheus metrics about the last pass, and about the clusters as last observed.
+// Package metrics exports Prometheus metrics about the last pass and about the last observed state of the clusters.
 //
-// The number of series for each cluster and source is small, because messages are never used as labels.
+// Each cluster and source has few series, because messages are never used as labels.
 package metrics
 
 import (
@@ -23,17 +23,17 @@ type Metrics struct {
 	steps    stepMetrics
 
 	mu sync.Mutex
-	// clusters are the samples of each cluster, by namespace/name.
+	// clusters holds the samples of each cluster, by namespace/name.
 	clusters map[string]samples
-	// fetched is the time of the last attempt to read each source.
+	// fetched holds the time of the last attempt to read each source.
 	fetched map[string]time.Time
 }
 
-// New returns metrics without any reports.
+// New returns metrics that contain no reports yet.
 func New() *Metrics { return Of("") }
 
-// Of is like New, for one of several Kubernetes clusters. Unless the name of the Kubernetes cluster is empty, it is a
-// label of every metric, so that the metrics of all Kubernetes clusters can be gathered together.
+// Of is like New, but for one of several Kubernetes clusters. Unless its name is empty, it is a label of every metric,
+// so that the metrics of all Kubernetes clusters can be gathered together.
 func Of(kubernetes string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), run: newRunMetrics(), steps: newStepMetrics(),
 		clusters: map[string]samples{}, fetched: map[string]time.Time{}}
@@ -47,15 +47,15 @@ func Of(kubernetes string) *Metrics {
 	return m
 }
 
-// Gatherer gathers only Quorate's own metrics.
+// Gatherer returns a gatherer for Quorate's own metrics only.
 func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
 
-// atOnce is the maximum number of simultaneous responses. A response uses 10 KiB of memory per cluster until it has
+// atOnce is the maximum number of simultaneous responses. Each response uses 10 KiB of memory per cluster until it has
 // been read.
 const atOnce = 3
 
-// Handler serves the metrics of Quorate and of its process, for a long-running process. It responds with 503 if too
-// many requests are being served.
+// Handler serves the metrics of Quorate and of its process, for use in a long-running process. It responds with 503 if
+// too many requests are being served.
 func (m *Metrics) Handler() http.Handler {
 	process := prometheus.NewRegistry()
 	process.MustRegister(collectors.NewGoCollector(),
@@ -64,11 +64,11 @@ func (m *Metrics) Handler() http.Handler {
 		promhttp.HandlerOpts{MaxRequestsInFlight: atOnce})
 }
 
-// Observe processes the report of a pass that has just ended and that took the given time. If took is zero, the report
-// covers clusters that took longer than the pass, and the report of the pass has already been processed.
+// Observe processes the report of a pass that has just ended and took the given time. If took is zero, the report
+// covers clusters that finished after the pass. In that case, the report of the pass itself has already been processed.
 //
-// Clusters that are neither in the report nor in its Others no longer exist. If the pass could not observe anything, or
-// could not list a namespace, the clusters there may still exist and are kept as unobserved.
+// Clusters that are neither in the report nor in its Others no longer exist. If the pass could not observe anything or
+// could not list a namespace, the affected clusters may still exist, and are kept as unobserved.
 func (m *Metrics) Observe(rep report.Report, took time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,7 +106,7 @@ func (m *Metrics) forget(rep report.Report) {
 	}
 }
 
-// observeFetches processes the results of reading sources. It counts each result once.
+// observeFetches processes the results of reading sources, counting each result once.
 func (m *Metrics) observeFetches(fetches []report.Fetch) {
 	for _, f := range fetches {
 		source := valid(f.Source)

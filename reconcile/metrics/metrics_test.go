@@ -25,7 +25,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite docs/reference/metrics.md")
 
 var noon = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-// full returns a cluster that has a value for every metric.
+// full returns a cluster with a value for every metric.
 func full(name string) report.Cluster {
 	s := decide.State{Name: name, Now: noon}
 	s.Declared = decide.Declared{Replicas: 3, Version: "3.6.16", Lifecycle: decide.Running, Quota: 8 << 30, BacksUp: true, BackupTo: "s3://b", VerifiesBackups: true}
@@ -47,7 +47,7 @@ func pass(clusters ...report.Cluster) report.Report {
 	return report.Report{Clusters: clusters, Fetches: []report.Fetch{{Source: "https://git.example.com/fleet.git", Revision: "main@sha1:607ee63", At: noon}}}
 }
 
-// gathered returns the series whose names begin with quorate_ and one of the prefixes, as sorted text.
+// gathered returns, as sorted text, the series whose names begin with quorate_ followed by one of the prefixes.
 func gathered(t *testing.T, m *metrics.Metrics, prefixes ...string) string {
 	t.Helper()
 	return gatheredFrom(t, m.Gatherer(), prefixes...)
@@ -141,7 +141,7 @@ func TestKubernetesClustersAreLabeled(t *testing.T) {
 	passes_total us ok 1`)
 }
 
-// TestProblemsAreVisibleInMetrics checks that problems with a cluster are visible in its metrics.
+// TestProblemsAreVisibleInMetrics checks that the metrics of a cluster show its problems.
 func TestProblemsAreVisibleInMetrics(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*report.Cluster)
@@ -207,8 +207,8 @@ func TestUnknownValuesAreAbsent(t *testing.T) {
 	cluster_observed a shop 1`)
 }
 
-// TestMetricsOfRemovedClusterDisappear checks that the metrics of a cluster that no longer exists are removed. If a
-// pass did not cover a cluster, its metrics are kept. If a cluster could not be observed, its earlier values are
+// TestMetricsOfRemovedClusterDisappear checks that the metrics of a cluster that no longer exists are removed. The
+// metrics of a cluster that a pass did not cover are kept. If a cluster could not be observed, its earlier values are
 // removed.
 func TestMetricsOfRemovedClusterDisappear(t *testing.T) {
 	m := metrics.New()
@@ -272,8 +272,8 @@ func TestPassAndSourceMetrics(t *testing.T) {
 	source_ready`+fleet+`0`)
 }
 
-// TestHeldRemovalsStayWhileUnobserved checks that the number of held removals does not decrease if a pass could not
-// observe anything.
+// TestHeldRemovalsStayWhileUnobserved checks that the number of held removals is kept if a pass could not observe
+// anything.
 func TestHeldRemovalsStayWhileUnobserved(t *testing.T) {
 	m := metrics.New()
 	held := pass(full("a"))
@@ -286,8 +286,8 @@ func TestHeldRemovalsStayWhileUnobserved(t *testing.T) {
 	requireSame(t, gathered(t, m, "removals"), "removals_held_clusters 0")
 }
 
-// TestMetricsFollowPrometheusConventions checks that names and units follow Prometheus conventions, and that Handler
-// also serves the metrics of the process.
+// TestMetricsFollowPrometheusConventions checks that names and units follow the Prometheus conventions, and that
+// Handler also serves the metrics of the process.
 func TestMetricsFollowPrometheusConventions(t *testing.T) {
 	m := metrics.New()
 	m.Observe(pass(full("a")), time.Second)
@@ -305,7 +305,7 @@ func TestMetricsFollowPrometheusConventions(t *testing.T) {
 	}
 }
 
-// held is a response whose client starts to read only when until is closed.
+// held is a response whose client does not read until the channel until is closed.
 type held struct {
 	*httptest.ResponseRecorder
 	writing chan<- bool
@@ -315,7 +315,7 @@ type held struct {
 func (h held) Write(p []byte) (int, error) {
 	select {
 	case h.writing <- true:
-	default: // the first write was already reported
+	default: // the first write has already been reported
 	}
 	<-h.until
 	return len(p), nil

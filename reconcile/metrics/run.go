@@ -77,7 +77,7 @@ func (m runMetrics) observe(rep report.Report, took time.Duration, now time.Time
 	}
 	m.problems.Set(float64(len(rep.Problems)))
 	if rep.Unobserved {
-		return // the held removals are unknown: keep the previous number
+		return // the number of held removals is unknown: keep the previous number
 	}
 	held := 0
 	for _, removal := range rep.Removals {
@@ -86,7 +86,7 @@ func (m runMetrics) observe(rep report.Report, took time.Duration, now time.Time
 	m.held.Set(float64(held))
 }
 
-// fetched processes the result of reading a source. again is true if the result was already processed.
+// fetched processes the result of reading a source. again reports whether the result has already been processed.
 func (m runMetrics) fetched(source string, f report.Fetch, again bool) {
 	m.sourceReady.WithLabelValues(source).Set(truth(!f.Failed))
 	outcome := "ok"
@@ -109,7 +109,7 @@ func (m runMetrics) fetched(source string, f report.Fetch, again bool) {
 	}
 }
 
-// valid converts text to a valid label value.
+// valid returns text as a valid label value.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 func truth(is bool) float64 {

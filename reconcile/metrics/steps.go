@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/reconcile/steps"
 )
 
-// stepMetrics are the metrics that are updated while passes run.
+// stepMetrics are the metrics that are updated during passes.
 type stepMetrics struct {
 	phases    map[string]prometheus.Observer
 	duration  *prometheus.HistogramVec
@@ -52,8 +52,8 @@ func (m *Metrics) Phase(name string, took time.Duration) {
 // LeaseConflict implements steps.Hook.
 func (m *Metrics) LeaseConflict() { m.steps.conflicts.Inc() }
 
-// Request counts a request to the API server by its verb (there are only a few) and the response status, or 0 if there
-// was no response.
+// Request counts a request to the API server by its verb (there are only a few verbs) and its response status, which is
+// 0 if there was no response.
 func (m *Metrics) Request(verb string, status int) {
 	class := "none"
 	if status >= 100 && status < 600 {

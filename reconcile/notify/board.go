@@ -42,10 +42,10 @@ type standing struct {
 	reason string
 }
 
-// Board holds the state of all clusters, as found by the passes of a run. A pass may cover only some of the clusters.
+// Board holds the state of all clusters as reported by the passes of a run. A pass may cover only some of the clusters.
 type Board struct {
 	clusters map[string]standing
-	// unseen is set if some clusters have not been reported by a pass yet.
+	// unseen is set if some clusters have not been reported by any pass yet.
 	unseen bool
 	last   report.Report
 }
@@ -96,9 +96,8 @@ func standingOf(c report.Cluster) standing {
 	return s
 }
 
-// Commit returns the last commit read from a source, and the status of the commit. source is empty if the run has only
-// one source. The commit is empty if the source was not read or is not a repository. The status does not reveal other
-// sources.
+// Commit returns the last commit read from a source, and its status. source is empty if the run has only one source.
+// commit is empty if the source was not read or is not a repository. The status does not reveal other sources.
 func (b *Board) Commit(source string) (commit string, status Status) {
 	text := b.last.Revision
 	for _, s := range b.last.Sources {
@@ -156,7 +155,7 @@ func (b *Board) status(source string) Status {
 	return b.verdict(reasons, pending, all)
 }
 
-// verdict returns the status for the given reasons for failure and numbers of pending and all clusters.
+// verdict returns the status for the given reasons for failure and the numbers of pending clusters and of all clusters.
 func (b *Board) verdict(reasons []string, pending, all int) Status {
 	switch {
 	case len(reasons) > 1:
@@ -176,7 +175,7 @@ func (b *Board) verdict(reasons []string, pending, all int) Status {
 	return Status{Success, fmt.Sprintf("%d clusters are up to date", all)}
 }
 
-// andMore appends the number of other reasons to a reason, which is shortened if necessary.
+// andMore appends the number of additional reasons to a reason, and shortens the reason if necessary.
 func andMore(reason string, more int) string {
 	rest := fmt.Sprintf(" (and %d more)", more)
 	return printable.Short(reason, LongestDescription-len(rest)) + rest

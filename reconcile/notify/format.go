@@ -17,7 +17,7 @@ import (
 
 // Message is a single notification.
 type Message struct {
-	// ID identifies the message. It stays the same if the message is sent again.
+	// ID identifies the message. It remains the same if the message is sent again.
 	ID string `json:"id"`
 	// Time is the time of the message.
 	Time time.Time `json:"time"`
@@ -60,7 +60,7 @@ func NewMessage(id string, at time.Time, context, revision string, events []Even
 	return m
 }
 
-// warningsFirst returns the events with warnings first.
+// warningsFirst returns the events, with warnings first.
 func warningsFirst(events []Event) []Event {
 	var first, rest []Event
 	for _, e := range events {
@@ -73,7 +73,7 @@ func warningsFirst(events []Event) []Event {
 	return append(first, rest...)
 }
 
-// Format is a format of messages.
+// Format is a message format.
 type Format string
 
 // The formats.
@@ -154,8 +154,8 @@ var forSlack = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "`", 
 
 func inCode(s string) string { return "`" + forSlack.Replace(printable.Short(s, longestMessage)) + "`" }
 
-// Sign returns the signature of a message sent at a given time, as defined by Standard Webhooks. If the secret begins
-// with whsec_, the key is the base64 data after that prefix. Otherwise, the key is the secret itself.
+// Sign returns the signature of a message sent at the given time, as defined by Standard Webhooks. If the secret begins
+// with whsec_, the key is the base64-encoded data after that prefix. Otherwise, the key is the secret itself.
 func Sign(secret, id string, at time.Time, body []byte) (string, error) {
 	key := []byte(secret)
 	if encoded, is := strings.CutPrefix(secret, "whsec_"); is {

@@ -1,5 +1,5 @@
-// Package notify determines the new events in the reports of passes and the status of a commit, and formats them for
-// webhooks, chats and git hosts. It does no I/O: the package deliver sends the results.
+// Package notify determines the new events in pass reports and the status of a commit, and formats them for webhooks,
+// chats and git hosts. It does no I/O: package deliver sends the results.
 package notify
 
 import (
@@ -9,13 +9,13 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Event is a change to notify about.
+// Event is a change that is worth a notification.
 type Event struct {
 	// Cluster is the namespace/name of the affected cluster, or empty if the event is about a source.
 	Cluster string `json:"cluster,omitempty"`
 	// Warning is set if the event needs attention.
 	Warning bool `json:"warning"`
-	// Reason is the rule of the decision, or the condition that the event is about.
+	// Reason is the rule of the decision, or the condition that the event concerns.
 	Reason string `json:"reason"`
 	// Message is the text of the event, on one line.
 	Message string `json:"message"`
@@ -29,14 +29,14 @@ func (e Event) String() string {
 	return e.Cluster + ": " + e.Reason + ": " + e.Message
 }
 
-// longestMessage is the maximum length of a message that is sent, in bytes.
+// longestMessage is the maximum length of an event's message, in bytes.
 const longestMessage = 1024
 
-// News returns the events of a report: the changes that the pass has reported in the clusters' status. An event about a
-// source that many clusters share is included once. Problems with declarations are included together with a new
-// revision, because passes do not record the problems anywhere.
+// News returns the events of a report: the changes that the pass has recorded in the statuses of the clusters. An event
+// about a source that many clusters share is included only once. Problems with declarations are included only together
+// with a new revision, because passes do not record problems anywhere.
 //
-// Passes remember only the status of the clusters. If two consecutive passes find the same state, the second pass
+// Passes remember only what is in the statuses. If two consecutive passes find the same state, the second pass
 // therefore has no events.
 func News(rep report.Report) []Event {
 	var events []Event

@@ -35,7 +35,7 @@ func TestNews(t *testing.T) {
 	if string(got) != want {
 		t.Errorf("got %s", got)
 	}
-	// Problems are reported together with a new revision, and not by later passes.
+	// Problems are reported only together with a new revision, and not by later passes.
 	rep.Clusters = []report.Cluster{b}
 	rep.Clusters[0].News = []report.News{{Reason: "Revision", About: report.AboutRevision}}
 	if got := News(rep); len(got) != 1 || got[0].Reason != "InvalidDeclaration" || got[0].Message != "a.yaml:3: no" {
@@ -92,8 +92,8 @@ func TestBoardSeparatesSources(t *testing.T) {
 	}
 }
 
-// TestBoardRemembersClustersBetweenPasses checks that clusters keep their state if a pass did not cover them. A pass of
-// a loop may process only some of the clusters.
+// TestBoardRemembersClustersBetweenPasses checks that clusters keep their state if a pass does not cover them, because
+// a pass of a loop may process only some of the clusters.
 func TestBoardRemembersClustersBetweenPasses(t *testing.T) {
 	var b Board
 	at := "main@sha1:" + commit
@@ -159,7 +159,7 @@ func TestEventsInMessageAreLimited(t *testing.T) {
 	}
 }
 
-// TestSign checks the signature in the example from the Standard Webhooks specification.
+// TestSign checks the signature of the example in the Standard Webhooks specification.
 func TestSign(t *testing.T) {
 	got, err := Sign("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`))
 	if err != nil || got != "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=" {

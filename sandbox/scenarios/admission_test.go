@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// testAdmissionRewritesTemplate creates an admission policy that changes resources in the pod template. Quorate
-// reports the change and does not restart pods because of it. It still replaces a lost member, and does not apply the
-// template more often than necessary.
+// testAdmissionRewritesTemplate creates an admission policy that changes the resources in the pod template. Quorate
+// must report the change without restarting pods because of it, must still replace a lost member, and must not apply
+// the template more often than necessary.
 func testAdmissionRewritesTemplate(t *testing.T, w *world) {
 	w.rewriteLimits()
 	set := w.objects.Resource(statefulSets).Namespace(w.namespace)
@@ -55,7 +55,7 @@ func testAdmissionRewritesTemplate(t *testing.T, w *world) {
 }
 
 // rewriteLimits creates an admission policy that changes the container resources in the namespace's StatefulSets. It
-// returns once the policy has taken effect.
+// returns once the policy is in effect.
 func (w *world) rewriteLimits() {
 	w.t.Helper()
 	fail, never := admissionv1.Fail, admissionv1.NeverReinvocationPolicy

@@ -30,14 +30,14 @@ const (
 	benchDatabase = 1 << 30
 	benchValue    = 256 << 10
 	benchBackups  = 10_000
-	// byHand is the key of a snapshot that is stored manually.
+	// byHand is the key of a snapshot that is uploaded manually.
 	byHand = "by-hand/snapshot.db"
 )
 
 // BenchmarkBackup measures a backup of 1 GiB to an S3 store, with verification, compression and upload. It compares
-// the backup to an etcdctl snapshot to a file, which includes none of these steps, and to an etcdctl snapshot with a
-// check by etcdutl and a plain upload. It also measures the latency of concurrent writes, a restore (compared to a
-// download with a check and restore by etcdutl), and a drill.
+// this to an etcdctl snapshot to a file, without any of these steps, and to an etcdctl snapshot with a check by etcdutl
+// and a plain upload. It also measures the latency of concurrent writes, a restore (compared to a download with a check
+// and restore by etcdutl), and a drill.
 func BenchmarkBackup(b *testing.B) {
 	tools := filepath.Join(binary("tools"), "etcd-"+modern)
 	peer := "http://" + freeAddress()
@@ -79,8 +79,8 @@ func BenchmarkBackup(b *testing.B) {
 // benchPatience is the maximum acceptable time to list many backups or to prune a few.
 const benchPatience = 10 * time.Second
 
-// BenchmarkBackups measures how long it takes to list and prune many stored backups. A dry run and a real run must
-// select the same backups.
+// BenchmarkBackups measures how long it takes to list and prune a large number of stored backups. A dry run and an
+// actual run must select the same backups.
 func BenchmarkBackups(b *testing.B) {
 	peer := "http://" + freeAddress()
 	c := startEtcd(b, filepath.Join(b.TempDir(), "data"), "r", peer, "--initial-cluster=r="+peer, "--initial-advertise-peer-urls="+peer)
@@ -117,7 +117,7 @@ func fillEtcd(b testing.TB, c *clientv3.Client) {
 	}
 }
 
-// writes returns the 99th percentile of write latency while do is running.
+// writes returns the 99th percentile of the write latency while do is running.
 func writes(c *clientv3.Client, do func()) time.Duration {
 	var ended atomic.Bool
 	ctx, cancel := context.WithCancel(context.Background())
@@ -139,10 +139,10 @@ func writes(c *clientv3.Client, do func()) time.Duration {
 	return percentile(all, 99)
 }
 
-// usage is the time and memory that a command used.
+// usage is the time and memory used by a command.
 type usage struct {
 	took time.Duration
-	peak int64 // peak total anonymous memory of the command's processes, in bytes
+	peak int64 // peak total anonymous memory of the processes, in bytes
 }
 
 // measured runs a command, which must succeed, and returns its usage.
@@ -173,7 +173,7 @@ func measured(b testing.TB, environment []string, program string, args ...string
 	}
 }
 
-// upload stores a file unchanged, as a manual upload would, and returns how long that took.
+// upload uploads a file unchanged, as in a manual backup, and returns how long this took.
 func (s s3Server) upload(b testing.TB, path string) time.Duration {
 	b.Helper()
 	file, err := os.Open(path)
@@ -188,7 +188,7 @@ func (s s3Server) upload(b testing.TB, path string) time.Duration {
 	return time.Since(start)
 }
 
-// download reads back the object that upload stored, and returns how long that took.
+// download downloads the object that upload stored, and returns how long this took.
 func (s s3Server) download(b testing.TB, path string) time.Duration {
 	b.Helper()
 	client, start := s.client(b), time.Now()
@@ -210,7 +210,7 @@ func (s s3Server) download(b testing.TB, path string) time.Duration {
 	return time.Since(start)
 }
 
-// multiply stores copies of the only backup in the store. Each copy is dated one minute earlier than the previous one.
+// multiply stores copies of the only backup in the store, each dated one minute before the previous one.
 func (s s3Server) multiply(b *testing.B, times int) {
 	b.Helper()
 	client := s.client(b)

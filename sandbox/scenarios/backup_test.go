@@ -23,8 +23,7 @@ import (
 const bumped = 1_000_000_000
 
 // TestBackup manually backs up a cluster to an S3 store and to a file while applications write to it, and starts etcd
-// with the restored data. The data must contain every write that was acknowledged up to the backup's revision, and
-// nothing else.
+// on the restored data. The data must contain all writes acknowledged up to the backup's revision, and nothing else.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -84,7 +83,7 @@ func TestBackup(t *testing.T) {
 	if r := s3.quorate(w, "backups", "drill", cluster, "--from", s3.url, "--etcd", etcd).requireCode(t, exitDone); !r.says("holds the data that was backed up") {
 		t.Errorf("%s", r)
 	}
-	// Without quorum, a cluster's data is not reliable.
+	// Without quorum, the data of a cluster is not reliable.
 	w.kubectl("--namespace", w.namespace, "scale", "statefulset", "a", "--replicas=1")
 	w.waitForPods("a", 1)
 	r := s3.quorate(w, "backup", "a", "--to", filepath.Join(t.TempDir(), "b.db")).requireCode(t, exitError)
@@ -110,7 +109,7 @@ func requireRestored(t *testing.T, c *clientv3.Client, revision int64) {
 			t.Errorf("%s is %q", kv.Key, kv.Value)
 		}
 	}
-	// Clients that watched the previous cluster must list again, so that they do not silently miss changes.
+	// Clients that watched the previous cluster must list again. Otherwise, they would silently miss changes.
 	answer := <-c.Watch(ctx, "app/", clientv3.WithPrefix(), clientv3.WithRev(revision))
 	if answer.CompactRevision == 0 {
 		t.Errorf("a watch from before continues: %+v", answer)
@@ -120,7 +119,7 @@ func requireRestored(t *testing.T, c *clientv3.Client, revision int64) {
 	}
 }
 
-// startEtcd starts etcd with a data directory on this machine, and returns a client for it.
+// startEtcd starts etcd on a data directory on this machine, and returns a client for it.
 func startEtcd(t testing.TB, dir, name, peer string, flags ...string) *clientv3.Client {
 	t.Helper()
 	client := "http://" + freeAddress()
@@ -139,10 +138,10 @@ func startEtcd(t testing.TB, dir, name, peer string, flags ...string) *clientv3.
 	return c
 }
 
-// s3Server is an S3 store on this machine, with one bucket.
+// s3Server is an S3 store on this machine that has one bucket.
 type s3Server struct {
 	endpoint, url, ca string
-	// dial connects to the store if the store is outside this machine's network.
+	// dial connects to the store if it is not in this machine's network.
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -164,7 +163,7 @@ func serveS3(t testing.TB) s3Server {
 	return s3Server{endpoint: "https://" + address, url: "s3://" + s3Bucket + "/etcd", ca: cert}
 }
 
-// s3Args creates the bucket in a directory, and returns the arguments for the program that serves the directory.
+// s3Args creates the bucket in a directory, and returns the arguments of the program that serves it.
 func s3Args(t testing.TB, dir, cert, key, address string) []string {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Join(dir, "data", s3Bucket), 0o700); err != nil {
@@ -178,7 +177,7 @@ func startS3(t testing.TB, server *exec.Cmd) (stop func()) {
 	t.Helper()
 	server.Env = append(os.Environ(), s3Server{}.environment()...)
 	server.Stderr = os.Stderr
-	stdin, err := server.StdinPipe() // when stdin is closed, the server ends, even if the test is killed
+	stdin, err := server.StdinPipe() // when stdin is closed, the server exits, even if the test is killed
 	if err == nil {
 		err = server.Start()
 	}
@@ -204,7 +203,7 @@ func writePair(t testing.TB, dir string, pair tls.Certificate) (cert, key string
 	return cert, key
 }
 
-// quorate runs a quorate command that may use the store, with the necessary flags and credentials.
+// quorate runs a quorate command with the flags and credentials for using the store.
 func (s s3Server) quorate(w *world, args ...string) result {
 	w.t.Helper()
 	if args[0] == "backup" {

@@ -22,7 +22,7 @@ func figure(name string, value float64, unit string) {
 }
 
 // BenchmarkFounding measures the time from a git push to three healthy voters. In the same run, it measures the time
-// that a bare StatefulSet of etcd, with volumes and without TLS, takes once it is applied.
+// that a bare etcd StatefulSet, with volumes and without TLS, takes after it is applied.
 func BenchmarkFounding(b *testing.B) {
 	var quorate, converged, bare, peak []float64
 	for range benchRuns {
@@ -81,7 +81,7 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// untilVoting waits until a-0, a-1 and a-2 each respond as a voter that knows the leader. It returns the time since
+// untilVoting waits until a-0, a-1 and a-2 all respond as voters that know the leader, and returns the time since
 // start.
 func (w *world) untilVoting(start time.Time) time.Duration {
 	w.t.Helper()
@@ -122,8 +122,8 @@ func (w *world) votes(cluster string, ordinal int) error {
 	return nil
 }
 
-// bareThree is a typical hand-written setup: a headless Service, and a StatefulSet with three replicas, with volumes
-// and without TLS.
+// bareThree is a typical hand-written setup: a headless Service, and a StatefulSet with three replicas that has volumes
+// but no TLS.
 const bareThree = `
 apiVersion: v1
 kind: Service
@@ -179,8 +179,8 @@ func (w *world) apply(text string) {
 	}
 }
 
-// deleteAll deletes the namespace and waits until the deletion has finished. Otherwise, the deletion would disturb the
-// next run: Kubernetes' controllers remain busy for seconds after the last pod is deleted.
+// deleteAll deletes the namespace and waits until it is gone. Otherwise, the deletion would disturb the next run,
+// because the Kubernetes controllers remain busy for seconds after the last pod is deleted.
 func (w *world) deleteAll() {
 	w.t.Helper()
 	w.leave()

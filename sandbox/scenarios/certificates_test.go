@@ -18,8 +18,8 @@ import (
 
 var leafSecrets = []string{"a-peer-tls", "a-server-tls", "a-quorate-tls", "a-client-tls"}
 
-// testCAChanged replaces the CA in the Secret with another valid CA. Members and applications keep using the original
-// CA. Once the original CA is restored, everything is as before.
+// testCAChanged replaces the CA in the Secret with another valid CA. Members and applications continue to use the
+// original CA. When it is restored, everything must be as before.
 func testCAChanged(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	own, leaves := w.secretData("a-ca"), w.leafData()
@@ -50,7 +50,7 @@ func testCAChanged(t *testing.T, w *world) {
 }
 
 // testWornCertificates checks that a certificate that is about to expire is reissued even if the declaration is
-// invalid. While the cluster is suspended, the certificate must only be reported.
+// invalid. While the cluster is suspended, the certificate is only reported.
 func testWornCertificates(t *testing.T, w *world) {
 	w.wear("a-server-tls")
 	worn, objects := w.leafData(), w.snapshot()
@@ -87,7 +87,7 @@ func testWornCertificates(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testCAExpired follows the instruction in the message about an expired CA: all pods are stopped, and then start again
+// testCAExpired follows the instructions in the message about an expired CA: all pods are stopped, and then start again
 // with their data and new certificates.
 func testCAExpired(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
@@ -159,7 +159,7 @@ func (w *world) wear(name string) {
 	w.putSecret(name, data)
 }
 
-// anotherCA returns a different CA that is also valid.
+// anotherCA returns a different, valid CA.
 func anotherCA(t testing.TB) map[string][]byte {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -183,8 +183,7 @@ func anotherCA(t testing.TB) map[string][]byte {
 	}
 }
 
-// reissue signs a certificate again for the same key, with a different validity period. The certificate can also be
-// the CA's own.
+// reissue signs a certificate, which may be the CA's own, again for the same key with a different validity period.
 func reissue(t testing.TB, ca map[string][]byte, certificate []byte, from, until time.Duration) []byte {
 	t.Helper()
 	return signAgain(t, ca, certificate, func(c *x509.Certificate) {

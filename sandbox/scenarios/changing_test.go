@@ -10,23 +10,23 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// changeRuns is the number of measurements of each change.
+// changeRuns is the number of times each change is measured.
 const changeRuns = 3
 
-// settling is the pause between two changes: etcd accepts a new member only after all others have been
-// connected for five seconds.
+// settling is the pause between two changes. etcd accepts a new member only after all other members have been connected
+// for five seconds.
 const settling = 6 * time.Second
 
 // change is a change to a running cluster with three or five members.
 type change struct {
 	name string
-	// spec is the declared spec. If damage is not nil, the change is a repair after this damage.
+	// spec is the declared spec. If damage is not nil, the change is a repair after that damage.
 	spec   []string
 	damage func(*world)
-	// script makes the same change but knows the steps in advance, so no tool can be faster.
+	// script makes the same change. Because it knows the steps in advance, no tool can be faster.
 	script func(*script)
-	// members is the final number of members, and done reports whether the change is complete, compared to the
-	// state before it.
+	// members is the final number of members. done compares the state before with the current state, and reports
+	// whether the change is complete.
 	members int
 	done    func(before, now facts) bool
 }
@@ -45,8 +45,8 @@ var changes = []change{
 
 // BenchmarkChanges measures changes to a running cluster under load, from the git push until every member is a voter
 // and obsolete objects have been deleted. In the same run, it measures a script that already knows the steps, on a
-// separate cluster. etcd sets a lower bound: it accepts a new member only after all voters have been connected for
-// five seconds.
+// separate cluster. etcd sets a lower bound, because it accepts a new member only after all voters have been connected
+// for five seconds.
 func BenchmarkChanges(b *testing.B) {
 	took, floor, pauses, failed := map[string][]float64{}, map[string][]float64{}, map[string][]float64{}, map[string]float64{}
 	for range changeRuns {
@@ -79,7 +79,7 @@ func BenchmarkChanges(b *testing.B) {
 	}
 }
 
-// measure changes the cluster while applications are writing. It returns the duration of the change, in seconds, and a
+// measure changes the cluster while applications write. It returns the duration of the change, in seconds, and a
 // summary of the writes.
 func (w *world) measure(c change, run func()) (float64, interruption) {
 	w.t.Helper()
@@ -111,8 +111,8 @@ func (w *world) measure(c change, run func()) (float64, interruption) {
 // facts holds the UIDs of a cluster's pods and volumes.
 type facts struct{ pods, volumes map[string]string }
 
-// facts observes cluster a. It returns an error unless etcd lists exactly this number of members and all of them
-// respond as voters that know a leader. If members is 0, it skips these checks.
+// facts observes cluster a. It returns an error unless etcd lists exactly the given number of members and all of them
+// respond as voters that know a leader. If members is 0, these checks are skipped.
 func (w *world) facts(members int) (facts, error) {
 	f := facts{w.podUIDs("a"), w.volumeUIDs("a")}
 	if members == 0 {

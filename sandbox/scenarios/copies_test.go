@@ -21,7 +21,7 @@ import (
 )
 
 // testAllClaimsDeleted deletes the claims of all members while the members are serving. Each member is replaced once
-// other members have the data on volumes that are kept.
+// other members have the data on volumes that will be kept.
 func testAllClaimsDeleted(t *testing.T, w *world) {
 	id, volumes := w.requireOneCluster("a", 3), w.volumeUIDs("a")
 	w.member("a", 0).put("claims", "deleted")
@@ -35,8 +35,8 @@ func testAllClaimsDeleted(t *testing.T, w *world) {
 	w.requireReplacedVolumes(t, id, 3, volumes)
 }
 
-// testRecreatedClaim force-deletes a claim and recreates it while etcd is still running on the first volume. The new
-// claim is not recorded as the member's volume: the member is replaced before its pod is stopped.
+// testRecreatedClaim force-deletes a claim and recreates it while etcd is still running on the original volume. The new
+// claim must not be recorded as the member's volume: the member is replaced before its pod is stopped.
 func testRecreatedClaim(t *testing.T, w *world) {
 	w.requireReplaced(t, "a-1", func() {
 		claim, err := w.object(claims, "data-a-1")
@@ -56,13 +56,13 @@ func testRecreatedClaim(t *testing.T, w *world) {
 	})
 }
 
-// setReclaimPolicy sets the reclaim policy of these persistent volumes.
+// setReclaimPolicy sets the reclaim policy of the given persistent volumes.
 func (w *world) setReclaimPolicy(policy string, volumes ...string) {
 	w.t.Helper()
 	w.kubectl(append([]string{"patch", "pv", "--patch", fmt.Sprintf(`{"spec":{"persistentVolumeReclaimPolicy":%q}}`, policy)}, volumes...)...)
 }
 
-// TestDeletedClaimOfOne deletes the claim of a cluster with one member while the member is serving.
+// TestDeletedClaimOfOne deletes the claim of a single-member cluster while the member is serving.
 func TestDeletedClaimOfOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -75,7 +75,7 @@ func TestDeletedClaimOfOne(t *testing.T) {
 	w.requireReplacedVolumes(t, id, 1, volumes)
 }
 
-// requireReplacedVolumes fails the test unless the cluster is the same and has its data on different volumes.
+// requireReplacedVolumes fails the test unless the cluster is the same but has its data on different volumes.
 func (w *world) requireReplacedVolumes(t *testing.T, id string, size int, volumes map[string]string) {
 	t.Helper()
 	if got := w.requireOneCluster("a", size); got != id {
@@ -91,8 +91,8 @@ func (w *world) requireReplacedVolumes(t *testing.T, id string, size int, volume
 	}
 }
 
-// TestForcedNewCluster starts one member with --force-new-cluster, which keeps the cluster ID. The volumes of the
-// other members are kept until git confirms that they are not needed.
+// TestForcedNewCluster starts one member with --force-new-cluster, which keeps the cluster ID. The volumes of the other
+// members must be kept until git confirms that they are not needed.
 func TestForcedNewCluster(t *testing.T) {
 	t.Parallel()
 	w := runningCluster(t)
@@ -121,15 +121,15 @@ func TestForcedNewCluster(t *testing.T) {
 	}
 }
 
-// confirmMember confirms in git that the given member has all the required data.
+// confirmMember confirms in git that the given member has all required data.
 func (w *world) confirmMember(name string, spec ...string) {
 	w.t.Helper()
 	confirmation := fmt.Sprintf("name: a\n  annotations:\n    etcd.quorate.dev/confirm-members: %q", w.memberIDs("a")[name])
 	w.repository.push(map[string]string{"a.yaml": strings.Replace(declaration("a", modern, spec...), "name: a", confirmation, 1)})
 }
 
-// forceNewCluster starts etcd with a stopped member's data, as in a manual recovery. It stops etcd once the member is
-// the only member and the leader.
+// forceNewCluster starts etcd on a stopped member's data, as in a manual recovery. It stops etcd once the member is the
+// only member and the leader.
 func (w *world) forceNewCluster(ordinal int) {
 	w.t.Helper()
 	dir, err := w.dataDir(ordinal)
@@ -154,7 +154,7 @@ func (w *world) forceNewCluster(ordinal int) {
 	}
 }
 
-// chownLike changes the owner of a directory and its contents to the given file's owner.
+// chownLike changes the owner of a directory and its contents to the owner of the given file.
 func chownLike(dir string, owner fs.FileInfo) error {
 	stat := owner.Sys().(*syscall.Stat_t)
 	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
@@ -165,8 +165,8 @@ func chownLike(dir string, owner fs.FileInfo) error {
 	})
 }
 
-// freeAddress returns HOST:PORT for a server that will be started later. The address is a random loopback address,
-// which is probably unused, and the port is not an ephemeral port.
+// freeAddress returns HOST:PORT for a server that will be started later. The host is a random loopback address that is
+// probably unused, and the port is not ephemeral.
 func freeAddress() string {
 	return fmt.Sprintf("127.%d.%d.%d:%d", 1+mathrand.IntN(254), mathrand.IntN(256), 1+mathrand.IntN(254), 12379)
 }
@@ -187,7 +187,7 @@ func leadsAlone(ctx context.Context, endpoint string) error {
 }
 
 // TestRestoredAPIServer restores Kubernetes to its state before the cluster was scaled up, as if from a backup of its
-// own etcd. The cluster's etcd then lists a member that does not have a pod, a volume or a record.
+// own etcd. The cluster's etcd then lists a member that has no pod, volume or record.
 func TestRestoredAPIServer(t *testing.T) {
 	t.Parallel()
 	w := runningCluster(t)

@@ -17,16 +17,15 @@ import (
 // checking is a spec line that makes the leader compare the members' data every few seconds.
 const checking = "etcd: {options: {corrupt-check-time: 2s}}"
 
-// rightValue is the value that applications have written. wrongValue is the value that replaces it when data is
-// corrupted.
+// rightValue is the value written by applications. wrongValue is the value that replaces it when data is corrupted.
 const (
 	rightValue = "what applications have put here"
 	wrongValue = "what nobody has ever put herein"
 )
 
-// TestDifferingData changes a value in the databases of running members, which then keep serving different data, and
-// lets etcd's own check find the difference. Regardless of which member etcd blames, a strict majority decides which
-// data is wrong. Without a strict majority, manual action is required.
+// TestDifferingData changes a value in the databases of running members, which then keep serving different data until
+// etcd's own check finds the difference. Whichever member etcd blames, a strict majority determines which data is
+// wrong. Without a strict majority, manual action is required.
 func TestDifferingData(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -45,7 +44,7 @@ func TestDifferingData(t *testing.T) {
 	}
 }
 
-// putPrecious writes the value, and then enough other data that etcd does not need to rewrite the value's page.
+// putPrecious writes the value, followed by enough other data that etcd does not need to rewrite the value's page.
 func (w *world) putPrecious() {
 	w.t.Helper()
 	m := w.member("a", 0)
@@ -61,8 +60,8 @@ func (w *world) putPrecious() {
 	}
 }
 
-// testStoppedMember checks that a member with the right data is kept although it refuses to start. The leader's data
-// is wrong, which is not noticed until the member restarts. Once the leader's volume is deleted manually, the cluster
+// testStoppedMember checks that a member with the right data is kept even though it refuses to start. The leader's data
+// is wrong, which is not detected until the member restarts. Once the leader's volume is deleted manually, the cluster
 // recovers. Finally, the test declares that the leader compares the members' data.
 func testStoppedMember(t *testing.T, w *world) {
 	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
@@ -90,7 +89,7 @@ func testStoppedMember(t *testing.T, w *world) {
 	w.converge()
 }
 
-// testDifferingMember checks that, if the data of one of three members differs, only this member is replaced, and the
+// testDifferingMember checks that, if the data of one of three members differs, only that member is replaced, and the
 // replacement has the right data.
 func testDifferingMember(t *testing.T, w *world, pod string) {
 	w.requireReplaced(t, pod, func() {
@@ -132,7 +131,7 @@ func testOneOfTwoDiffers(t *testing.T, w *world) {
 	w.requireRight(2)
 }
 
-// removeByHand removes a member manually, as with etcdctl.
+// removeByHand removes a member manually, as etcdctl would.
 func (w *world) removeByHand(pod string) {
 	w.t.Helper()
 	for ordinal := range 2 {
@@ -200,8 +199,8 @@ func (w *world) requireRight(members int) {
 	}
 }
 
-// changeValue changes all copies of the value in a running member's database. bbolt has checksums only for its two
-// meta pages and reads through the page cache, so etcd reads the changed value without detecting an error.
+// changeValue changes all copies of the value in a running member's database. bbolt has checksums only for its two meta
+// pages, and reads through the page cache, so etcd reads the changed value without detecting an error.
 func (w *world) changeValue(pod string) {
 	w.t.Helper()
 	var ordinal int

@@ -17,8 +17,8 @@ type disturbance struct {
 	name   string
 	kind   schema.GroupVersionResource
 	object string
-	// patch is a strategic merge patch in which FILE is replaced with the name of a-0's configuration file. If patch
-	// is empty, the object is deleted.
+	// patch is a strategic merge patch in which FILE is replaced with the name of a-0's configuration file. If it is
+	// empty, the object is deleted.
 	patch string
 }
 
@@ -42,8 +42,8 @@ var disturbances = []disturbance{
 	{"label taken away", services, "a-client", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`},
 }
 
-// testDriftRepaired changes and deletes each kind of object manually. The next pass must repair it without restarting
-// pods.
+// testDriftRepaired manually changes and deletes objects of each kind. The next pass must repair them without
+// restarting pods.
 func testDriftRepaired(t *testing.T, w *world) {
 	want := w.snapshot()
 	pods, restarts := w.podUIDs("a"), w.restarts("a")
@@ -96,8 +96,8 @@ func (w *world) disturb(d disturbance) {
 	}
 }
 
-// fileOf returns the name of a member's configuration file, which is its key in the ConfigMap. The name also
-// identifies the spec from which the pod was created.
+// fileOf returns the name of a member's configuration file, which is its key in the ConfigMap. The name also identifies
+// the spec with which the pod was created.
 func (w *world) fileOf(pod string) string {
 	w.t.Helper()
 	record, err := w.object(configMaps, "a-members")
@@ -113,8 +113,8 @@ func (w *world) fileOf(pod string) string {
 	return ""
 }
 
-// testLostRecord deletes the members' record manually. The record must be rebuilt from the volumes and etcd, and a
-// member must start with the rebuilt record.
+// testLostRecord manually deletes the record of the members. The record must be rebuilt from the volumes and etcd, and
+// a member must start with the rebuilt record.
 func testLostRecord(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	pods := w.podUIDs("a")
@@ -138,7 +138,7 @@ func testLostRecord(t *testing.T, w *world) {
 	w.converge()
 }
 
-// testCALost checks that, if the CA is missing, it is not replaced, because members would then reject each other.
+// testCALost checks that a missing CA is not replaced, because members would then reject each other.
 func testCALost(t *testing.T, w *world) {
 	ca, err := w.object(secrets, "a-ca")
 	if err != nil {

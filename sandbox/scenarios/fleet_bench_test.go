@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The fleet consists of fleetClusters clusters with fleetMembers members each, in fleetNamespaces namespaces.
+// The fleet consists of fleetClusters clusters of fleetMembers members each, in fleetNamespaces namespaces.
 const (
 	fleetClusters   = 1000
 	fleetNamespaces = 20
@@ -124,13 +124,13 @@ func (f *fleet) declare() {
 	}
 }
 
-// cost is the time and memory that a run used.
+// cost is the time and memory used by a run.
 type cost struct {
 	took, cpu time.Duration
 	peak      int64 // peak resident set size, in bytes
 }
 
-// quorate runs a quorate command inside the sandbox's network. The command must leave nothing to do.
+// quorate runs a quorate command in the sandbox's network. After the command, nothing may be left to do.
 func (f *fleet) quorate(args ...string) cost {
 	f.b.Helper()
 	c, err := f.run(args...)
@@ -140,7 +140,7 @@ func (f *fleet) quorate(args ...string) cost {
 	return c
 }
 
-// shards runs a command in count shards in parallel. It returns the time of the slowest shard and the memory of the
+// shards runs a command in count shards in parallel. It returns the time of the slowest shard, and the memory of the
 // shard that uses the most.
 func (f *fleet) shards(count int, args ...string) (all cost) {
 	f.b.Helper()

@@ -12,8 +12,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// TestFullDatabase fills a database up to its quota. A member that is lost during the NOSPACE alarm is replaced. Only
-// a rollout that raises the quota proceeds. The alarm is reported as a warning until it is disarmed manually.
+// TestFullDatabase fills a database up to its quota. A member that is lost during the NOSPACE alarm is replaced. The
+// only rollout that proceeds is one that raises the quota. The alarm is reported as a warning until it is disarmed
+// manually.
 func TestFullDatabase(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -53,9 +54,9 @@ func TestFullDatabase(t *testing.T) {
 	m.put("writable", "again")
 }
 
-// besideAlarm waits for the alarm, and returns a member to lose and the remaining members. A remaining member must
-// have raised the alarm: quorate disarms the alarm of a removed member, and another alarm would not be raised until
-// the next write.
+// besideAlarm waits for the alarm, and returns a member to lose and the remaining members. The member that has raised
+// the alarm must remain, because quorate disarms the alarm of a removed member, and no other alarm would be raised
+// until the next write.
 func (w *world) besideAlarm() (string, []string) {
 	w.t.Helper()
 	var alarmed string

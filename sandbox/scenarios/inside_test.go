@@ -39,7 +39,7 @@ func (s *sandbox) openNetwork() error {
 	return fmt.Errorf("sandbox %s has no control plane", s.name)
 }
 
-// dialPod connects to a port of a pod from inside the cluster's network, at the pod's current address.
+// dialPod connects to a port of a pod, at its current address, from within the cluster's network.
 func (s *sandbox) dialPod(ctx context.Context, namespace, name, port string) (net.Conn, error) {
 	pod, err := s.kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -51,8 +51,7 @@ func (s *sandbox) dialPod(ctx context.Context, namespace, name, port string) (ne
 	return s.dialInside(ctx, net.JoinHostPort(pod.Status.PodIP, port))
 }
 
-// dialInside connects to an address in the cluster's network. A socket stays in the network in which it was
-// created.
+// dialInside connects to an address in the cluster's network. A socket remains in the network in which it was created.
 func (s *sandbox) dialInside(ctx context.Context, address string) (conn net.Conn, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -69,8 +68,8 @@ func (s *sandbox) dialInside(ctx context.Context, address string) (conn net.Conn
 	return conn, nil
 }
 
-// dataDir returns the path, on this machine, of the data of a member of cluster a. The nodes' volumes are directories
-// on this machine.
+// dataDir returns the path, on this machine, of the data of a member of cluster a. The volumes of the nodes are
+// directories on this machine.
 func (w *world) dataDir(ordinal int) (string, error) {
 	claim, err := w.kube.CoreV1().PersistentVolumeClaims(w.namespace).Get(w.ctx(), fmt.Sprintf("data-a-%d", ordinal), metav1.GetOptions{})
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// TestLostMajority moves away two of three data directories and restores them, which does not lose data and does not
-// require confirmation. Then it moves them away again, and the spec requests a new cluster from the third member's
-// data. The new cluster has all data of the third member. Members of the lost cluster do not join it, even if the data
-// and the record of the lost cluster come back. Then two volumes are permanently lost, and the spec requests a new
-// cluster from a backup. Finally, this cluster loses a volume.
+// TestLostMajority moves two of three data directories away and back, which loses no data and requires no confirmation.
+// It then moves them away again, and the spec requests a new cluster from the third member's data. The new cluster has
+// all of that data. Members of the lost cluster do not join it, even if their data and the record of the lost cluster
+// come back. After that, two volumes are permanently lost, and the spec requests a new cluster from a backup. Finally,
+// this cluster loses a volume.
 func TestLostMajority(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -90,7 +90,7 @@ func TestLostMajority(t *testing.T) {
 	eventually(t, "the lost cluster serves behind the Service of the new cluster", func() error {
 		return serving("a-0", "a-1", "a-2")
 	})
-	// A kubelet may once more provide the older ConfigMap to a new pod. The next pass then stops the pod again.
+	// A kubelet may once more give the older ConfigMap to a new pod. In that case, the next pass stops the pod again.
 	eventually(t, "passes stop the lost cluster", func() error {
 		blocked("the recorded cluster ID is "+strings.TrimLeft(lost, "0"), image...)
 		for _, pod := range []string{"a-0", "a-2"} {
@@ -128,8 +128,7 @@ func TestLostMajority(t *testing.T) {
 }
 
 // recoverFromBackup loses two volumes again. The spec then requests a new cluster from a backup, which is restored to
-// the volume of the third member. Data written before the backup is restored. Data written after the backup is not
-// restored, and the third member's old data is kept.
+// the third member's volume. Only data written before the backup is restored, and the third member's old data is kept.
 func (w *world) recoverFromBackup() {
 	w.t.Helper()
 	s3 := w.serveS3Inside()
@@ -183,7 +182,7 @@ func (w *world) recoverFromBackup() {
 	}
 	w.requireRestoredFrom(lost)
 
-	// The pod of the completed recovery Job does not prevent the deletion of a-1's volume once the volume is lost.
+	// The pod of the completed recovery Job does not prevent the deletion of a-1's volume once that volume is lost.
 	before := w.volumeUIDs("a")["a-1"]
 	w.loseVolume("a-1")
 	w.convergeFrom(outside, args...).requireRule(w.t, "a", "Converged")
@@ -192,8 +191,8 @@ func (w *world) recoverFromBackup() {
 	}
 }
 
-// bringBack moves the data of these members away, so that the cluster has no quorum and passes leave it unchanged, and
-// then moves the data back.
+// bringBack moves the data of the given members away, so that the cluster has no quorum and passes leave it unchanged,
+// and then moves the data back.
 func (w *world) bringBack(pods ...string) {
 	w.t.Helper()
 	revision, err := w.member("a", 1).revision()
@@ -212,8 +211,8 @@ func (w *world) bringBack(pods ...string) {
 	}
 }
 
-// takeAway moves the data of these members away and restarts their pods. putBack moves the data back and restarts the
-// pods again.
+// takeAway moves the data of the given members away and restarts their pods. putBack moves the data back and restarts
+// the pods again.
 func (w *world) takeAway(pods ...string) (putBack func()) {
 	w.t.Helper()
 	restart := func() {

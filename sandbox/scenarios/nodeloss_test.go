@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestNodeLoss stops a node of a running cluster and starts it again. It disturbs everything on the node, so it does
-// not run in parallel with other tests.
+// TestNodeLoss stops a node of a running cluster and starts it again. This disturbs everything on the node, so the test
+// does not run in parallel with others.
 func TestNodeLoss(t *testing.T) {
 	w := newWorld(t)
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
@@ -70,8 +70,8 @@ func (w *world) nodeOf(pod string) string {
 	return w.pod(pod).Spec.NodeName
 }
 
-// TestNodeLossForGood checks that a member is replaced on a different node if its node, and with it the member's
-// volume, is permanently lost.
+// TestNodeLossForGood checks that a member is replaced on a different node if its node, and therefore its volume, is
+// permanently lost.
 func TestNodeLossForGood(t *testing.T) {
 	w := newWorld(t)
 	w.declare(modern, three, "replaceAfter: 20s")
@@ -109,8 +109,8 @@ func TestNodeLossForGood(t *testing.T) {
 }
 
 // TestDrain drains nodes as for an upgrade. The disruption budget allows one member to be evicted and protects the
-// others. Members are not replaced. Only the pods of this test are drained, which have their own label, because the
-// nodes may also run pods of other tests.
+// others. Members are not replaced. Only this test's pods, which have their own label, are drained, because the nodes
+// may also run pods of other tests.
 func TestDrain(t *testing.T) {
 	w := newWorld(t)
 	w.declare(modern, three, "pod: {labels: {to: drain}}")

@@ -19,12 +19,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// prometheusPorts is the first port that Prometheus servers listen on. It is not an ephemeral port, and Services do not
-// use it.
+// prometheusPorts is the first port on which Prometheus servers listen. It is neither an ephemeral port nor used by
+// Services.
 const prometheusPorts = 21_000
 
-// prometheus is a real Prometheus in the sandbox's network. Every second, it scrapes the targets of the
-// PodMonitors of deploy/monitoring and evaluates the rules of its PrometheusRule.
+// prometheus is a real Prometheus in the sandbox's network. Every second, it scrapes the targets of the PodMonitors in
+// deploy/monitoring and evaluates the rules in its PrometheusRule.
 type prometheus struct {
 	w       *world
 	address string
@@ -61,7 +61,7 @@ func (w *world) startPrometheus(m monitoring) *prometheus {
 	server := exec.Command(binary("sandbox"), "exec", "--name", w.name, "--", "sh", "-c", `"$0" "$@" & cat; kill $!; wait`, binary("prometheus"),
 		"--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+p.address, "--log.level=warn")
 	server.Stderr = os.Stderr
-	stop, err := server.StdinPipe() // Prometheus ends when this closes, even if the test is killed
+	stop, err := server.StdinPipe() // when stdin is closed, Prometheus exits, even if the test is killed
 	if err == nil {
 		err = server.Start()
 	}
@@ -132,7 +132,7 @@ func (p *prometheus) selectors(expr string) ([]string, error) {
 	return slices.Compact(found), nil
 }
 
-// selector formats the selector at a node of a parse tree, without the range.
+// selector formats the selector at a node of a parse tree, without its range.
 func selector(node map[string]any) string {
 	var matchers []string
 	list, _ := node["matchers"].([]any)
@@ -174,8 +174,8 @@ func (p *prometheus) requireTargets(want map[string]int) {
 	})
 }
 
-// alerts returns the pending and firing alerts, each as NAME STATE CLUSTER POD, sorted. It ignores EtcdSlowDisk,
-// because that alert depends on this machine's disk.
+// alerts returns the pending and firing alerts, each as NAME STATE CLUSTER POD, in sorted order. It ignores
+// EtcdSlowDisk, because that alert depends on this machine's disk.
 func (p *prometheus) alerts() ([]string, error) {
 	var data struct {
 		Alerts []struct {
@@ -197,7 +197,7 @@ func (p *prometheus) alerts() ([]string, error) {
 	return list, nil
 }
 
-// requireAlerts waits until the pending and firing alerts are exactly the given alerts.
+// requireAlerts waits until exactly the given alerts are pending or firing.
 func (p *prometheus) requireAlerts(what string, want ...string) {
 	p.w.t.Helper()
 	start := time.Now()

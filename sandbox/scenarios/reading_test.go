@@ -10,11 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// reader is the account of deploy/plan-rbac.yaml.
+// reader is the account in deploy/plan-rbac.yaml.
 const reader = "quorate-plan"
 
-// readInside runs plan and status in a pod with the rights of deploy/plan-rbac.yaml, first without any Secret,
-// and then with Secret a-quorate-tls. Neither may write anything.
+// readInside runs plan and status in a pod with the rights in deploy/plan-rbac.yaml, first without access to any
+// Secret, and then with access to Secret a-quorate-tls. Neither command may write anything.
 func (w *world) readInside() {
 	w.t.Helper()
 	file := filepath.Join(root(), "deploy", "plan-rbac.yaml")

@@ -31,7 +31,7 @@ func TestRecovery(t *testing.T) {
 	)
 }
 
-// testDeletedPods checks that pods, including the leader's, come back by themselves as the same members.
+// testDeletedPods checks that deleted pods, including the leader's, come back on their own as the same members.
 func testDeletedPods(t *testing.T, w *world, n int) {
 	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
 	pods := []string{w.status("a").Leader}
@@ -73,7 +73,7 @@ func testOneMemberRecovery(t *testing.T, w *world) {
 	w.requireReplaced(t, "a-1", func() { w.loseVolume("a-1") })
 }
 
-// testEachMemberInTurn replaces all members in turn, including leaders, until all initial members are gone.
+// testEachMemberInTurn replaces all members in turn, including leaders, until no initial member is left.
 func testEachMemberInTurn(t *testing.T, w *world) {
 	for ordinal := range 3 {
 		pod := fmt.Sprint("a-", ordinal)
@@ -137,8 +137,8 @@ func testCorruptMember(t *testing.T, w *world) {
 	w.converge()
 }
 
-// TestPVCMemberCrashLoopSelfHeal damages a member's database, so that the member crashes at each start. The member is
-// then replaced. A member that crashed because of its options would not be replaced.
+// TestPVCMemberCrashLoopSelfHeal damages a member's database, so that the member crashes at each start and is then
+// replaced. A member that crashes because of its options would not be replaced.
 func TestPVCMemberCrashLoopSelfHeal(t *testing.T) {
 	t.Parallel()
 	w := runningCluster(t)
@@ -148,8 +148,8 @@ func TestPVCMemberCrashLoopSelfHeal(t *testing.T) {
 	}, "--timeout", "150s")
 }
 
-// untilCrashed waits until etcd in a pod has crashed the given number of times. It checks that passes do not replace
-// the member earlier.
+// untilCrashed waits until etcd in a pod has crashed the given number of times, and checks that passes do not replace
+// the member before that.
 func (w *world) untilCrashed(pod string, times int32) {
 	w.t.Helper()
 	members := w.memberIDs("a")
@@ -199,8 +199,8 @@ func (w *world) corrupt(ordinal int, pattern string) {
 }
 
 // TestPodThatWaitsForEver checks that a pod is recreated if its claim was deleted and recreated after the pod was
-// scheduled. The pod can then never use the new claim. In practice, this is a race within milliseconds. The test
-// instead creates a pod that is already assigned to a node.
+// scheduled, because the pod can then never use the new claim. In practice, this is a race within milliseconds, so the
+// test instead creates a pod that is already assigned to a node.
 func TestPodThatWaitsForEver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

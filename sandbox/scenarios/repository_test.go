@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/sandbox/gitserver"
 )
 
-// repository is a bare git repository, and a clone from which tests push to it.
+// repository is a bare git repository with a clone from which tests push to it.
 type repository struct {
 	t    testing.TB
 	bare string
@@ -74,8 +74,8 @@ func (r *repository) serve() (url string, server *httptest.Server) {
 	return fmt.Sprintf("%s/%s", server.URL, filepath.Base(r.bare)), server
 }
 
-// sparseWorktree creates a linked worktree of main, without any files checked out, in a clone that borrows all
-// its objects. It returns the worktree's directory.
+// sparseWorktree creates a linked worktree of main, with no files checked out, in a clone that borrows all of its
+// objects. It returns the worktree's directory.
 func (r *repository) sparseWorktree() string {
 	r.t.Helper()
 	dir := r.t.TempDir()
@@ -86,7 +86,7 @@ func (r *repository) sparseWorktree() string {
 	return linked
 }
 
-// declaration returns an EtcdCluster. Each line of spec is indented under spec.
+// declaration returns an EtcdCluster manifest. Each line of spec is indented under spec.
 func declaration(name, version string, spec ...string) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "apiVersion: etcd.quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata:\n  name: %s\nspec:\n  version: %s\n", name, version)

@@ -13,8 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BenchmarkRestore measures the time from a commit that restores a backup of 1 GiB to three healthy voters. It compares
-// this time with a manual restore as in etcd's documentation: download, check, restore for each member, start.
+// BenchmarkRestore measures the time from a commit that requests restoring a backup of 1 GiB to three healthy voters.
+// It compares this with a manual restore that follows etcd's documentation: download, check, restore for each member,
+// start.
 func BenchmarkRestore(b *testing.B) {
 	w := newWorld(b)
 	s3 := w.serveS3Inside()
@@ -33,8 +34,8 @@ func BenchmarkRestore(b *testing.B) {
 	figure("restore_to_three_voters_ratio", took.Seconds()/hand.Seconds(), "ratio")
 }
 
-// backUpBig creates and deletes a cluster. It leaves a backup of 1 GiB, and the snapshot that a manual backup would
-// have stored. It returns the flags that a run requires.
+// backUpBig creates and deletes a cluster, leaving a backup of 1 GiB and the snapshot that a manual backup would have
+// stored. It returns the flags that a run requires.
 func (w *world) backUpBig(s3 *s3Inside) (allowed []string) {
 	w.t.Helper()
 	if err := w.command("load", deployedImage+"="+binary("quorate")); err != nil {

@@ -15,7 +15,7 @@ import (
 	"quorate.dev/quorate/sandbox/scenarios/faultproxy"
 )
 
-// unseen lists the rights in the ClusterRole whose use the requests do not show, with the reason.
+// unseen lists the rights in the ClusterRole whose use is not visible in the requests, with the reasons.
 var unseen = map[string]string{
 	"update etcdclusters/finalizers": "asked for by an admission plugin that is not on by default",
 	"list events":                    "only while a pod is missing",
@@ -26,9 +26,9 @@ var unseen = map[string]string{
 	"create cronjobs": "apply", "create jobs": "apply", "create persistentvolumeclaims": "apply",
 }
 
-// TestRights makes quorate bootstrap, watch, repair, change and delete a cluster from outside, and start a
-// restore, with only the rights of deploy/base. It compares the requests to the API server with the
-// ClusterRole: requests must not be rejected, and every right must be used.
+// TestRights makes quorate bootstrap, watch, repair, change and delete a cluster from outside the Kubernetes cluster,
+// and start a restore, with only the rights in deploy/base. It compares the requests to the API server with the
+// ClusterRole: no request may be rejected, and every right must be used.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -67,8 +67,8 @@ func TestRights(t *testing.T) {
 }
 
 // restoreInVain declares a cluster that is restored from one backup, and then from a different backup. The claim of the
-// first member is created, and a Job is started to fill it. That Job waits for a volume that does not exist, and is
-// replaced by the next Job.
+// first member is created, and a Job to fill it is started. That Job waits for a volume that does not exist, and is
+// replaced by the Job for the second backup.
 func (w *world) restoreInVain(p *faultproxy.Proxy) {
 	w.t.Helper()
 	for _, backup := range []string{"20261121t180000z", "20261122t180000z"} {
@@ -108,7 +108,7 @@ func rightsOf(role *rbacv1.ClusterRole) map[string]bool {
 	return rights
 }
 
-// grant gives a user the role's rights in all namespaces, as deploy/base does.
+// grant grants a user the role's rights in all namespaces, as deploy/base does.
 func (w *world) grant(role *rbacv1.ClusterRole, user string) {
 	w.t.Helper()
 	name := metav1.ObjectMeta{Name: user}
@@ -132,7 +132,7 @@ func (w *world) grant(role *rbacv1.ClusterRole, user string) {
 	})
 }
 
-// grantHere gives a user the role's rights in the test's namespace only.
+// grantHere grants a user the role's rights in the test's namespace only.
 func (w *world) grantHere(role *rbacv1.ClusterRole, user string) {
 	w.t.Helper()
 	name, rbac := metav1.ObjectMeta{Name: strings.ReplaceAll(user, ":", "-")}, w.kube.RbacV1()

@@ -16,14 +16,14 @@ type road struct {
 	End *struct{ Rule, Verdict string } `json:"end"`
 }
 
-// convergeAsPlanned runs passes until nothing is left to do, and fails unless they follow the forecast of a plan made
-// immediately before.
+// convergeAsPlanned runs passes until nothing is left to do, and fails unless they follow the forecast of a plan
+// created immediately before.
 func (w *world) convergeAsPlanned() result {
 	w.t.Helper()
 	return w.convergeAs(w.runFrom(outside, "plan", patientWithEtcd))
 }
 
-// convergeAsApproved is like convergeAsPlanned, but the run may execute only the plan.
+// convergeAsApproved is like convergeAsPlanned, but the run may execute only that plan.
 func (w *world) convergeAsApproved() result {
 	w.t.Helper()
 	plan := w.runFrom(outside, "plan", patientWithEtcd)
@@ -76,9 +76,9 @@ func (r result) acted(cluster string) []string {
 	return list
 }
 
-// plainly removes details that a plan cannot predict. These are which member leads, how soon members start, and how
-// soon pods and volumes are deleted. The timing determines how often progress is recorded, and whether a second learner
-// is added before the first is promoted.
+// plainly removes details that a plan cannot predict: which member is the leader, how soon members start, and how soon
+// pods and volumes are deleted. This timing determines how often progress is recorded, and whether a second learner is
+// added before the first is promoted.
 func plainly(actions []string) []string {
 	var list, joining []string
 	for _, action := range append(actions, "end") {

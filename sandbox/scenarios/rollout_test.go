@@ -11,7 +11,7 @@ import (
 const (
 	// noSuchVersion has no image, and there is no registry to pull it from.
 	noSuchVersion = "3.6.99"
-	// crashingVersion has an image in which etcd is replaced by a program that exits immediately (see loadCrashing).
+	// crashingVersion has an image in which etcd is replaced with a program that exits immediately; see loadCrashing.
 	crashingVersion = "3.6.98"
 )
 
@@ -34,7 +34,7 @@ func TestRollouts(t *testing.T) {
 	)
 }
 
-// testRollOptions declares a different option. Members adopt it one at a time.
+// testRollOptions declares a different option, which members adopt one at a time.
 func testRollOptions(t *testing.T, w *world) {
 	pods, volumes := w.podUIDs("a"), w.volumeUIDs("a")
 	history := w.watchWrites(3)
@@ -99,15 +99,15 @@ func changed(before, after map[string]string) int {
 	return n
 }
 
-// testBadImage checks that a rollout to a version without an image stops at the first member, and that a revert in git
-// repairs the member.
+// testBadImage checks that a rollout to a version without an image stops at the first member, and that reverting it in
+// git repairs the member.
 func testBadImage(t *testing.T, w *world) {
 	w.breakOneMember(t, noSuchVersion, "20s", func() {})
 }
 
-// testBadProgram checks that a rollout to a version that crashes at each start also stops at the first member. The
-// member is not replaced, no matter how often it crashes, because its data is intact. Because the member does not
-// respond, the next minor version is not rolled out.
+// testBadProgram checks that a rollout to a version that crashes at each start also stops at the first member. That
+// member is not replaced, no matter how often it crashes, because its data is intact. Because it does not respond, the
+// next minor version is not rolled out.
 func testBadProgram(t *testing.T, w *world) {
 	w.loadCrashing()
 	w.breakOneMember(t, crashingVersion, "80s", func() {
@@ -159,8 +159,8 @@ func (w *world) breakOneMember(t *testing.T, version, timeout string, then func(
 	}
 }
 
-// testCrashInAHaltedRollout crashes a healthy member with the old spec while a rollout has halted. The member starts
-// again by itself, unchanged, and quorum is restored. It does not adopt the change that halted the rollout.
+// testCrashInAHaltedRollout crashes a healthy member with the old spec while a rollout is halted. The member restarts
+// on its own, unchanged, and quorum is restored. It does not adopt the change that halted the rollout.
 func testCrashInAHaltedRollout(t *testing.T, w *world) {
 	pods := w.podUIDs("a")
 	w.declare(crashingVersion, three)
@@ -203,7 +203,7 @@ func testCrashInAHaltedRollout(t *testing.T, w *world) {
 	w.requireOneCluster("a", 3)
 }
 
-// crashUntilBackOff kills etcd in a pod repeatedly until the kubelet delays its restart.
+// crashUntilBackOff repeatedly kills etcd in a pod until the kubelet delays its restart.
 func (w *world) crashUntilBackOff(pod string) {
 	w.t.Helper()
 	ended := map[string]bool{}
@@ -221,7 +221,7 @@ func (w *world) crashUntilBackOff(pod string) {
 }
 
 // TestFoundingBroken checks that a cluster that cannot be bootstrapped as declared is bootstrapped once its declaration
-// is corrected.
+// has been corrected.
 func TestFoundingBroken(t *testing.T) {
 	t.Parallel()
 	newWorld(t).loadCrashing()

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// sandbox is the Kubernetes cluster that all tests share.
+// sandbox is the Kubernetes cluster shared by all tests.
 type sandbox struct {
 	once sync.Once
 	err  error
@@ -32,7 +32,7 @@ type sandbox struct {
 
 var node = sandbox{name: cmp.Or(os.Getenv("QUORATE_SANDBOX"), "test")}
 
-// root returns the directory of the checkout. Tests run in the directory of their package.
+// root returns the directory of the checkout. Tests run in their package's directory.
 func root() string {
 	dir, err := filepath.Abs("../..")
 	if err != nil {
@@ -41,7 +41,7 @@ func root() string {
 	return dir
 }
 
-// binary returns the path of a binary in the directory QUORATE_BIN, by default the checkout's bin directory.
+// binary returns the path of a binary in the directory QUORATE_BIN or, by default, in the checkout's bin directory.
 func binary(name string) string {
 	if dir := os.Getenv("QUORATE_BIN"); dir != "" {
 		return filepath.Join(dir, name)
@@ -49,8 +49,7 @@ func binary(name string) string {
 	return filepath.Join(root(), "bin", name)
 }
 
-// theSandbox starts the sandbox if it is not running, and installs the custom resource definition, once for all
-// tests.
+// theSandbox starts the sandbox if it is not running and installs the custom resource definition, once for all tests.
 func theSandbox(t testing.TB) *sandbox {
 	t.Helper()
 	if testing.Short() {

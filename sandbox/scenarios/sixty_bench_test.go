@@ -13,9 +13,9 @@ import (
 // sixty is the number of single-member clusters that a push declares at the same time.
 const sixty = 60
 
-// BenchmarkSixty bootstraps sixty single-member clusters in one push, on real nodes. For comparison, it applies sixty
-// bare StatefulSets of one etcd member each, with volumes and without TLS. Both measurements end when each pod is
-// ready. For Quorate, a pass must also have nothing left to do.
+// BenchmarkSixty bootstraps sixty single-member clusters with one push, on real nodes. For comparison, it applies sixty
+// bare etcd StatefulSets with one member each, with volumes and without TLS. Both measurements end when all pods are
+// ready. For Quorate, there must also be a pass that has nothing left to do.
 func BenchmarkSixty(b *testing.B) {
 	w := newWorld(b)
 	start := time.Now()
@@ -73,7 +73,7 @@ func (w *world) untilAllReady(start time.Time) time.Duration {
 	return time.Since(start)
 }
 
-// applySixtyBare creates sixty hand-written setups, each with one member.
+// applySixtyBare creates sixty hand-written setups with one member each.
 func (w *world) applySixtyBare() {
 	w.t.Helper()
 	single := strings.NewReplacer(

@@ -45,7 +45,7 @@ type memberStatus struct {
 	Since       metav1.Time `json:"since"`
 }
 
-// condition returns the condition with the given type, or an empty condition.
+// condition returns the condition of the given type, or an empty condition.
 func (s status) condition(name string) metav1.Condition {
 	for _, c := range s.Conditions {
 		if c.Type == name {
@@ -55,7 +55,7 @@ func (s status) condition(name string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// member returns the status of the member with the given name, or an empty status.
+// member returns the status of the named member, or an empty status.
 func (s status) member(name string) memberStatus {
 	for _, m := range s.Members {
 		if m.Name == name {

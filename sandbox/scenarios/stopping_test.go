@@ -23,7 +23,7 @@ func TestLifecycle(t *testing.T) {
 }
 
 // testPauseControl checks that, while a cluster is suspended, Kubernetes keeps it running and passes do not change it.
-// Changes that are declared during the suspension are made once the cluster is resumed.
+// Changes declared during the suspension are made once the cluster is resumed.
 func testPauseControl(t *testing.T, w *world) {
 	members := w.memberIDs("a")
 	w.declare(modern, "replicas: 4", "suspend: true")
@@ -51,7 +51,7 @@ func (w *world) remains() (pods, volumes []string, others []string) {
 	return sorted(w.podUIDs("a")), sorted(w.volumeUIDs("a")), others
 }
 
-// testStopped checks that the pods are stopped in order, and that the volumes and the cluster ID are kept.
+// testStopped checks that pods are stopped in order, and that volumes and the cluster ID are kept.
 func testStopped(t *testing.T, w *world) {
 	id, volumes := w.requireOneCluster("a", 3), w.volumeUIDs("a")
 	want := w.snapshot()
@@ -78,8 +78,8 @@ func testStopped(t *testing.T, w *world) {
 	}
 }
 
-// testDeletedRetain checks that everything except the volumes is deleted. When the cluster is declared again, it comes
-// back with its data.
+// testDeletedRetain checks that everything except the volumes is deleted, and that the cluster comes back with its data
+// when it is declared again.
 func testDeletedRetain(t *testing.T, w *world) {
 	id, volumes := w.requireOneCluster("a", 3), w.volumeUIDs("a")
 	w.member("a", 0).put("retained", "yes")
@@ -93,7 +93,7 @@ func testDeletedRetain(t *testing.T, w *world) {
 	}
 }
 
-// testDeletedDelete checks that the volumes are deleted too. When the cluster is declared again, it is new and empty.
+// testDeletedDelete checks that volumes are deleted as well. If declared again, the cluster is new and empty.
 func testDeletedDelete(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)
 	w.member("a", 0).put("retained", "no")
@@ -116,8 +116,8 @@ func testDeletedDelete(t *testing.T, w *world) {
 	w.requireQuiet("a")
 }
 
-// testVolumesWithOldData deletes a cluster and its claims, and gives a new cluster the same persistent volumes. The
-// members of the new cluster start on the old data. They are not sealed, clients cannot reach them, and the volumes are
+// testVolumesWithOldData deletes a cluster and its claims, and gives the same persistent volumes to a new cluster,
+// whose members start on the old data. These members are not sealed, clients cannot reach them, and the volumes are
 // kept. The old cluster comes back once its data is confirmed by deleting the record.
 func testVolumesWithOldData(t *testing.T, w *world) {
 	id := w.requireOneCluster("a", 3)

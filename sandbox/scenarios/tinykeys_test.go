@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// backUpTinyKeys writes many keys without values and backs them up. It then verifies and drills the backup. The Jobs'
-// pods have a quarter of the usual memory.
+// backUpTinyKeys writes many keys without values, backs them up, and verifies and drills the backup. The pods of the
+// Jobs have a quarter of the usual memory.
 func (w *world) backUpTinyKeys(allowed []string) {
 	w.t.Helper()
 	const keys, each, memory = 300_000, 120, "64Mi"

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// testGitUnreachable checks that the last applied spec is used while git is unreachable. Drift is repaired from that
+// testGitUnreachable checks that, while git is unreachable, the last applied spec is used, drift is repaired from that
 // spec, and the problem is reported everywhere.
 func testGitUnreachable(t *testing.T, w *world) {
 	url, server := w.repository.serve()

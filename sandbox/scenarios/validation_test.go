@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// specs lists declarations with the result expected from both the API server and quorate validate: valid, or rejected
-// with the given message.
+// specs lists declarations with the result that is expected from both the API server and quorate validate: valid, or
+// rejected with the given message.
 var specs = []struct {
 	name    string
 	cluster string
@@ -64,7 +64,7 @@ var specs = []struct {
 	{name: "replaceAfter", version: modern, spec: []string{"replaceAfter: soon"}, refusal: "replaceAfter"},
 }
 
-// TestValidation checks that the API server, without a webhook, rejects and accepts the same declarations as quorate
+// TestValidation checks that the API server, without a webhook, accepts and rejects the same declarations as quorate
 // validate.
 func TestValidation(t *testing.T) {
 	t.Parallel()
@@ -124,7 +124,7 @@ func validate(t *testing.T, text string) error {
 	return nil
 }
 
-// TestDefaulting checks that the custom resource has defaults for fields that git omits.
+// TestDefaulting checks that the custom resource contains defaults for fields that git omits.
 func TestDefaulting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -143,7 +143,7 @@ func TestDefaulting(t *testing.T) {
 }
 
 // TestInvalidClusterSize checks that invalid sizes in git are rejected with their file and line, and that nothing is
-// created for them. A valid cluster next to them is still created.
+// created for them. A valid cluster declared next to them is still created.
 func TestInvalidClusterSize(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 10, -1} {
@@ -175,8 +175,8 @@ func TestInvalidClusterSize(t *testing.T) {
 	}
 }
 
-// TestInvalidUpdate checks that a change that is not possible for an existing cluster is rejected, and that the cluster
-// keeps running as last applied.
+// TestInvalidUpdate checks that a change that is not allowed for an existing cluster is rejected, and that the cluster
+// keeps running with the last applied spec.
 func TestInvalidUpdate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -198,8 +198,8 @@ func TestInvalidUpdate(t *testing.T) {
 	testQuotaOfVolume(t, w)
 }
 
-// testQuotaOfVolume checks that an omitted quota is half of the existing volume's size. A larger size in git is not
-// applied, so it does not change the quota or the volume.
+// testQuotaOfVolume checks that an omitted quota is half of the existing volume's size. A larger volume size in git is
+// not applied, so it changes neither the quota nor the volume.
 func testQuotaOfVolume(t *testing.T, w *world) {
 	before := w.pod("a-0").UID
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, one, "storage: {size: 8Gi}")})

@@ -12,11 +12,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// oftenSnapshots makes etcd discard old log entries early. 3.7 cannot read entries that 3.5 has written.
+// oftenSnapshots makes etcd discard old log entries early, because 3.7 cannot read entries written by 3.5.
 const oftenSnapshots = "etcd: {snapshotCount: 100}"
 
-// TestEtcdUpgrade upgrades and downgrades a cluster with a writer through the minor versions. Skipping a minor version
-// is rejected.
+// TestEtcdUpgrade upgrades and downgrades a cluster through the minor versions while a client writes. Skipping a minor
+// version is rejected.
 func TestEtcdUpgrade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -38,8 +38,8 @@ func TestEtcdUpgrade(t *testing.T) {
 	}
 }
 
-// testLossInDowngrade loses a member with its volume while a downgrade is enabled. Members cannot join then, so the
-// downgrade is canceled until the member has been replaced.
+// testLossInDowngrade loses a member and its volume while a downgrade is enabled. Because no member can join during a
+// downgrade, the downgrade is canceled until the member has been replaced.
 func testLossInDowngrade(t *testing.T, w *world) {
 	members, volumes := w.memberIDs("a"), w.volumeUIDs("a")
 	w.declare("3.5.35", three, oftenSnapshots)
@@ -64,8 +64,8 @@ func testLossInDowngrade(t *testing.T, w *world) {
 	}
 }
 
-// testDowngradeTakenBack reverts a downgrade in git after one member has been downgraded. The member is upgraded again,
-// and etcd cancels the downgrade.
+// testDowngradeTakenBack reverts a downgrade in git after one member has been downgraded. That member is upgraded
+// again, and etcd cancels the downgrade.
 func testDowngradeTakenBack(t *testing.T, w *world) {
 	id, history := w.requireOneCluster("a", 3), w.watchWrites(3)
 	w.declare("3.6.16", three, oftenSnapshots)
@@ -90,9 +90,9 @@ func testDowngradeTakenBack(t *testing.T, w *world) {
 	}
 }
 
-// TestUpgradeWithOldLog checks an upgrade of members of 3.6 that still have entries written by 3.5 in their logs,
-// because they have not taken a snapshot. A member of 3.7 would not start with such a log. The upgrade must either be
-// blocked before any pod is recreated, or succeed.
+// TestUpgradeWithOldLog checks the upgrade of 3.6 members whose logs still contain entries written by 3.5, because the
+// members have not taken a snapshot. A 3.7 member would not start with such a log. The upgrade must either be blocked
+// before any pod is recreated, or succeed.
 func TestUpgradeWithOldLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -112,7 +112,7 @@ func TestUpgradeWithOldLog(t *testing.T) {
 	}
 }
 
-// TestVersion rolls to another patch of the same minor version and back, under load.
+// TestVersion rolls out a different patch version of the same minor version, and then rolls back, under load.
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -145,8 +145,8 @@ func (w *world) makePatch(version, patch string) {
 	}
 }
 
-// rollTo declares the given version while applications write. Every pod must be recreated exactly once, and everything
-// else must be unchanged.
+// rollTo declares the given version while applications write. Every pod must be recreated exactly once, and nothing
+// else may change.
 func (w *world) rollTo(version string, spec ...string) {
 	w.t.Helper()
 	id, pods, volumes := w.requireOneCluster("a", 3), w.podUIDs("a"), w.volumeUIDs("a")

@@ -14,9 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// testNoRoom sets a quota that does not allow another pod. The reason is reported in Kubernetes' own words. After two
-// minutes, it is reported as requiring manual action. Once the quota is deleted, the cluster can return to three
-// members.
+// testNoRoom sets a quota that does not allow another pod. The reason is reported in Kubernetes' own words and, after
+// two minutes, as requiring manual action. Once the quota is deleted, the cluster can return to three members.
 func testNoRoom(t *testing.T, w *world) {
 	quotas := w.kube.CoreV1().ResourceQuotas(w.namespace)
 	room := &corev1.ResourceQuota{
@@ -71,7 +70,7 @@ func (w *world) age(by time.Duration) {
 }
 
 // TestNoRightToReachPods checks that a missing right to reach pods is reported immediately, and that nothing is changed
-// without it.
+// in the meantime.
 func TestNoRightToReachPods(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// watch scrapes the loops and the members with a real Prometheus. Prometheus must have all series that dashboards and
-// alerts use. It must show no alerts while everything is healthy, and only the expected alerts while a member hangs.
+// watch scrapes the loops and the members with a real Prometheus, which must have all series that dashboards and alerts
+// use. There must be no alerts while everything is healthy, and only the expected alerts while a member hangs.
 func (m *walked) watch() {
 	m.t.Helper()
 	m.backUp(m.mode)
@@ -33,7 +33,8 @@ func (m *walked) watch() {
 	p.requireAlerts("it goes on")
 }
 
-// backUp backs up a single-member cluster to a volume twice, and drills one backup, so that all backup series exist.
+// backUp backs up a single-member cluster to a volume twice, and drills one of the backups, so that all backup series
+// exist.
 func (m *walked) backUp(name string) {
 	m.t.Helper()
 	claim := &corev1.PersistentVolumeClaim{

@@ -1,5 +1,4 @@
-// Package backuptest provides a snapshot from a real etcd, and a fake cluster that sends the snapshot. It is only for
-// tests.
+// Package backuptest provides tests with a snapshot from a real etcd, and with a fake cluster that sends this snapshot.
 package backuptest
 
 import (
@@ -25,7 +24,7 @@ const file = "testdata/backup/etcd-3.6.db.zst"
 // Revision is the revision of the snapshot.
 const Revision = 12
 
-// Snapshot returns the snapshot in testdata/backup of the repository in which the test runs.
+// Snapshot returns the snapshot in testdata/backup of the repository that contains the test.
 func Snapshot() ([]byte, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -47,7 +46,7 @@ func Snapshot() ([]byte, error) {
 	return decoder.DecodeAll(compressed, nil)
 }
 
-// MustSnapshot returns the snapshot, or fails the test.
+// MustSnapshot returns the snapshot. It fails the test if the snapshot cannot be read.
 func MustSnapshot(t testing.TB) []byte {
 	t.Helper()
 	content, err := Snapshot()
@@ -57,7 +56,7 @@ func MustSnapshot(t testing.TB) []byte {
 	return content
 }
 
-// Member is a cluster that sends the configured snapshot and proof.
+// Member is a fake cluster that sends the configured snapshot and proof.
 type Member struct {
 	Body     io.Reader
 	Revision int64
@@ -68,7 +67,7 @@ type Member struct {
 	Asked decide.Hash
 }
 
-// Sound returns a Member that sends a snapshot of Revision, proven by two members.
+// Sound returns a Member that sends a snapshot at Revision, proven by two members.
 func Sound(content []byte) *Member {
 	return &Member{Body: bytes.NewReader(content), Revision: Revision, ID: 0xaa,
 		Proof: etcd.Proof{By: []string{"a-0", "a-1"}}}

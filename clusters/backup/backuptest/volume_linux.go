@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Volume mounts a separate file system of the given size, such as "8k". Mounting requires root; without it, the test
-// is skipped.
+// Volume mounts a separate file system of the given size, such as "8k". If the test does not run as root, which
+// mounting requires, Volume skips it.
 func Volume(t testing.TB, size string) string {
 	t.Helper()
 	dir := t.TempDir()

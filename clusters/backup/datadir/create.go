@@ -1,5 +1,5 @@
 // Package datadir restores or recovers the member in an etcd data directory exactly once, even if processes are killed
-// at any point, are repeated, or run in parallel.
+// at any point, repeated, or run in parallel.
 package datadir
 
 import (
@@ -14,17 +14,17 @@ import (
 )
 
 // Create creates a member from the snapshot that fetch writes to a file. It calls record before it puts the member in
-// place. lost is the ID of a lost cluster, or zero. If it is set, the directory may contain a member of that cluster,
-// even an incomplete one, which is kept there as KeptName. It returns snapshot.ErrExists if the directory contains
-// anything else, snapshot.ErrRevision if the revision cannot be raised, and snapshot.ErrRunning if etcd is running on
-// the lost member.
+// place. lost is the ID of a lost cluster, or zero. If lost is set, the directory may contain a member of that cluster,
+// which may be incomplete. Create keeps that member in the directory as KeptName. It returns snapshot.ErrExists if the
+// directory contains anything else, snapshot.ErrRevision if the revision cannot be raised, and snapshot.ErrRunning if
+// etcd is running on the lost member.
 func Create(
 	into snapshot.Restoration, lost uint64, fetch func(file string) error, record func(*snapshot.Made) error,
 ) (err error) {
 	_, missing := os.Lstat(into.DataDir)
 	defer func() {
 		if err != nil && missing != nil {
-			_ = os.Remove(into.DataDir) // etcd would start a new cluster in an empty directory
+			_ = os.Remove(into.DataDir) // otherwise, etcd would start a new cluster in the empty directory
 		}
 	}()
 	spool, err := workspace(into.DataDir, lost)
@@ -41,14 +41,15 @@ func Create(
 		return err
 	}
 	defer made.Remove()
-	// If the process is killed after this, no copy of the data is left behind.
+	// The copy is removed first, so that it is not left behind if the process is killed after this.
 	if err := errors.Join(os.RemoveAll(spool), record(made)); err != nil {
 		return err
 	}
 	return place(made, into.DataDir, lost)
 }
 
-// refuseLink returns disk.ErrLink if the data directory is a link, which another writer of the volume may have planted.
+// refuseLink returns disk.ErrLink if the data directory is a link, because another process that writes to the volume
+// may have planted it.
 func refuseLink(dataDir string) error {
 	dir, err := disk.OpenDir(dataDir)
 	switch {
@@ -71,8 +72,8 @@ func workspace(dataDir string, lost uint64) (string, error) {
 	return snapshot.WorkspaceBeside(dataDir)
 }
 
-// place puts the member in place. An existing member of the lost cluster, even a damaged one without a database, is
-// kept next to it.
+// place puts the member in place. It keeps an existing member of the lost cluster next to the new one, even if it is
+// damaged and has no database.
 func place(made *snapshot.Made, dataDir string, lost uint64) error {
 	if lost == 0 {
 		return made.Place()

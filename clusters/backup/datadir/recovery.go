@@ -15,8 +15,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// Recovery is a data directory into which a lost cluster is recovered exactly once. It contains a mark, which records
-// the result of the recovery, and a lock file.
+// Recovery is a data directory in which a lost cluster is recovered exactly once. It contains a mark, which records the
+// result of the recovery, and a lock file.
 type Recovery struct {
 	// Dir is the data directory of the surviving member.
 	Dir string
@@ -26,8 +26,8 @@ type Recovery struct {
 	Unstarted Unstarted
 }
 
-// Unstarted reports whether etcd has never been started on a created member. Implementations should read the files in
-// a child process, like recovery.Files.
+// Unstarted reports whether a member was created but etcd has never been started on it. Implementations should read the
+// files in a child process, like implementations of recovery.Files.
 type Unstarted func(ctx context.Context, memberDir string) (bool, error)
 
 // LockFile returns the name of the file that is locked during a recovery.
@@ -41,9 +41,9 @@ func (r Recovery) Kept() string { return filepath.Join(r.Dir, KeptName(r.Lost)) 
 // KeptName returns the name under which a data directory keeps a member of a lost cluster.
 func KeptName(lost uint64) string { return "member.lost-" + snapshot.FormatID(lost) }
 
-// Locked calls do while the data directory is locked. told is the result of an earlier recovery in the directory, or
-// nil. waiting is called if another process holds the lock. Locked returns recovery.ErrUnfit if the directory contains
-// a member of a different cluster.
+// Locked locks the data directory while it calls do. told is the result of an earlier recovery in the directory, or
+// nil. If another process holds the lock, Locked calls waiting and then waits. It returns recovery.ErrUnfit if the
+// directory contains a member of a different cluster.
 func (r Recovery) Locked(ctx context.Context, waiting func(), do func(told *result.Recovered) error) error {
 	unlock, err := r.Lock(ctx, waiting)
 	if err != nil {
@@ -60,7 +60,7 @@ func (r Recovery) Locked(ctx context.Context, waiting func(), do func(told *resu
 	return do(nil)
 }
 
-// Recover creates a member with by, which is recovery.Recover or recovery.RecoverPrepared, records the member, and
+// Recover creates a member with by, which is recovery.Recover or recovery.RecoverPrepared, then records the member and
 // puts it in place. It first removes the files that killed processes have left behind. The caller must hold the lock.
 func (r Recovery) Recover(
 	ctx context.Context, order recovery.Order,
@@ -78,9 +78,9 @@ func (r Recovery) Recover(
 	return told, made, err
 }
 
-// Lock prevents other processes from recovering the same directory. If it has to wait for another process, it calls
-// waiting once. It returns snapshot.ErrNoMember if there is nothing to recover, and disk.ErrLink if the directory is a
-// link.
+// Lock prevents other processes from recovering the same directory. If another process holds the lock, Lock calls
+// waiting once and then waits. It returns snapshot.ErrNoMember if there is nothing to recover, and disk.ErrLink if the
+// directory is a link.
 func (r Recovery) Lock(ctx context.Context, waiting func()) (unlock func(), err error) {
 	if err := refuseLink(r.Dir); err != nil {
 		return nil, err
@@ -124,8 +124,8 @@ func (r Recovery) read() (result.Recovered, error) {
 	return result.ParseRecovered(string(text))
 }
 
-// clear removes the files of processes that were killed before the recovered member was in place. These files may
-// include a directory for the previous member. All other files are kept.
+// clear removes the files of processes that were killed before they put the recovered member in place. These files may
+// include the directory for the previous member. All other files are kept.
 func (r Recovery) clear(ctx context.Context) error {
 	kept := r.Kept()
 	if _, err := os.Lstat(kept); err == nil {
@@ -136,7 +136,7 @@ func (r Recovery) clear(ctx context.Context) error {
 	return removeLeftovers(r.markName(), r.Dir)
 }
 
-// clearKept removes the directory for the previous member if the directory contains a created member on which etcd has
+// clearKept removes the directory for the previous member if that directory contains a created member on which etcd has
 // never been started. Otherwise, it returns snapshot.ErrExists.
 func clearKept(ctx context.Context, dataDir string, lost uint64, check Unstarted) error {
 	kept := filepath.Join(dataDir, KeptName(lost))
@@ -146,12 +146,12 @@ func clearKept(ctx context.Context, dataDir string, lost uint64, check Unstarted
 	}
 	work, err := snapshot.WorkspaceBeside(dataDir)
 	if err == nil {
-		err = disk.Move(kept, filepath.Join(work, "kept")) // moved so that it is removed completely or not at all
+		err = disk.Move(kept, filepath.Join(work, "kept")) // moved, so that a crash cannot leave part of it behind
 	}
 	return err
 }
 
-// leftBehind reports whether kept is an unused member that was created for the data directory and does not belong to
+// leftBehind reports whether kept is an unused member that was created for this data directory and does not belong to
 // the lost cluster.
 func leftBehind(ctx context.Context, dataDir, kept string, lost uint64, check Unstarted) bool {
 	found, unknown := snapshot.IdentityIn(kept)
@@ -162,8 +162,8 @@ func leftBehind(ctx context.Context, dataDir, kept string, lost uint64, check Un
 	return err == nil && unstarted
 }
 
-// isMade reports whether a mark shows that a member was created for the data directory, by a recovery or a restore.
-// The spec may have requested both, one after the other.
+// isMade reports whether a mark shows that the member was created for this data directory, by a recovery or a restore.
+// The spec may have requested first one and then the other.
 func isMade(dataDir string, found snapshot.Identity) bool {
 	if told, err := (Recovery{Dir: dataDir}).read(); err == nil && is(told, found) {
 		return true
@@ -172,7 +172,7 @@ func isMade(dataDir string, found snapshot.Identity) bool {
 	return err == nil && IsRestored(mark.Restored, found)
 }
 
-// place writes the mark, and then puts the recovered member in place.
+// place writes the mark and then puts the recovered member in place.
 func (r Recovery) place(m recovery.Recovered, started time.Time) (result.Recovered, error) {
 	s, made := m.Survivor, m.Made
 	told := result.Recovered{

@@ -17,16 +17,16 @@ import (
 )
 
 // Restore is a data directory that is restored exactly once. Next to it are a mark, which records the request and the
-// result, and a lock file. The mark is written before the member is put in place: a member from elsewhere does not
-// have a mark, and a mark without a member does not prove anything.
+// result, and a lock file. The mark is written before the member is put in place, so a member without a mark was not
+// created by a restore. A mark without a member does not prove anything.
 type Restore struct {
 	// Dir is the data directory. It may not exist yet.
 	Dir   string
 	Asked result.Asked
-	// Lost is the ID of a lost cluster whose member, even an incomplete one, may be in the directory. Zero means that
-	// no such member is expected.
+	// Lost is the ID of a lost cluster. The directory may contain a member of that cluster, which may be incomplete.
+	// Zero means that no such member is expected.
 	Lost uint64
-	// Unstarted calls snapshot.Unstarted. It is only used if Lost is set.
+	// Unstarted calls snapshot.Unstarted. It is used only if Lost is set.
 	Unstarted Unstarted
 }
 
@@ -35,10 +35,10 @@ func (r Restore) LockFile() string { return r.Dir + ".restore.lock" }
 
 func (r Restore) markName() string { return r.Dir + ".restored.json" }
 
-// Once calls restore unless the requested data is already in place, in which case done is true. It returns the result
-// of the restore. The function restore must create the member with Create, and call record before the member is put in
-// place. waiting is called if another process is restoring into the directory. Once returns snapshot.ErrExists if the
-// directory contains a member other than the requested one, and disk.ErrLink if the directory is a link.
+// Once calls restore unless the requested data is already in place. If it is, done is true, and told is the recorded
+// result. The function restore must create the member with Create, and call record before the member is put in place.
+// If another process is restoring into the directory, Once calls waiting and then waits. It returns snapshot.ErrExists
+// if the directory contains a member other than the requested one, and disk.ErrLink if the directory is a link.
 func (r Restore) Once(
 	ctx context.Context, waiting func(), restore func(record func(result.Restored) error) error,
 ) (told result.Restored, done bool, err error) {
@@ -69,7 +69,7 @@ func (r Restore) Once(
 // if the directory contains anything else.
 func (r Restore) find() (told result.Restored, done bool, err error) {
 	found, err := snapshot.IdentityOf(r.Dir)
-	left := found.ClusterID == r.Lost || err != nil // or the member is no longer readable
+	left := found.ClusterID == r.Lost || err != nil // or the member can no longer be read
 	switch {
 	case r.Lost != 0 && left:
 		return result.Restored{}, false, nil
@@ -104,7 +104,7 @@ func IsRestored(told result.Restored, found snapshot.Identity) bool {
 	return told.ClusterID == snapshot.FormatID(found.ClusterID) && told.MemberID == snapshot.FormatID(found.MemberID)
 }
 
-// vacant returns an error if the data directory contains a member, which is incomplete because it does not have a log.
+// vacant returns an error if the data directory contains a member. Such a member is incomplete, because it has no log.
 func (r Restore) vacant() error {
 	switch _, err := os.Lstat(filepath.Join(r.Dir, "member")); {
 	case err == nil:
@@ -142,8 +142,8 @@ func (r Restore) read() (result.Mark, error) {
 	return mark, nil
 }
 
-// clear removes the files of processes that were killed before their member was in place. These files may include a
-// directory for the member of a lost cluster.
+// clear removes the files of processes that were killed before they put their member in place. These files may include
+// a directory for the member of a lost cluster.
 func (r Restore) clear(ctx context.Context) error {
 	kept := filepath.Join(r.Dir, KeptName(r.Lost))
 	_, nothing := os.Lstat(kept)
@@ -156,7 +156,7 @@ func (r Restore) clear(ctx context.Context) error {
 	return removeLeftovers(r.markName(), r.Dir)
 }
 
-// removeLeftovers removes a mark, and the files that killed processes have left in a data directory.
+// removeLeftovers removes a mark, and the files that killed processes have left behind in a data directory.
 func removeLeftovers(mark, dataDir string) error {
 	err := os.Remove(mark)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -174,7 +174,7 @@ func (r Restore) record(told result.Restored) error {
 	return writeMark(r.markName(), line)
 }
 
-// writeMark writes and syncs a mark that does not exist yet.
+// writeMark creates the mark and syncs it. It returns an error if the mark already exists.
 func writeMark(name string, line []byte) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -184,8 +184,8 @@ func writeMark(name string, line []byte) error {
 	return errors.Join(err, file.Sync(), file.Close(), disk.Sync(filepath.Dir(name)))
 }
 
-// failed removes the mark of a member that could not be put in place, because the mark would not describe a member
-// that another process has put there.
+// failed removes the mark of a member that could not be put in place. Otherwise, the mark would remain next to a member
+// from another process, which it does not describe.
 func (r Restore) failed(err error) error {
 	_, missing := os.Lstat(filepath.Join(r.Dir, "member"))
 	if errors.Is(err, snapshot.ErrExists) || errors.Is(missing, fs.ErrNotExist) {

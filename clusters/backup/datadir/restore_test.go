@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// TestRestoreOnceKeepsUnknownMember checks that a member without a mark is not changed, and that restore is not
+// TestRestoreOnceKeepsUnknownMember checks that a member without a mark is left unchanged, and that restore is not
 // called.
 func TestRestoreOnceKeepsUnknownMember(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
@@ -29,8 +29,8 @@ func TestRestoreOnceKeepsUnknownMember(t *testing.T) {
 	}
 }
 
-// TestFailedCreateLeavesNoDirectory checks that, if the snapshot cannot be fetched, no directory remains in which etcd
-// would start a new cluster.
+// TestFailedCreateLeavesNoDirectory checks that no directory remains if the snapshot cannot be fetched, because etcd
+// would start a new cluster in it.
 func TestFailedCreateLeavesNoDirectory(t *testing.T) {
 	dir, failed := filepath.Join(t.TempDir(), "data"), errors.New("no such backup")
 	err := Create(snapshot.Restoration{DataDir: dir}, 0, func(string) error { return failed }, func(*snapshot.Made) error {
@@ -60,8 +60,8 @@ func TestRecoveryRequiresMember(t *testing.T) {
 	}
 }
 
-// TestLinkedDataDirectoryIsRefused checks that a link in place of the data directory is not followed: another writer of
-// the volume may have planted it.
+// TestLinkedDataDirectoryIsRefused checks that a link in place of the data directory is not followed, because another
+// process that writes to the volume may have planted it.
 func TestLinkedDataDirectoryIsRefused(t *testing.T) {
 	outside := t.TempDir()
 	link := filepath.Join(t.TempDir(), "data")

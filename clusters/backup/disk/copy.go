@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// Copy copies a file to an empty file, unless ctx is done first. It preserves holes if the system reports them,
-// because holes may be far larger than the disk.
+// Copy copies a file to an empty file and returns early if ctx is done. It preserves holes if the system reports them,
+// because a file with holes may be far larger than the disk.
 func Copy(ctx context.Context, to, from *os.File) error {
 	info, err := from.Stat()
 	if err != nil {

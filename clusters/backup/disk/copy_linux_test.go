@@ -12,7 +12,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/disk"
 )
 
-// TestCopyKeepsHoles checks that a copy has the same content and does not use more space.
+// TestCopyKeepsHoles checks that a copy has the same content as the original and does not use more space.
 func TestCopyKeepsHoles(t *testing.T) {
 	const size = 8<<30 + 1
 	data := bytes.Repeat([]byte("data"), 4<<10)
@@ -42,8 +42,8 @@ func TestCopyKeepsHoles(t *testing.T) {
 	}
 }
 
-// TestCopyIsCompleteAndCancelable checks that copying stops when its context is done, and that empty files, full files
-// and files that consist only of a hole are copied completely.
+// TestCopyIsCompleteAndCancelable checks that empty files, full files and files that consist only of a hole are copied
+// completely, and that copying stops when its context is done.
 func TestCopyIsCompleteAndCancelable(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"empty": "", "full": "full"} {

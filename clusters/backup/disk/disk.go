@@ -1,4 +1,4 @@
-// Package disk provides file operations for backups that package os does not have.
+// Package disk provides file operations that backups need and package os lacks.
 package disk
 
 import (
@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// Sync flushes a file, or the entries of a directory, to disk.
+// Sync flushes a file, or a directory's entries, to disk.
 func Sync(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -17,8 +17,9 @@ func Sync(path string) error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// Move renames a directory unless the new name exists, in which case it returns os.ErrExist. If the system cannot
-// check and rename atomically, an empty directory that is created in between is replaced; anything else is not.
+// Move renames a directory unless the new name exists, in which case it returns os.ErrExist. On systems that cannot
+// check and rename atomically, Move may replace an empty directory that was created in between, but never anything
+// else.
 func Move(from, to string) error {
 	if _, err := os.Lstat(to); err == nil {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: os.ErrExist}
@@ -26,7 +27,7 @@ func Move(from, to string) error {
 	return move(from, to)
 }
 
-// Until returns a reader that fails once ctx is done. File reads do not check a context themselves.
+// Until returns a reader that fails once ctx is done, because file reads do not check a context themselves.
 func Until(ctx context.Context, r io.Reader) io.Reader { return reader{ctx, r} }
 
 type reader struct {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nextData returns the start and end of the next data in a file of the given size. Both equal size if only a hole
-// remains.
+// nextData returns the start and end of the next data at or after from, in a file of the given size. Both equal size if
+// only a hole remains.
 func nextData(file *os.File, from, size int64) (start, end int64, err error) {
 	start, err = file.Seek(from, unix.SEEK_DATA)
 	switch {

@@ -8,7 +8,7 @@ import (
 
 // Lease prevents other processes from opening the file for writing until s is closed, or for as long as the system
 // allows (/proc/sys/fs/lease-break-time). It returns ErrLocked if a process already has the file open for writing, for
-// example while it waits for the lock of a database.
+// example because the process is waiting for the lock of a database.
 func (s *Shared) Lease() error {
 	_, err := unix.FcntlInt(s.file.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
 	if errors.Is(err, unix.EAGAIN) {

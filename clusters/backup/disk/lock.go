@@ -14,9 +14,9 @@ var ErrLocked = errors.New("it is locked")
 // lockPause is the interval between attempts to lock. A blocking lock call cannot be canceled.
 const lockPause = 100 * time.Millisecond
 
-// Lock creates path if necessary and locks it until unlock is called or the process exits. If another process, or
-// another call in this process, holds the lock, Lock calls wait once and waits. The file is not removed, because two
-// processes could then each lock a different file.
+// Lock locks path, which it creates if necessary, until unlock is called or the process exits. If another process, or
+// another call in this process, holds the lock, Lock calls wait once and then waits. The file is never removed, because
+// two processes could then each lock a different file.
 func Lock(ctx context.Context, path string, wait func()) (unlock func(), err error) {
 	file, err := openRegular(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -41,8 +41,9 @@ func Lock(ctx context.Context, path string, wait func()) (unlock func(), err err
 	return func() { _ = file.Close() }, nil // releases the lock
 }
 
-// Share takes a shared lock on a file until the result is closed or the process exits. Other processes can share the
-// file, but not lock it. Share does not wait: it returns ErrLocked if another process holds the lock.
+// Share takes a shared lock on a file until the result is closed or the process exits. Other processes can take a
+// shared lock too, but not an exclusive one. Share does not wait: it returns ErrLocked if another process holds an
+// exclusive lock.
 func Share(path string) (*Shared, error) {
 	file, err := Open(path)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock locks a file, or returns ErrLocked.
+// tryLock locks a file exclusively, or returns ErrLocked.
 func tryLock(file *os.File) error { return flock(file, unix.LOCK_EX) }
 
 // tryShare takes a shared lock on a file, or returns ErrLocked.

@@ -6,14 +6,14 @@ import (
 	"os"
 )
 
-// Open opens a file in a directory to which others may write. It returns an error unless the file is regular: a link
+// Open opens a file in a directory that others can write to. It returns an error unless the file is regular: a link
 // could point anywhere, and a pipe could block its reader forever.
 func Open(path string) (*os.File, error) { return openRegular(path, os.O_RDONLY, 0) }
 
 // OpenToChange is like Open, but opens the file for reading and writing.
 func OpenToChange(path string) (*os.File, error) { return openRegular(path, os.O_RDWR, 0) }
 
-// Read opens a file like Open and returns its content. It returns an error if the file has more than most bytes.
+// Read opens a file like Open and returns its content. It returns an error if the file is longer than most bytes.
 func Read(path string, most int64) ([]byte, error) {
 	file, err := Open(path)
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package disk
 
-// notThrough is 0, because this platform has no such flag.
+// notThrough is 0 because this platform has no such flag.
 const notThrough = 0

@@ -14,8 +14,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/disk"
 )
 
-// TestPlantedFilesAreNotFollowed checks that links and other files planted in place of a lock or mark are not
-// followed, and do not block.
+// TestPlantedFilesAreNotFollowed checks that links planted in place of a lock or mark are not followed, and that other
+// planted files do not block.
 func TestPlantedFilesAreNotFollowed(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// ChangedByOthers reports whether users other than root may change a file or directory.
+// ChangedByOthers reports whether users other than root can change a file or directory.
 func ChangedByOthers(path string) (bool, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -18,8 +18,8 @@ func ChangedByOthers(path string) (bool, error) {
 	return info.Sys().(*syscall.Stat_t).Uid != 0 || writable, nil
 }
 
-// LedByOthers returns the first directory above path in which users other than root may replace a part of the path, or
-// "". In a sticky directory, only the owner may replace it.
+// LedByOthers returns the first directory above path in which users other than root can replace a component of the
+// path, or "". Sticky directories do not count, because only the owner of an entry can replace it there.
 func LedByOthers(path string) (string, error) {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		info, err := os.Lstat(dir)

@@ -9,15 +9,15 @@ import (
 	"path/filepath"
 )
 
-// ErrIrregular is returned for a link, a pipe or anything else in place of a file. ErrLink is returned for a link in
-// place of a file or directory.
+// ErrIrregular is returned for anything other than a regular file, such as a link or a pipe. ErrLink is returned for a
+// link in place of a file or directory.
 var (
 	ErrIrregular = errors.New("not a regular file")
 	ErrLink      = errors.New("it is a symbolic link, which is not followed. Remove it, or replace it with its target")
 )
 
-// Enter opens a directory in dir, to which others may write. It returns ErrLink for a link, even if the link points
-// into dir; os.Root would follow that link.
+// Enter opens a directory in dir, which others can write to. It returns ErrLink for a link, even if the link points
+// into dir; os.Root would follow such a link.
 func Enter(dir *os.Root, name string) (*os.Root, error) {
 	return enter(name, filepath.Join(dir.Name(), name), dir.Lstat, dir.OpenRoot)
 }
@@ -30,7 +30,7 @@ func EnterNew(dir *os.Root, name string) (*os.Root, error) {
 	return Enter(dir, name)
 }
 
-// OpenDir opens a directory unless it is a link. The directories above it are trusted.
+// OpenDir opens a directory unless it is a link. It trusts the directories above it.
 func OpenDir(path string) (*os.Root, error) { return enter(path, path, os.Lstat, os.OpenRoot) }
 
 func enter(
@@ -45,7 +45,7 @@ func enter(
 	case !found.IsDir():
 		return nil, refuse(path, errors.New("not a directory"))
 	}
-	dir, err := open(name + "/.") // this fails if name is now a pipe; without the dot, it would wait
+	dir, err := open(name + "/.") // the dot makes this fail if name is now a pipe; without it, opening would block
 	if err != nil {
 		return nil, err
 	}
@@ -58,11 +58,11 @@ func enter(
 
 func refuse(path string, why error) error { return &fs.PathError{Op: "open", Path: path, Err: why} }
 
-// replacements is how many times a file may be replaced while OpenIn opens it.
+// replacements is the maximum number of times that a file may be replaced while OpenIn tries to open it.
 const replacements = 100
 
-// OpenIn opens a file in dir for reading, like Open. It returns ErrIrregular unless the file is regular. The file may be
-// replaced by another process at the same time.
+// OpenIn opens a file in dir for reading, like Open. It returns ErrIrregular unless the file is regular. Another
+// process may replace the file at the same time.
 func OpenIn(dir *os.Root, name string) (*os.File, error) {
 	for range replacements {
 		found, err := StatIn(dir, name)
@@ -84,7 +84,7 @@ func OpenIn(dir *os.Root, name string) (*os.File, error) {
 	return nil, refuse(filepath.Join(dir.Name(), name), errors.New("it was replaced again and again while it was opened"))
 }
 
-// StatIn describes a file in dir. It returns ErrIrregular unless the file is regular.
+// StatIn returns information about a file in dir. It returns ErrIrregular unless the file is regular.
 func StatIn(dir *os.Root, name string) (fs.FileInfo, error) {
 	found, err := dir.Lstat(name)
 	if err != nil {
@@ -100,14 +100,14 @@ func StatIn(dir *os.Root, name string) (fs.FileInfo, error) {
 	return found, nil
 }
 
-// CreateIn creates a file with a unique name in dir, which begins with prefix. It never opens an existing file.
+// CreateIn creates a file in dir with a unique name that begins with prefix. It never opens an existing file.
 func CreateIn(dir *os.Root, prefix string) (file *os.File, name string, err error) {
 	name = prefix + rand.Text()
 	file, err = dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	return file, name, err
 }
 
-// SyncDir flushes the entries of a directory to disk.
+// SyncDir flushes a directory's entries to disk.
 func SyncDir(dir *os.Root) error {
 	file, err := dir.Open(".")
 	if err != nil {
@@ -119,8 +119,8 @@ func SyncDir(dir *os.Root) error {
 // unfinished is the prefix of the names of files that Write has not completed.
 const unfinished = ".unfinished-"
 
-// Write durably creates or replaces a file in a directory to which others may write. A link under the name of the file
-// is replaced, not followed. Write returns ErrLink if the directory itself is a link.
+// Write durably creates or replaces a file in a directory that others can write to. If the file's name is a link, Write
+// replaces the link and does not follow it. Write returns ErrLink if the directory itself is a link.
 func Write(path string, content []byte) error {
 	dir, err := OpenDir(filepath.Dir(path))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package drill practices restores: it restores a backup into a temporary etcd, compares the data and discards it. A
-// drill takes as long as a restore.
+// Package drill practices restores: it restores a backup into a temporary etcd, compares the data, and then discards
+// it. A drill takes as long as a restore.
 package drill
 
 import (
@@ -22,10 +22,10 @@ import (
 // ErrDiffers is returned if etcd does not have the data that was backed up.
 var ErrDiffers = errors.New("etcd does not have the data that was backed up")
 
-// Try restores a backup in a temporary directory below dir, which it then removes. It keeps the revision, so that the
-// HashKV of the started etcd can be compared with the HashKV of the original members. If Try does not return an error,
-// the backup is good. Problems with the backup are backup.ErrDamaged, etcdprocess.ErrVersion and ErrDiffers. Even after
-// an error, the result contains the Verification if it was begun.
+// Try restores a backup in a temporary directory below dir, and then removes the directory. It keeps the revision, so
+// that the HashKV of the started etcd can be compared with the HashKV of the original members. If Try returns no error,
+// the backup is good. It reports problems with the backup as backup.ErrDamaged, etcdprocess.ErrVersion or ErrDiffers.
+// Even if Try returns an error, the result contains the Verification if it had begun.
 func Try(
 	ctx context.Context, p etcdprocess.Program, from store.Bucket, m store.Manifest, dir string, r backup.Reading,
 ) (store.Drill, error) {
@@ -50,7 +50,7 @@ func Try(
 	return t.Drill, t.ask(ctx, s, r.Progress)
 }
 
-// workspace creates a directory in which to restore. Its path is absolute because etcd runs in a different directory.
+// workspace creates a directory for the restore. Its path is absolute because etcd runs in a different directory.
 func workspace(dir string) (string, error) {
 	dir, err := filepath.Abs(cmp.Or(dir, os.TempDir()))
 	if err != nil {
@@ -68,7 +68,7 @@ type trial struct {
 	watch    stopwatch
 }
 
-// begin performs the checks that are possible before anything is fetched, and begins the verification.
+// begin performs the checks that are possible before the backup is fetched, and begins the verification.
 func begin(ctx context.Context, p etcdprocess.Program, from store.Bucket, m store.Manifest) (*trial, error) {
 	t := &trial{program: p, manifest: m, watch: stopwatch{time.Now()}}
 	if err := p.Suits(m.Snapshot.Facts); err != nil {
@@ -107,7 +107,7 @@ func (t *trial) fill(ctx context.Context, from store.Bucket, work string, r back
 	return nil
 }
 
-// ask waits until the etcd that was started with the restored data responds, and compares its data.
+// ask waits until the etcd that was started with the restored data responds, and then compares its data.
 func (t *trial) ask(ctx context.Context, s *etcdprocess.Server, tell backup.Progress) error {
 	if err := t.serves(ctx, s, tell); err != nil {
 		return fmt.Errorf("test the restore of %s with etcd %s: %w", t.manifest.DataPath(), t.EtcdVersion, err)
@@ -132,8 +132,8 @@ func (t *trial) serves(ctx context.Context, s *etcdprocess.Server, tell backup.P
 	return err
 }
 
-// compare compares etcd's data with the backup. It skips the comparison and returns the reason only if the hash of the
-// backup is unknown.
+// compare compares etcd's data with the backup. If the hash of the backup is unknown, it skips the comparison and
+// returns the reason in unknown.
 func compare(
 	ctx context.Context, s *etcdprocess.Server, clients *etcd.Clients, facts snapshot.Facts,
 ) (unknown string, err error) {

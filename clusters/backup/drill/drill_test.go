@@ -22,7 +22,7 @@ import (
 
 func inspect(_ context.Context, file string) (snapshot.Facts, error) { return snapshot.Inspect(file) }
 
-// otherHash inspects a snapshot and returns a wrong hash.
+// otherHash inspects a snapshot and returns its facts with a wrong hash.
 func otherHash(ctx context.Context, file string) (snapshot.Facts, error) {
 	facts, err := inspect(ctx, file)
 	sum := *facts.Hash + 1
@@ -33,7 +33,7 @@ func otherHash(ctx context.Context, file string) (snapshot.Facts, error) {
 // of is the backed-up cluster.
 var of = store.Cluster{Namespace: "ns", Name: "a"}
 
-// stored stores a backup, and returns the store and the manifest.
+// stored stores a backup and returns the store and the manifest.
 func stored(t *testing.T, inspect backup.Inspector) (store.Bucket, store.Manifest) {
 	t.Helper()
 	bucket, err := store.Location{Directory: t.TempDir()}.Open(t.Context(), store.Options{})
@@ -55,7 +55,7 @@ func stored(t *testing.T, inspect backup.Inspector) (store.Bucket, store.Manifes
 	return bucket, m
 }
 
-// programs returns the available versions of etcd.
+// programs returns the available etcd programs.
 func programs(t *testing.T) []etcdprocess.Program {
 	t.Helper()
 	dir := os.Getenv("QUORATE_ETCD_DIR")
@@ -77,7 +77,7 @@ func programs(t *testing.T) []etcdprocess.Program {
 	return found
 }
 
-// empty fails the test if a drill has left anything behind.
+// empty fails the test if a drill has left anything behind in the directories.
 func empty(t *testing.T, dirs ...string) {
 	t.Helper()
 	for _, dir := range dirs {
@@ -87,7 +87,7 @@ func empty(t *testing.T, dirs ...string) {
 	}
 }
 
-// TestTry checks that etcd 3.6 and 3.7 start with a backup of etcd 3.6, and that older versions are rejected.
+// TestTry checks that etcd 3.6 and 3.7 start with a backup of etcd 3.6, and that older versions of etcd are rejected.
 func TestTry(t *testing.T) {
 	sockets := t.TempDir()
 	t.Setenv("TMPDIR", sockets)
@@ -126,7 +126,7 @@ func TestTry(t *testing.T) {
 }
 
 // TestPreparedDrillWithExternalEtcd checks that a drill has the same result if etcd is started externally, and that
-// both halves can be repeated.
+// both halves of the drill can be repeated.
 func TestPreparedDrillWithExternalEtcd(t *testing.T) {
 	t.Setenv("TMPDIR", "/tmp") // socket paths must be short
 	bucket, m := stored(t, inspect)
@@ -172,8 +172,9 @@ func TestPreparedDrillWithExternalEtcd(t *testing.T) {
 	}
 }
 
-// TestPrepareFollowsNoPlantedLinks prepares a drill in directories in which an earlier etcd has replaced every file with
-// a link. The files that the links name are not changed. A link in place of a directory is refused.
+// TestPrepareFollowsNoPlantedLinks prepares a drill in directories in which an earlier etcd has replaced every file
+// with a link. It checks that the targets of the links are not changed, and that a link in place of a directory is
+// rejected.
 func TestPrepareFollowsNoPlantedLinks(t *testing.T) {
 	bucket, m := stored(t, inspect)
 	v, reading := etcdversion.Must("3.6.16"), backup.Reading{Inspect: inspect}
@@ -207,7 +208,7 @@ func TestPrepareFollowsNoPlantedLinks(t *testing.T) {
 	}
 }
 
-// TestPrepareKeepsUnrelatedFiles checks that the files in a directory are removed only if they belong to a drill.
+// TestPrepareKeepsUnrelatedFiles checks that files in the directory are removed only if they belong to a drill.
 func TestPrepareKeepsUnrelatedFiles(t *testing.T) {
 	bucket, m := stored(t, inspect)
 	v := etcdversion.Version{Major: 3, Minor: 6, Patch: 16}
@@ -225,8 +226,8 @@ func TestPrepareKeepsUnrelatedFiles(t *testing.T) {
 	}
 }
 
-// TestFinishRejectsOtherClusterOrVersion checks that a drill can be continued only for the same cluster and version.
-// Otherwise, etcd is not contacted, and the result cannot change the records of the other cluster.
+// TestFinishRejectsOtherClusterOrVersion checks that a drill can be finished only for the cluster and version for which
+// it was prepared. Otherwise, etcd is not contacted, and the result cannot change the records of the other cluster.
 func TestFinishRejectsOtherClusterOrVersion(t *testing.T) {
 	bucket, m := stored(t, inspect)
 	dir, state := t.TempDir(), t.TempDir()
@@ -250,8 +251,8 @@ func TestFinishRejectsOtherClusterOrVersion(t *testing.T) {
 	}
 }
 
-// TestDamageFailsPreparedDrill checks that damage is found before etcd is started, and that damage found between the
-// halves prevents a good result.
+// TestDamageFailsPreparedDrill checks that damage is detected before etcd is started, and that a drill does not succeed
+// if damage is found between its two halves.
 func TestDamageFailsPreparedDrill(t *testing.T) {
 	bucket, m := stored(t, inspect)
 	dir, state := t.TempDir(), t.TempDir()
@@ -291,7 +292,7 @@ func TestDamageFailsPreparedDrill(t *testing.T) {
 	}
 }
 
-// TestDrillFailsOnDifferentData checks that the drill fails if etcd does not have the data that was backed up.
+// TestDrillFailsOnDifferentData checks that a drill fails if etcd does not have the data that was backed up.
 func TestDrillFailsOnDifferentData(t *testing.T) {
 	found := programs(t)
 	bucket, m := stored(t, otherHash)
@@ -318,8 +319,7 @@ func fake(t *testing.T, does string) etcdprocess.Program {
 	return p
 }
 
-// TestUnresponsiveEtcdEndsDrill checks that the drill ends, and leaves nothing behind, if etcd exits or does not
-// respond.
+// TestUnresponsiveEtcdEndsDrill checks that a drill ends and leaves nothing behind if etcd exits or does not respond.
 func TestUnresponsiveEtcdEndsDrill(t *testing.T) {
 	sockets := t.TempDir()
 	t.Setenv("TMPDIR", sockets)
@@ -343,8 +343,8 @@ func TestUnresponsiveEtcdEndsDrill(t *testing.T) {
 	empty(t, dir, sockets)
 }
 
-// TestDrillAcceptsRelativePaths checks that etcd, which runs in a different directory, starts with data that was
-// restored to a relative path.
+// TestDrillAcceptsRelativePaths checks that etcd, which runs in a different directory, can be started with data that
+// was restored to a relative path.
 func TestDrillAcceptsRelativePaths(t *testing.T) {
 	found := programs(t)
 	bucket, m := stored(t, inspect)
@@ -370,7 +370,7 @@ func TestDrillAcceptsRelativePaths(t *testing.T) {
 	}
 }
 
-// TestScripts checks that the program may be a script, that its child processes are ended with it, and that the drill
+// TestScripts checks that the program may be a script, that its child processes are killed with it, and that the drill
 // fails if etcd has different data.
 func TestScripts(t *testing.T) {
 	found := programs(t)
@@ -394,8 +394,8 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// TestFindIsBounded checks that Find does not wait for a program that runs forever, does not leave such a process
-// behind, and does not keep all of its output.
+// TestFindIsBounded checks that Find does not wait for a program that runs forever, leaves no such process behind, and
+// does not keep all of its output.
 func TestFindIsBounded(t *testing.T) {
 	for _, does := range []string{"yes", "sleep 600 & echo 'etcd Version: 3.6.16'"} {
 		path := filepath.Join(t.TempDir(), "etcd")

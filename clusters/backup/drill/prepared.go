@@ -23,7 +23,7 @@ const (
 	// drillFile records the progress of the drill.
 	drillFile    = "drill.json"
 	maxDrillFile = 4 << 20
-	// begunFile marks the working directory: everything else in it belongs to a drill.
+	// begunFile marks the working directory as belonging to a drill.
 	begunFile = "drill-begun"
 )
 
@@ -36,16 +36,16 @@ type prepared struct {
 	Since time.Time `json:"since"`
 }
 
-// Apart contains the directories of a drill whose etcd is started externally.
+// Apart holds the directories of a drill whose etcd is started externally.
 type Apart struct {
 	// Dir is the working directory, in which the backup is restored and etcd runs.
 	Dir string
 	// State is the directory in which Prepare leaves information for Finish. An untrusted etcd must not be able to
-	// write there.
+	// write to it.
 	State string
 }
 
-// absolute returns a with absolute paths.
+// absolute returns a with its paths made absolute.
 func (a Apart) absolute() (Apart, error) {
 	dir, err := filepath.Abs(a.Dir)
 	state, failed := filepath.Abs(a.State)
@@ -54,8 +54,8 @@ func (a Apart) absolute() (Apart, error) {
 
 func (a Apart) drillFile() string { return filepath.Join(a.State, drillFile) }
 
-// clear removes the files of an earlier drill. It refuses to remove files that are not marked as files of a drill,
-// because they may belong to a real etcd.
+// clear removes the files of an earlier drill. If the directory is not marked as belonging to a drill, clear does not
+// remove any files, because they may belong to a real etcd.
 func (a Apart) clear(made ...string) error {
 	mark := filepath.Join(a.Dir, begunFile)
 	if _, err := os.Lstat(mark); errors.Is(err, os.ErrNotExist) {
@@ -75,9 +75,10 @@ func (a Apart) clear(made ...string) error {
 	return err
 }
 
-// Prepare restores a backup for an etcd of version v, which is started externally in a.Dir with ConfigFile. It removes
-// an earlier drill from the directory, whose etcd may have replaced files with links, and returns snapshot.ErrExists if
-// the directory contains anything else. Finish completes the drill. Prepare returns the same errors as Try for problems with the backup.
+// Prepare restores a backup for an etcd of version v, which is then started externally in a.Dir with ConfigFile. Finish
+// completes the drill. Prepare first removes the files of an earlier drill, whose etcd may have replaced them with
+// links. It returns snapshot.ErrExists if the directory contains files of the same names that do not belong to a drill.
+// It returns the same errors as Try for problems with the backup.
 func Prepare(
 	ctx context.Context, v etcdversion.Version, from store.Bucket, m store.Manifest, a Apart, r backup.Reading,
 ) (store.Drill, error) {
@@ -109,8 +110,8 @@ func Prepare(
 		disk.Write(a.drillFile(), told))
 }
 
-// Finish completes a drill like Try, after Prepare has restored a backup of the cluster for version v and etcd has
-// been started with it. If the drill is for a different cluster or version, Finish returns only an error.
+// Finish completes a drill like Try, after Prepare has restored a backup of the cluster for version v and etcd has been
+// started with it. If the drill was prepared for a different cluster or version, Finish returns only an error.
 func Finish(
 	ctx context.Context, v etcdversion.Version, of store.Cluster, a Apart, tell backup.Progress,
 ) (store.Manifest, store.Drill, error) {

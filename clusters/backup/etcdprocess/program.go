@@ -1,4 +1,4 @@
-// Package etcdprocess starts an etcd that other processes cannot reach, to check how etcd reads data.
+// Package etcdprocess starts an etcd that other processes cannot reach, in order to check how etcd reads data.
 package etcdprocess
 
 import (
@@ -23,10 +23,10 @@ type Program struct {
 	Version etcdversion.Version
 }
 
-// versionPatience is the time limit for printing the version.
+// versionPatience is the time limit for a program to print its version.
 const versionPatience = 10 * time.Second
 
-// ErrVersion is returned for data with which this etcd must not be started.
+// ErrVersion is returned if this etcd must not be started with the data.
 var ErrVersion = errors.New("this etcd version must not be started with the data")
 
 // Find finds a program by its path, or by its name in PATH, and determines its version.
@@ -53,7 +53,7 @@ func Find(ctx context.Context, program string) (Program, error) {
 	return Program{path, version}, nil
 }
 
-// firstLine returns the first line that a program prints, and ignores the rest.
+// firstLine returns the first line that a program prints and discards the rest.
 func firstLine(ctx context.Context, path string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, versionPatience, fmt.Errorf("no response within %s", versionPatience))
 	defer cancel()
@@ -70,8 +70,8 @@ func firstLine(ctx context.Context, path string, args ...string) (string, error)
 	return line, nil
 }
 
-// Suits returns ErrVersion if etcd does not support an upgrade from the data's version to the program's. An older
-// minor version may start anyway and misread the data; the program may be at most one minor version newer.
+// Suits returns ErrVersion if etcd does not support an upgrade from the data's version to the program's. The program
+// may be at most one minor version newer than the data. An older program might start anyway and misread the data.
 func (p Program) Suits(facts snapshot.Facts) error {
 	suits, was, err := facts.Suits(p.Version)
 	if err != nil {

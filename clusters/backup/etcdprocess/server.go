@@ -20,8 +20,8 @@ import (
 	"quorate.dev/quorate/internal/procgroup"
 )
 
-// Member is the name of the started member. PeerURL and clientSocket are sockets in its working directory, so that
-// other users of the machine cannot reach it. etcd requires a port in the socket names.
+// Member is the name of the started member. PeerURL and clientSocket are sockets in etcd's working directory, so that
+// other users of the machine cannot reach etcd. etcd requires a port in the names of sockets.
 const (
 	Member       = "trial"
 	PeerURL      = "unix://peer:0"
@@ -29,18 +29,19 @@ const (
 )
 
 const (
-	// pause is the interval between checks of whether etcd has started.
+	// pause is the interval at which Ready checks whether etcd has started.
 	pause = 50 * time.Millisecond
-	// ending is the maximum time that child processes may keep the output open.
+	// ending is the maximum time for which child processes may keep the output open.
 	ending = 2 * time.Second
-	// maxSocket is the maximum socket path length on every platform.
+	// maxSocket is the maximum length of a socket path that every platform supports.
 	maxSocket = 103
 	// allLearners exceeds the number of learners in any cluster. Every learner in a log was accepted when the log was
-	// written. An etcd that rejects such a learner panics when --force-new-cluster makes it remove the learner.
+	// written. With a lower limit, etcd would reject a learner when it reads the log, and then panic when
+	// --force-new-cluster makes it remove that learner.
 	allLearners = 100
 )
 
-// withMaxLearners is the first version that supports more than one learner, and has an option for the maximum number.
+// withMaxLearners is the first version that supports more than one learner and has an option for their maximum number.
 var withMaxLearners = etcdversion.Must("3.6.0")
 
 // Server is a running etcd.
@@ -66,18 +67,18 @@ func (p Program) options(dataDir string) map[string]any {
 	return options
 }
 
-// ConfigFile returns the configuration for an externally started etcd of the program's version, as a single-member
-// cluster. etcd must be started in the directory for its sockets.
+// ConfigFile returns the configuration file for an externally started etcd of the program's version, which runs as a
+// single-member cluster. etcd must be started in the directory that is to contain its sockets.
 func (p Program) ConfigFile(dataDir string) ([]byte, error) {
 	file := p.options(dataDir)
 	file["force-new-cluster"], file["log-outputs"] = true, []string{"stderr"}
 	return yaml.Marshal(file)
 }
 
-// Attach returns a Server for an etcd that is started externally, with its sockets in dir.
+// Attach returns a Server for an externally started etcd with its sockets in dir.
 func Attach(dir string) *Server { return &Server{dir: dir} }
 
-// Start starts etcd with a data directory and additional flags. The environment is empty, because etcd reads settings
+// Start starts etcd with a data directory and additional flags. The environment is empty because etcd reads settings
 // from it.
 func (p Program) Start(dataDir string, flags ...string) (*Server, error) {
 	dir, err := socketDir()
@@ -105,7 +106,7 @@ func (p Program) Start(dataDir string, flags ...string) (*Server, error) {
 	return s, nil
 }
 
-// socketDir creates a directory for the sockets.
+// socketDir creates a directory for etcd's sockets.
 func socketDir() (string, error) {
 	dir, err := os.MkdirTemp("", "quorate-etcd-")
 	if err != nil {
@@ -122,7 +123,7 @@ func socketDir() (string, error) {
 	return path, nil
 }
 
-// Stop kills etcd. Its data is discarded, so an orderly shutdown is not necessary.
+// Stop kills etcd. An orderly shutdown is not necessary, because the data is discarded.
 func (s *Server) Stop() {
 	if s.process == nil {
 		return // etcd is stopped externally
@@ -132,7 +133,7 @@ func (s *Server) Stop() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// Cluster returns the etcd.Cluster with which clients reach etcd.
+// Cluster returns the etcd.Cluster through which clients reach etcd.
 func (s *Server) Cluster() etcd.Cluster {
 	return etcd.Cluster{
 		Namespace: Member, Name: Member, Pods: []etcd.Pod{{Name: Member}},

@@ -6,8 +6,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// Files reads the files of members and changes the files of copies, like package snapshot. Untrusted files should be
-// read in a child process, because they can be crafted to exhaust memory or to crash the reader.
+// Files reads members' files and changes files of copies, like package snapshot. Implementations should read untrusted
+// files in a child process, because such files can be crafted to exhaust memory or to crash the reader.
 type Files interface {
 	// Survivor calls snapshot.SurvivorOf.
 	Survivor(ctx context.Context, dataDir string) (snapshot.Survivor, error)

@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/internal/etcdversion"
 )
 
-// survivor creates a member, and returns an order to recover it.
+// survivor creates a member and returns an order to recover it.
 func survivor(t *testing.T) Order {
 	t.Helper()
 	file, dataDir := filepath.Join(t.TempDir(), "snapshot.db"), filepath.Join(t.TempDir(), "data")
@@ -38,7 +38,7 @@ func survivor(t *testing.T) Order {
 }
 
 // TestPrepareFollowsNoPlantedLinks prepares a recovery in a directory in which an earlier etcd has replaced every file
-// and directory with a link. The files that the links name are not changed.
+// and directory with a link, and checks that the targets of the links are not changed.
 func TestPrepareFollowsNoPlantedLinks(t *testing.T) {
 	for what, prepare := range map[string]func(Order) error{
 		"member": func(o Order) error { return Prepare(t.Context(), o) }, "nothing": PrepareNothing,
@@ -72,7 +72,7 @@ func TestPrepareFollowsNoPlantedLinks(t *testing.T) {
 	}
 }
 
-// TestPrepareRefusesLinkedDirectory checks that the working directory must not be a link.
+// TestPrepareRefusesLinkedDirectory checks that a working directory that is a link is rejected.
 func TestPrepareRefusesLinkedDirectory(t *testing.T) {
 	o := survivor(t)
 	link := filepath.Join(t.TempDir(), "work")

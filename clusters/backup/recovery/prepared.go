@@ -16,19 +16,20 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// These are files in the working directory if etcd is started externally.
+// Files in the working directory if etcd is started externally.
 const (
 	// ConfigFile is the configuration file of the externally started etcd.
 	ConfigFile = "etcd.yaml"
-	// survivorFile identifies the copied member. It is created before the member is copied, and stays empty until the
+	// survivorFile identifies the copied member. It is created before the member is copied, and remains empty until the
 	// copy is complete.
 	survivorFile = "survivor.json"
 	maxSurvivor  = 1 << 20
 )
 
-// Prepare copies the surviving member to o.Dir, for an etcd that is started there externally with ConfigFile. It
-// removes an earlier copy, and returns snapshot.ErrExists if the directory contains anything else. The earlier etcd may
-// have replaced files with links, which are not followed. RecoverPrepared completes the recovery.
+// Prepare copies the surviving member to o.Dir, for an etcd that is then started there externally with ConfigFile.
+// RecoverPrepared completes the recovery. Prepare first removes an earlier copy. The etcd that ran on that copy may
+// have replaced files with links, which are not followed. Prepare returns snapshot.ErrExists if the directory contains
+// files of the same names that are not known to be a copy.
 func Prepare(ctx context.Context, o Order) error {
 	survivor, held, err := o.hold(ctx)
 	if err != nil {
@@ -54,7 +55,7 @@ func Prepare(ctx context.Context, o Order) error {
 	return disk.Write(filepath.Join(o.Dir, survivorFile), told)
 }
 
-// PrepareNothing replaces Prepare if nothing is left to do. The externally started etcd then starts without data.
+// PrepareNothing replaces Prepare if nothing is left to recover. The externally started etcd then starts without data.
 func PrepareNothing(o Order) error {
 	if err := o.clear(); err != nil {
 		return err
@@ -62,8 +63,8 @@ func PrepareNothing(o Order) error {
 	return o.writeConfig()
 }
 
-// clear removes an earlier copy. It refuses to remove data that is not marked as a copy, because it may be the member
-// itself.
+// clear removes an earlier copy. If the directory is not marked as containing a copy, clear does not remove any data,
+// because it may be the member itself.
 func (o Order) clear() error {
 	mark := filepath.Join(o.Dir, survivorFile)
 	var others []string
@@ -105,7 +106,7 @@ func (o Order) writeConfig() error {
 	return disk.Write(filepath.Join(o.Dir, ConfigFile), config)
 }
 
-// RecoverPrepared is like Recover, but uses the copy that Prepare has created and the etcd that runs on it.
+// RecoverPrepared is like Recover, but uses the copy that Prepare created and the etcd that runs on it.
 func RecoverPrepared(ctx context.Context, o Order, place func(Recovered) error) error {
 	survivor, held, err := o.hold(ctx)
 	if err != nil {

@@ -24,12 +24,12 @@ import (
 
 // Order specifies the survivor to recover and the member to create.
 type Order struct {
-	// Into is the member to create. Its data directory is the survivor's data directory. Other empty fields are filled
-	// in from the survivor.
+	// Into is the member to create. Its data directory is that of the survivor. If other fields are empty, they are
+	// filled in from the survivor.
 	Into snapshot.Restoration
 	// ClusterID is the ID of the lost cluster. Members of other clusters are rejected.
 	ClusterID uint64
-	// Dir is the working directory, with room for twice the data. The default is the data directory.
+	// Dir is the working directory, which needs room for twice the data. The default is the data directory.
 	Dir      string
 	Etcd     etcdprocess.Program
 	Inspect  backup.Inspector
@@ -42,34 +42,34 @@ type Recovered struct {
 	Survivor snapshot.Survivor
 	// Into describes the created member.
 	Into snapshot.Restoration
-	// Facts describe the recovered data before its revision was raised.
+	// Facts describes the recovered data before its revision was raised.
 	Facts snapshot.Facts
-	// Made is the created member, which is not in place yet. If it is not put in place, it is removed.
+	// Made is the created member, before it is put in place. If it is not put in place, it is removed.
 	Made *snapshot.Made
 
 	held *disk.Shared
 }
 
-// Suspect reports whether etcd had found that members hold different data. The survivor's database may be behind its
-// log, so both the survivor and the recovered data are checked.
+// Suspect reports whether etcd had found that members held different data. It checks both the survivor and the
+// recovered data, because the survivor's database may be behind its log.
 func (r Recovered) Suspect() bool { return r.Survivor.Facts.Corrupt() || r.Facts.Corrupt() }
 
-// Place replaces the survivor with the new member, and keeps the survivor in the data directory under the name aside.
+// Place replaces the survivor with the new member and keeps the survivor in the data directory under the name aside.
 func (r Recovered) Place(aside string) error { return r.Made.Exchange(aside, r.held) }
 
-// ErrUnfit is returned for a member that must not become a new cluster.
+// ErrUnfit is returned for a member that must not be used to create a new cluster.
 var ErrUnfit = errors.New("this member cannot be used to create a cluster")
 
-// firstSound contains the first versions of etcd in which --force-new-cluster works correctly, in a cluster without
-// learners and with learners (etcd issues 20009, 20055, 20071).
+// firstSound contains, for each minor version, the first etcd version in which --force-new-cluster works correctly:
+// alone for clusters without learners, and withLearners for clusters with learners (etcd issues 20009, 20055, 20071).
 var firstSound = []struct{ alone, withLearners etcdversion.Version }{
 	{etcdversion.Must("3.5.22"), etcdversion.Must("3.5.25")},
 	{etcdversion.Must("3.6.1"), etcdversion.Must("3.6.6")},
 	{etcdversion.Must("3.7.0"), etcdversion.Must("3.7.0")},
 }
 
-// leastSound returns the first version that can be trusted with a member, with the same minor version as v if
-// possible.
+// leastSound returns the first version in which --force-new-cluster works correctly for the member, with the same minor
+// version as v if possible.
 func leastSound(v etcdversion.Version, s snapshot.Survivor) etcdversion.Version {
 	least := firstSound[0]
 	for _, sound := range firstSound[1:] {
@@ -83,8 +83,8 @@ func leastSound(v etcdversion.Version, s snapshot.Survivor) etcdversion.Version 
 	return least.alone
 }
 
-// Check returns ErrUnfit for a member that must not become a new cluster, and etcdprocess.ErrVersion if the cluster
-// must not be created with this etcd.
+// Check returns ErrUnfit for a member that must not be used to create a new cluster, and etcdprocess.ErrVersion if the
+// cluster must not be created with this etcd.
 func Check(s snapshot.Survivor, with etcdprocess.Program) error {
 	if s.Learner {
 		return fmt.Errorf("%w: it is a learner, which may lack many acknowledged writes; use a voter "+
@@ -101,7 +101,7 @@ func Check(s snapshot.Survivor, with etcdprocess.Program) error {
 }
 
 // Recover creates the first member of a new cluster next to the survivor, and calls place to put the new member in
-// place. It does not change the survivor. etcd cannot start on the data directory until Recover returns.
+// place. Recover itself does not change the survivor. etcd cannot start on the data directory until Recover returns.
 func Recover(ctx context.Context, o Order, place func(Recovered) error) error {
 	return o.rescue(ctx, backup.Order{Slot: time.Now()},
 		func(held *disk.Shared, s snapshot.Survivor, taken backup.Taken) error {
@@ -109,7 +109,7 @@ func Recover(ctx context.Context, o Order, place func(Recovered) error) error {
 		})
 }
 
-// make creates the member from the snapshot, and calls place.
+// make creates the member from the snapshot and calls place.
 func (o Order) make(
 	held *disk.Shared, s snapshot.Survivor, taken backup.Taken, place func(Recovered) error,
 ) error {
@@ -125,7 +125,7 @@ func (o Order) make(
 	return place(Recovered{s, o.Into, taken.Manifest.Snapshot.Facts, made, held})
 }
 
-// Rescue takes the requested backup from the survivor and passes it to put. It does not change the survivor, and etcd
+// Rescue takes the requested backup from the survivor and passes it to put. It does not change the survivor. etcd
 // cannot start on the survivor until Rescue returns.
 func Rescue(ctx context.Context, o Order, ordered backup.Order, put func(backup.Taken) error) error {
 	return o.rescue(ctx, ordered, func(_ *disk.Shared, s snapshot.Survivor, taken backup.Taken) error {
@@ -136,8 +136,8 @@ func Rescue(ctx context.Context, o Order, ordered backup.Order, put func(backup.
 	})
 }
 
-// rescue takes a snapshot of the survivor's data and passes it to use. For the snapshot, a copy of the survivor, with
-// its whole log, is started as a single-member cluster that other processes cannot reach. The copy is then removed.
+// rescue takes a snapshot of the survivor's data and passes it to use. To take the snapshot, it starts a copy of the
+// survivor, with its whole log, as a single-member cluster that other processes cannot reach. It then removes the copy.
 func (o Order) rescue(
 	ctx context.Context, ordered backup.Order, use func(*disk.Shared, snapshot.Survivor, backup.Taken) error,
 ) error {
@@ -162,7 +162,7 @@ func (o Order) rescue(
 	return use(held, survivor, taken)
 }
 
-// hold prevents etcd from starting on the survivor, and reads the survivor's files.
+// hold keeps etcd from starting on the survivor, and reads the survivor's files.
 func (o Order) hold(ctx context.Context) (s snapshot.Survivor, held *disk.Shared, err error) {
 	if held, err = snapshot.Hold(o.Into.DataDir); err != nil {
 		return s, nil, err
@@ -178,7 +178,7 @@ func (o Order) hold(ctx context.Context) (s snapshot.Survivor, held *disk.Shared
 	return s, held, nil
 }
 
-// complete fills in the missing fields of the order from the survivor.
+// complete fills in the order's empty fields from the survivor.
 func (o *Order) complete(s snapshot.Survivor) error {
 	into := &o.Into
 	into.Name = cmp.Or(into.Name, s.Name)
@@ -219,7 +219,7 @@ func (o Order) take(ctx context.Context, survivor snapshot.Survivor, ordered bac
 	return takeFrom(ctx, server, survivor, ordered)
 }
 
-// copyMember copies the survivor so that an etcd started on the copy as a single member keeps the whole log.
+// copyMember copies the survivor in such a way that an etcd started on the copy as a single member keeps the whole log.
 func (o Order) copyMember(ctx context.Context, survivor snapshot.Survivor, dataDir string) error {
 	o.Progress.Step("copy the member")
 	if err := snapshot.CopyMember(ctx, o.Into.DataDir, dataDir); err != nil {
@@ -241,7 +241,7 @@ func (o Order) copyMember(ctx context.Context, survivor snapshot.Survivor, dataD
 	return nil
 }
 
-// takeFrom takes a snapshot from the etcd that runs on the copy.
+// takeFrom takes a snapshot from the etcd that is running on the copy.
 func takeFrom(
 	ctx context.Context, server *etcdprocess.Server, survivor snapshot.Survivor, ordered backup.Order,
 ) (backup.Taken, error) {
@@ -272,7 +272,7 @@ func takeFrom(
 	return taken, nil
 }
 
-// isOf returns an error unless etcd is the survivor as the only member, and has applied the whole log.
+// isOf returns an error unless the started etcd is the survivor, as the only member, and has applied the whole log.
 func isOf(m decide.Membership, s snapshot.Survivor) error {
 	if !m.Known || len(m.Members) != 1 || uint64(m.ClusterID) != s.ClusterID || uint64(m.Members[0].ID) != s.MemberID {
 		return fmt.Errorf("the started etcd is not member %016x of cluster %016x, or not its only member", s.MemberID,

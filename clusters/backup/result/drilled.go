@@ -18,8 +18,8 @@ type Drilled struct {
 	// Slot is the slot of the backup, and Data is the name of its file.
 	Slot time.Time `json:"slot"`
 	Data string    `json:"data"`
-	// ClusterID is the cluster ID of the etcd that was backed up, as 16 hexadecimal digits. Revision is the revision
-	// of the snapshot.
+	// ClusterID is the cluster ID of the backed-up etcd, as 16 hexadecimal digits. Revision is the revision of the
+	// snapshot.
 	ClusterID string `json:"clusterID"`
 	Revision  int64  `json:"revision"`
 	// Bytes and SHA256 describe the snapshot as the member sent it.
@@ -29,8 +29,8 @@ type Drilled struct {
 	EtcdVersion string    `json:"etcdVersion"`
 	StartedAt   time.Time `json:"startedAt"`
 	FinishedAt  time.Time `json:"finishedAt"`
-	// FetchSeconds is the time to fetch and check the backup, RestoreSeconds the time to create a data directory from
-	// it, and StartSeconds the time until etcd responded.
+	// FetchSeconds is the time taken to fetch and check the backup, RestoreSeconds to create a data directory from it,
+	// and StartSeconds until etcd responded.
 	FetchSeconds   float64 `json:"fetchSeconds"`
 	RestoreSeconds float64 `json:"restoreSeconds"`
 	StartSeconds   float64 `json:"startSeconds"`
@@ -59,7 +59,7 @@ func (r Drilled) Encode() ([]byte, error) {
 	return line, nil
 }
 
-// ParseDrilled reads the output of Encode, and rejects anything that Encode could not have written.
+// ParseDrilled parses the output of Encode. It rejects anything that Encode could not have written.
 func ParseDrilled(text string) (Drilled, error) {
 	var r Drilled
 	problem := decode(text, MaxBytes, &r)
@@ -83,7 +83,7 @@ var etcdVersion = regexp.MustCompile(`^\d{1,3}(\.\d{1,3}){2}(-[0-9A-Za-z.-]{1,40
 // longest is the maximum plausible duration of a step of a drill, in seconds.
 const longest = 7 * 24 * 60 * 60
 
-// problem describes the first problem with r, without repeating any of the text, or returns "".
+// problem describes the first problem with r without repeating any of the text, or returns "".
 func (r Drilled) problem() string {
 	if r.Format != DrilledFormat {
 		return "its format is not " + DrilledFormat

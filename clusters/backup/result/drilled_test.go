@@ -21,7 +21,7 @@ func soundDrilled() result.Drilled {
 	}
 }
 
-// TestDrilled checks that a written drill result is one line and can be read.
+// TestDrilled checks that an encoded drill result is a single line and can be parsed.
 func TestDrilled(t *testing.T) {
 	r := soundDrilled()
 	r.Uncompared = strings.Repeat("why\n", 400)
@@ -42,8 +42,8 @@ func TestDrilled(t *testing.T) {
 	}
 }
 
-// TestDrilledRejectsInvalidText checks that text from a pod's status, which tenants can write, is accepted only if a
-// drill could have written it.
+// TestDrilledRejectsInvalidText checks that text from a pod's status is accepted only if a drill could have written it,
+// because tenants can change the status.
 func TestDrilledRejectsInvalidText(t *testing.T) {
 	line, err := soundDrilled().Encode()
 	if err != nil {

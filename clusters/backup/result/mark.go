@@ -8,7 +8,7 @@ import (
 // MarkFormat is the format of written marks. Marks in other formats are rejected.
 const MarkFormat = "quorate.dev/restored/v1"
 
-// MaxMark is the maximum size of a mark. The names and URLs of members are not limited otherwise.
+// MaxMark is the maximum size of a mark, in bytes. Nothing else limits the length of members' names and URLs.
 const MaxMark = 64 << 10
 
 // Mark is stored next to a data directory that was restored with --once. It records the request and the result.
@@ -18,9 +18,9 @@ type Mark struct {
 	Restored Restored `json:"restored"`
 }
 
-// Asked is the request on a command line. Equal values represent the same request.
+// Asked is the request made on the command line. Two requests are the same if their values are equal.
 type Asked struct {
-	// From is the URL of the store. Endpoint is set if it is not the vendor's default.
+	// From is the URL of the store. Endpoint is set if the endpoint is not the vendor's default.
 	From     string `json:"from"`
 	Endpoint string `json:"endpoint,omitempty"`
 	// Cluster is NAMESPACE/NAME. Backup is the requested backup, or empty for the newest.
@@ -34,7 +34,7 @@ type Asked struct {
 	RevisionBump   uint64 `json:"revisionBump"`
 }
 
-// ErrMark is returned for text that is not a mark of a restore.
+// ErrMark is returned for text that is not the mark of a restore.
 var ErrMark = errors.New("not a restore marker")
 
 // Encode writes the mark as one line.
@@ -51,7 +51,7 @@ func (m Mark) Encode() ([]byte, error) {
 	return line, nil
 }
 
-// ParseMark reads the output of Encode, and rejects anything that Encode could not have written.
+// ParseMark parses the output of Encode. It rejects anything that Encode could not have written.
 func ParseMark(text string) (Mark, error) {
 	var m Mark
 	problem := decode(text, MaxMark, &m)
@@ -65,7 +65,7 @@ func ParseMark(text string) (Mark, error) {
 	return m, nil
 }
 
-// problem describes the first problem with m, without repeating any of the text, or returns "".
+// problem describes the first problem with m without repeating any of the text, or returns "".
 func (m Mark) problem() string {
 	switch a := m.Asked; {
 	case m.Format != MarkFormat:

@@ -9,25 +9,25 @@ import (
 // RecoveredFormat is the format of written recovery results. Results in other formats are rejected.
 const RecoveredFormat = "quorate.dev/recovery-result/v1"
 
-// Recovered is the result of recovering a data directory from the remains of a cluster.
+// Recovered is the result of recovering a data directory after a cluster has lost its majority.
 type Recovered struct {
 	Format string `json:"format"`
-	// LostClusterID and LostMemberID identify the surviving data directory, as 16 hexadecimal digits. Term and Index
-	// are the end of its log.
+	// LostClusterID and LostMemberID identify the surviving member, as 16 hexadecimal digits each. Term and Index are
+	// the position at which its log ends.
 	LostClusterID string `json:"lostClusterID"`
 	LostMemberID  string `json:"lostMemberID"`
 	Term          uint64 `json:"term"`
 	Index         uint64 `json:"index"`
-	// Revision is the revision of the data. NewRevision is the raised revision at which etcd starts, which clients
-	// cannot have seen before.
+	// Revision is the revision of the data. NewRevision is the raised revision at which etcd starts. No client can have
+	// seen it before.
 	Revision    int64 `json:"revision"`
 	NewRevision int64 `json:"newRevision"`
 	// StartedAt and FinishedAt are the times of the recovery.
 	StartedAt  time.Time `json:"startedAt"`
 	FinishedAt time.Time `json:"finishedAt"`
-	// Suspect is set if etcd had found that members hold different data.
+	// Suspect is set if etcd had found that members held different data.
 	Suspect bool `json:"suspect"`
-	// ClusterID and MemberID are etcd's new IDs, as 16 hexadecimal digits.
+	// ClusterID and MemberID are etcd's new IDs, as 16 hexadecimal digits each.
 	ClusterID string `json:"clusterID"`
 	MemberID  string `json:"memberID"`
 }
@@ -49,7 +49,7 @@ func (r Recovered) Encode() ([]byte, error) {
 	return line, nil
 }
 
-// ParseRecovered reads the output of Encode, and rejects anything that Encode could not have written.
+// ParseRecovered parses the output of Encode. It rejects anything that Encode could not have written.
 func ParseRecovered(text string) (Recovered, error) {
 	var r Recovered
 	problem := decode(text, MaxBytes, &r)
@@ -65,7 +65,7 @@ func ParseRecovered(text string) (Recovered, error) {
 
 func (r *Recovered) utc() { r.StartedAt, r.FinishedAt = r.StartedAt.UTC(), r.FinishedAt.UTC() }
 
-// problem describes the first problem with r, without repeating any of the text, or returns "".
+// problem describes the first problem with r without repeating any of the text, or returns "".
 func (r Recovered) problem() string {
 	switch {
 	case r.Format != RecoveredFormat:

@@ -21,7 +21,7 @@ func soundRecovered() result.Recovered {
 	}
 }
 
-// TestRecovered checks that a written recovery result is one line and can be read.
+// TestRecovered checks that an encoded recovery result is a single line and can be parsed.
 func TestRecovered(t *testing.T) {
 	r := soundRecovered()
 	r.Suspect = true
@@ -37,8 +37,8 @@ func TestRecovered(t *testing.T) {
 	}
 }
 
-// TestRecoveredRejectsInvalidText checks that text in a data directory, which others may have written, is accepted
-// only if a recovery could have written it.
+// TestRecoveredRejectsInvalidText checks that text from a data directory is accepted only if a recovery could have
+// written it, because others can write to the directory.
 func TestRecoveredRejectsInvalidText(t *testing.T) {
 	line, err := soundRecovered().Encode()
 	if err != nil {

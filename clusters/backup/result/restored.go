@@ -16,11 +16,11 @@ type Restored struct {
 	// Slot is the slot of the backup, and Data is the name of its file.
 	Slot time.Time `json:"slot"`
 	Data string    `json:"data"`
-	// SourceClusterID is the cluster ID of the etcd that was backed up, as 16 hexadecimal digits. Revision is the
-	// revision of the snapshot.
+	// SourceClusterID is the cluster ID of the backed-up etcd, as 16 hexadecimal digits. Revision is the revision of
+	// the snapshot.
 	SourceClusterID string `json:"sourceClusterID"`
 	Revision        int64  `json:"revision"`
-	// NewRevision is the raised revision at which etcd starts, which clients cannot have seen before.
+	// NewRevision is the raised revision at which etcd starts. No client can have seen it before.
 	NewRevision int64 `json:"newRevision"`
 	// Bytes and SHA256 describe the snapshot as the member sent it.
 	Bytes  int64  `json:"bytes"`
@@ -31,9 +31,9 @@ type Restored struct {
 	// StartedAt and FinishedAt are the times of the restore, not of the backup.
 	StartedAt  time.Time `json:"startedAt"`
 	FinishedAt time.Time `json:"finishedAt"`
-	// Suspect is set if etcd had found that members hold different data.
+	// Suspect is set if etcd had found that members held different data.
 	Suspect bool `json:"suspect"`
-	// ClusterID and MemberID are etcd's new IDs, as 16 hexadecimal digits.
+	// ClusterID and MemberID are etcd's new IDs, as 16 hexadecimal digits each.
 	ClusterID string `json:"clusterID"`
 	MemberID  string `json:"memberID"`
 }
@@ -55,7 +55,7 @@ func (r Restored) Encode() ([]byte, error) {
 	return line, nil
 }
 
-// ParseRestored reads the output of Encode, and rejects anything that Encode could not have written.
+// ParseRestored parses the output of Encode. It rejects anything that Encode could not have written.
 func ParseRestored(text string) (Restored, error) {
 	var r Restored
 	problem := decode(text, MaxBytes, &r)
@@ -73,7 +73,7 @@ func (r *Restored) utc() {
 	r.Slot, r.StartedAt, r.FinishedAt = r.Slot.UTC(), r.StartedAt.UTC(), r.FinishedAt.UTC()
 }
 
-// problem describes the first problem with r, without repeating any of the text, or returns "".
+// problem describes the first problem with r without repeating any of the text, or returns "".
 func (r Restored) problem() string {
 	if r.Format != RestoredFormat {
 		return "its format is not " + RestoredFormat
@@ -96,7 +96,7 @@ func (r Restored) problem() string {
 	return ""
 }
 
-// isVersion reports whether text is empty or a version as etcd writes it to its database.
+// isVersion reports whether text is empty or a version in the format that etcd writes to its database.
 func isVersion(text string) bool { return text == "" || version.MatchString(text) }
 
 var version = regexp.MustCompile(`^\d{1,3}(\.\d{1,3}){2}$`)

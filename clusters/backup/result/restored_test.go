@@ -45,7 +45,7 @@ func with(t testing.TB, line []byte, field string, value any) string {
 	return string(text)
 }
 
-// TestRestored checks that a written restore result is one line and can be read.
+// TestRestored checks that an encoded restore result is a single line and can be parsed.
 func TestRestored(t *testing.T) {
 	r := soundRestored()
 	r.Suspect = true
@@ -69,8 +69,8 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// TestRestoredRejectsInvalidText checks that text from a pod's status or a volume, which tenants can write, is
-// accepted only if a restore could have written exactly that text.
+// TestRestoredRejectsInvalidText checks that text from a pod's status or a volume is accepted only if a restore could
+// have written exactly that text, because tenants can change both.
 func TestRestoredRejectsInvalidText(t *testing.T) {
 	line, err := soundRestored().Encode()
 	if err != nil {
@@ -118,7 +118,6 @@ func TestRestoredRejectsInvalidText(t *testing.T) {
 	}
 }
 
-// TestIncompleteMarkIsRejected checks that an incomplete mark is rejected.
 func TestIncompleteMarkIsRejected(t *testing.T) {
 	line, err := soundMark().Encode()
 	if err != nil {
@@ -145,7 +144,7 @@ func TestIncompleteMarkIsRejected(t *testing.T) {
 	}
 }
 
-// TestInvalidRestoredIsNotEncoded checks that a result that would be rejected is not written.
+// TestInvalidRestoredIsNotEncoded checks that Encode does not write a result that parsing would reject.
 func TestInvalidRestoredIsNotEncoded(t *testing.T) {
 	for name, spoil := range map[string]func(*result.Restored){
 		"no data":     func(r *result.Restored) { r.Data = "" },
@@ -166,7 +165,7 @@ func TestInvalidRestoredIsNotEncoded(t *testing.T) {
 	}
 }
 
-// FuzzParseRestored checks that accepted text can be parsed and re-encoded without changing its meaning.
+// FuzzParseRestored checks that accepted text can be parsed, encoded and parsed again without changing its meaning.
 func FuzzParseRestored(f *testing.F) {
 	line, err := soundRestored().Encode()
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package result defines the results that backups, drills, restores and recoveries report in the status of their pods.
-// --result writes a result, and a pass reads it.
+// The flag --result writes a result, and a pass reads it.
 package result
 
 import (
@@ -19,16 +19,16 @@ import (
 // Format is the format of written results. Results in other formats are rejected.
 const Format = "quorate.dev/backup-result/v1"
 
-// MaxBytes is the maximum size of a result: Kubernetes' limit for a container's termination message.
+// MaxBytes is the maximum size of a result. It is Kubernetes' limit for a container's termination message.
 const MaxBytes = 4096
 
 // maxUnproven is the maximum length of the reason in Unproven, in bytes.
 const maxUnproven = 500
 
-// Result is the result of a backup that was stored, or already existed.
+// Result is the result of a backup that was stored now or already existed.
 type Result struct {
 	Format string `json:"format"`
-	// Slot is the time for which the backup was taken, and Data is the name of its file.
+	// Slot is the time for which the backup was taken. Data is the name of its file.
 	Slot time.Time `json:"slot"`
 	Data string    `json:"data"`
 	// ClusterID is etcd's cluster ID, as 16 hexadecimal digits. Revision is the revision of the snapshot.
@@ -39,10 +39,9 @@ type Result struct {
 	SHA256     string    `json:"sha256"`
 	StartedAt  time.Time `json:"startedAt"`
 	FinishedAt time.Time `json:"finishedAt"`
-	// Suspect is set if etcd had found that members hold different data.
+	// Suspect is set if etcd had found that members held different data.
 	Suspect bool `json:"suspect"`
-	// Unproven is the reason why the snapshot was not compared with a quorum of members. It is empty if it was
-	// compared.
+	// Unproven is the reason why the snapshot could not be proven by a quorum of members. It is empty if it was proven.
 	Unproven string `json:"unproven,omitempty"`
 }
 
@@ -63,11 +62,11 @@ func (r Result) Encode() ([]byte, error) {
 	return line, nil
 }
 
-// encode returns value as one line. It returns an error if the line is longer than most bytes.
+// encode returns value as a single line. It returns an error if the line is longer than most bytes.
 func encode(value any, most int) ([]byte, error) {
 	line := &bytes.Buffer{}
 	encoder := json.NewEncoder(line)
-	encoder.SetEscapeHTML(false) // the text is not part of an HTML page, and escapes are long
+	encoder.SetEscapeHTML(false) // the text is not part of an HTML page, and escaping would make it longer
 	if err := encoder.Encode(value); err != nil {
 		return nil, err
 	}
@@ -77,8 +76,8 @@ func encode(value any, most int) ([]byte, error) {
 	return line.Bytes(), nil
 }
 
-// ParseResult reads the output of Encode. The text comes from a pod's status, which anyone who may change pods can
-// forge, so anything that Encode could not have written is rejected.
+// ParseResult parses the output of Encode. The text comes from a pod's status, which can be forged by anyone who may
+// change pods, so ParseResult rejects anything that Encode could not have written.
 func ParseResult(text string) (Result, error) {
 	var r Result
 	if problem := decode(text, MaxBytes, &r); problem != "" {
@@ -91,7 +90,7 @@ func ParseResult(text string) (Result, error) {
 	return r, nil
 }
 
-// decode decodes the output of encode. It describes the problem if text is anything else.
+// decode decodes the output of encode. If text is anything else, it returns the problem.
 func decode(text string, most int, into any) (problem string) {
 	if len(text) > most {
 		return fmt.Sprintf("it is longer than %d bytes", most)
@@ -109,16 +108,16 @@ func decode(text string, most int, into any) (problem string) {
 
 var (
 	// dataName matches the output of store.Manifest.NewDataName. The pattern is repeated here because package store
-	// imports the libraries of object stores.
+	// imports the libraries for object stores.
 	dataName  = regexp.MustCompile(`^(\d{8}t\d{6}z)-\d{1,19}-[0-9a-f]{8}\.db(?:\.zst)?(?:\.age)?$`)
 	clusterID = regexp.MustCompile(`^[0-9a-f]{16}$`)
 	sha256    = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// maxSnapshot is larger than any possible snapshot.
+// maxSnapshot is larger than any possible snapshot, in bytes.
 const maxSnapshot = 1 << 50
 
-// problem describes the first problem with r, without repeating any of the text, or returns "".
+// problem describes the first problem with r without repeating any of the text, or returns "".
 func (r Result) problem() string {
 	name := dataName.FindStringSubmatch(r.Data)
 	switch {

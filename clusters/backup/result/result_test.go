@@ -23,7 +23,7 @@ func sound() result.Result {
 	}
 }
 
-// TestRoundTrip checks that a written result can be read, regardless of the members' reason for missing proof.
+// TestRoundTrip checks that an encoded result can be parsed, whatever reason members give for a missing proof.
 func TestRoundTrip(t *testing.T) {
 	reasons := map[string]string{"none": "", "plain": "the same data is held by 1 of 3 voters; a-2: no response within 30s", "long": strings.Repeat("ä\"", 4000)}
 	for name, text := range printabletest.Hostile {
@@ -55,7 +55,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestStoreDataNamesAreValid checks that the data names that the store creates are valid.
+// TestStoreDataNamesAreValid checks that the names that the store creates for data are valid in a result.
 func TestStoreDataNamesAreValid(t *testing.T) {
 	for _, compression := range []string{"", store.Zstd} {
 		for _, encryption := range []string{"", store.Age} {
@@ -69,7 +69,7 @@ func TestStoreDataNamesAreValid(t *testing.T) {
 	}
 }
 
-// TestInvalidResultIsNotEncoded checks that a result that would be rejected is not written.
+// TestInvalidResultIsNotEncoded checks that Encode does not write a result that parsing would reject.
 func TestInvalidResultIsNotEncoded(t *testing.T) {
 	for name, spoil := range map[string]func(*result.Result){
 		"no data":     func(r *result.Result) { r.Data = "" },
@@ -87,8 +87,8 @@ func TestInvalidResultIsNotEncoded(t *testing.T) {
 	}
 }
 
-// TestResultRejectsInvalidText checks that text from a pod's status, which tenants can write, is accepted only if a
-// backup could have written it, and that errors do not contain control sequences.
+// TestResultRejectsInvalidText checks that text from a pod's status is accepted only if a backup could have written it,
+// because tenants can change the status. It also checks that errors do not contain control sequences.
 func TestResultRejectsInvalidText(t *testing.T) {
 	with := func(field string, value any) string {
 		line, err := sound().Encode()
@@ -150,7 +150,7 @@ func TestResultRejectsInvalidText(t *testing.T) {
 	}
 }
 
-// FuzzParseResult checks that accepted text can be parsed and re-encoded without changing its meaning.
+// FuzzParseResult checks that accepted text can be parsed, encoded and parsed again without changing its meaning.
 func FuzzParseResult(f *testing.F) {
 	line, err := sound().Encode()
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// TestNothingIsDeletedBecauseOfPlantedLinks plants links as backups, damage and results in a directory store. Retention
-// deletes only what it would delete without them, and not a backup that only a link marks as damaged.
+// TestNothingIsDeletedBecauseOfPlantedLinks plants links in place of backups, damage marks and results in a directory
+// store, and checks that retention deletes only what it would delete without the links. In particular, it keeps a
+// backup that only a link marks as damaged.
 func TestNothingIsDeletedBecauseOfPlantedLinks(t *testing.T) {
 	dir, now := t.TempDir(), time.Date(2026, 11, 22, 18, 0, 0, 0, time.UTC)
 	bucket, err := store.Location{Directory: dir}.Open(t.Context(), store.Options{})

@@ -8,9 +8,10 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// TestPruneKeepsBackupsBeforeRestore checks that pruning after a restore keeps the original cluster's backups that the
-// policy keeps. Data was accidentally changed three days ago, and the cluster was restored from a backup that already
-// contains the change, so an older backup may be needed. One of the policies does not set last, which the CRD allows.
+// TestPruneKeepsBackupsBeforeRestore checks that pruning after a restore keeps the original cluster's backups if the
+// policy keeps them. In the test, data was accidentally changed three days ago, and the cluster was then restored from
+// a backup that already contained the change, so an older backup may be needed. One of the policies does not set last,
+// which the CRD allows.
 func TestPruneKeepsBackupsBeforeRestore(t *testing.T) {
 	all := []store.Backup{backup(time.Minute, "v")}
 	for i := 2; i <= 15; i++ {

@@ -1,5 +1,5 @@
-// Package retention decides which backups of a cluster to keep. It does not access stores, and keeps a backup if in
-// doubt.
+// Package retention decides which backups of a cluster to keep. It does not access stores. When in doubt, it keeps a
+// backup.
 package retention
 
 import (
@@ -15,49 +15,49 @@ import (
 type Policy struct {
 	// Last is the number of newest backups to keep.
 	Last int
-	// Hourly, Daily and Weekly are the numbers of hours, days and weeks for which to keep the newest backup. Periods
-	// without a backup do not count. Days and weeks are in UTC, and weeks begin on Monday.
+	// Hourly, Daily and Weekly are the numbers of hours, days and weeks for which to keep the newest backup of each.
+	// Periods without a backup do not count. Days and weeks are in UTC, and weeks begin on Monday.
 	Hourly, Daily, Weekly int
 	// MinAge is the minimum age at which a backup may be deleted.
 	MinAge time.Duration
-	// ByVerified bases retention on the newest verified backup if newer backups are not verified, or not verified yet,
-	// for example by other Jobs. Newer backups are kept and do not count toward the policy.
+	// ByVerified bases retention on the newest verified backup even if newer backups have not been verified, for
+	// example because other Jobs have yet to verify them. Newer backups are kept and do not count toward the policy.
 	ByVerified bool
 }
 
-// MaxDeleted is the maximum number of backups that one call deletes, so that a mistake is noticed before all backups
-// are deleted.
+// MaxDeleted is the maximum number of backups to delete at once, so that a mistake is noticed before all backups are
+// gone.
 const MaxDeleted = 20
 
-// Orphaned is the age, in addition to MinAge, at which data without a manifest may be deleted. Younger data may belong
+// Orphaned is added to MinAge to get the age at which data without a manifest may be deleted. Younger data may belong
 // to an upload in progress.
 const Orphaned = 7 * 24 * time.Hour
 
-// Plan lists the backups and data to delete. If it is empty for a reason that may matter to users, Why contains the
-// reason.
+// Plan lists the backups and data to delete. If nothing is to be deleted for a reason that may matter to users, Why
+// contains the reason.
 type Plan struct {
 	Delete []store.Backup
-	// Behind lists the next candidates. For each backup in Delete that the store refuses to delete, one of these is
-	// deleted.
+	// Behind lists the next candidates. For each backup in Delete that the store refuses to delete, one of the
+	// candidates is deleted instead.
 	Behind []store.Backup
-	// RestsOn is the backup that allows the deletion of the others.
+	// RestsOn is the verified backup that makes it safe to delete the others.
 	RestsOn store.Backup
-	// Orphans lists the data that is not named in a manifest, by its name in the store.
+	// Orphans lists the names of data in the store that no manifest refers to.
 	Orphans []string
 	Why     string
 	// Waiting lists the unverified backups that are newer than RestsOn. It is only used with Policy.ByVerified.
 	Waiting []store.Backup
 }
 
-// Prune decides about the backups of one cluster. The listing must contain all of them, with every cluster ID. Nothing
-// is deleted unless the newest backup has been read back and found sound. The caller must check that backup again
-// before carrying out the plan. The following is never deleted:
+// Prune decides which backups of one cluster to delete. The listing must contain all of the cluster's backups, with
+// every cluster ID. Nothing is deleted unless the newest backup has been read back and found sound. The caller must
+// check that backup again before carrying out the plan. The following are never deleted:
 //   - backups that the policy keeps for each cluster ID, and the newest good and the newest verified backup
-//     of each. A cluster that was recreated, or a different cluster of the same name, must not cost the
+//     of each ID. A cluster that was recreated, or a different cluster of the same name, must not cost the
 //     original its backups, and a restored cluster may have to be restored again to an earlier point;
 //   - anything younger than MinAge;
-//   - unreliable backups that are newer than the newest good backup of their cluster ID: no better backups
-//     exist;
+//   - unreliable backups that are newer than the newest good backup of their cluster ID, because no better
+//     backups of that time exist;
 //   - anything of a different cluster ID while the present ID has fewer than Last verified backups, or if
 //     both clusters existed at the same time.
 func Prune(l store.Listing, p Policy, now time.Time) Plan {
@@ -106,8 +106,8 @@ func Prune(l store.Listing, p Policy, now time.Time) Plan {
 	return plan
 }
 
-// newestVerified returns the newest verified backup and the newer unverified backups. If none is verified, it returns
-// newest.
+// newestVerified returns the newest verified backup and the newer, unverified backups. If no backup is verified, it
+// returns newest.
 func newestVerified(l store.Listing, newest store.Backup) (store.Backup, map[store.Backup]bool) {
 	found := verified(l.Backups)
 	if len(found) == 0 {
@@ -122,8 +122,8 @@ func newestVerified(l store.Listing, newest store.Backup) (store.Backup, map[sto
 	return found[0], waiting
 }
 
-// keepNewest keeps the newest good and the newest verified backup of each cluster ID, and returns the newest good
-// backups.
+// keepNewest adds the newest good and the newest verified backup of each cluster ID to kept, and returns the newest
+// good backups.
 func keepNewest(kept map[store.Backup]bool, backups []store.Backup) (good map[string]store.Backup) {
 	good, proven := map[string]store.Backup{}, map[string]store.Backup{}
 	for _, b := range backups {
@@ -142,8 +142,8 @@ func keepNewest(kept map[store.Backup]bool, backups []store.Backup) (good map[st
 	return good
 }
 
-// succeeded returns the cluster IDs that the present ID has replaced. The present ID must have enough verified
-// backups, and its first backup must be newer than all backups of the replaced ID.
+// succeeded returns the cluster IDs that the present ID has replaced. The present ID must have enough verified backups,
+// and its first backup must be newer than all backups of a replaced ID.
 func (p Policy) succeeded(byID map[string][]store.Backup, present string) map[string]bool {
 	if len(verified(byID[present])) < max(1, p.Last) {
 		return nil
@@ -156,8 +156,8 @@ func (p Policy) succeeded(byID map[string][]store.Backup, present string) map[st
 	return found
 }
 
-// keep returns the backups of one cluster ID that the policy keeps. Only good backups that are not waiting for
-// verification count.
+// keep returns the backups of one cluster ID that the policy keeps. Only good backups count, except those waiting for
+// verification.
 func (p Policy) keep(backups []store.Backup, waiting map[store.Backup]bool) map[store.Backup]bool {
 	kept := map[store.Backup]bool{}
 	good := slices.DeleteFunc(slices.Clone(backups), func(b store.Backup) bool { return !b.Good() || waiting[b] })
@@ -188,7 +188,7 @@ func week(t time.Time) string {
 	return fmt.Sprintf("%d-%d", year, week)
 }
 
-// verified returns the good backups that were read back, newest first.
+// verified returns the good backups that have been read back, newest first.
 func verified(backups []store.Backup) (found []store.Backup) {
 	for _, b := range backups {
 		if b.Good() && b.Verified {
@@ -201,8 +201,8 @@ func verified(backups []store.Backup) (found []store.Backup) {
 
 func oldestFirst(a, b store.Backup) int { return a.Slot.Compare(b.Slot) }
 
-// orphans returns the old data of slots without a manifest. In a slot with a manifest, only the manifest's content
-// shows which data belongs to it.
+// orphans returns old data in slots without a manifest. If a slot has a manifest, the data is not considered, because
+// only the content of the manifest shows which data belongs to it.
 func orphans(l store.Listing, p Policy, now time.Time) (found []string) {
 	named := map[int64]bool{}
 	for _, b := range l.Backups {

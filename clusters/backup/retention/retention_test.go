@@ -14,8 +14,8 @@ var now = time.Date(2026, 11, 22, 18, 0, 0, 0, time.UTC)
 
 const present, earlier = "00000000000000aa", "00000000000000bb"
 
-// backup returns a backup of the given age. Letters set its properties: v is verified, s is suspect, d is damaged, and
-// e has the earlier cluster ID.
+// backup returns a backup of the given age. The letters set its properties: v means verified, s suspect, d damaged, and
+// e that it has the earlier cluster ID.
 func backup(age time.Duration, letters string) store.Backup {
 	b := store.Backup{Cluster: store.Cluster{Namespace: "ns", Name: "a"}, ClusterID: present, Slot: now.Add(-age)}
 	for _, letter := range letters {
@@ -123,9 +123,9 @@ func TestPruneInvariants(t *testing.T) {
 	}
 }
 
-// lawBroken returns the invariant that a plan violates, or "". It considers only the remaining backups.
+// lawBroken returns the invariant that a plan violates, or "". It considers only the backups that remain.
 func lawBroken(all []store.Backup, plan Plan, p Policy) string {
-	left := without(all, slices.Concat(plan.Delete, plan.Behind)) // backups in Behind may be deleted, too
+	left := without(all, slices.Concat(plan.Delete, plan.Behind)) // backups in Behind may be deleted too
 	newest := func(of []store.Backup, is func(store.Backup) bool) (found store.Backup) {
 		for _, b := range of {
 			if is(b) && b.Slot.After(found.Slot) {
@@ -173,7 +173,7 @@ func lawBroken(all []store.Backup, plan Plan, p Policy) string {
 }
 
 // byVerifiedBroken returns the invariant that a plan with ByVerified violates, or "". Such a plan must not delete
-// anything that it would keep if the newer unverified backups did not exist.
+// anything that would be kept if the newer unverified backups did not exist.
 func byVerifiedBroken(all []store.Backup, p Policy) string {
 	p.ByVerified = true
 	plan := Prune(store.Listing{Backups: all}, p, now)
@@ -202,8 +202,8 @@ func byVerifiedBroken(all []store.Backup, p Policy) string {
 	return ""
 }
 
-// TestUnverifiedBackupsDoNotBlockPrune checks that newer unverified backups are not deleted, and do not prevent the
-// deletion of other backups.
+// TestUnverifiedBackupsDoNotBlockPrune checks that newer unverified backups are not deleted, and that they do not
+// prevent the deletion of other backups.
 func TestUnverifiedBackupsDoNotBlockPrune(t *testing.T) {
 	for name, c := range map[string]struct {
 		backups         []store.Backup
@@ -234,7 +234,7 @@ func without(all, deleted []store.Backup) []store.Backup {
 	return slices.DeleteFunc(slices.Clone(all), func(b store.Backup) bool { return slices.Contains(deleted, b) })
 }
 
-// TestOnlyOldOrphansAreDeleted checks that data is deleted only if it is old and its slot does not have a manifest.
+// TestOnlyOldOrphansAreDeleted checks that data is deleted as an orphan only if it is old and its slot has no manifest.
 func TestOnlyOldOrphansAreDeleted(t *testing.T) {
 	l := store.Listing{
 		Backups: []store.Backup{backup(hours, "v"), backup(10*days, "v")},
@@ -251,7 +251,7 @@ func TestOnlyOldOrphansAreDeleted(t *testing.T) {
 	}
 }
 
-// TestPruneIsLinear checks that the time for a decision grows only linearly with the number of backups.
+// TestPruneIsLinear checks that the running time of Prune is linear in the number of backups.
 func TestPruneIsLinear(t *testing.T) {
 	policy := Policy{Last: 7, Daily: 30, MinAge: days}
 	takes := func(count int) time.Duration {
@@ -273,7 +273,7 @@ func TestPruneIsLinear(t *testing.T) {
 		return best
 	}
 	const year, times, attempts = 24 * 365, 8, 10
-	for n := 1; ; n++ { // other programs may use the processor during one of the two
+	for n := 1; ; n++ { // other programs may use the processor during one of the two measurements
 		part, all := takes(year/times), takes(year)
 		if all <= 4*times*part {
 			return

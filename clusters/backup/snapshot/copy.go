@@ -20,9 +20,9 @@ import (
 	"quorate.dev/quorate/internal/panics"
 )
 
-// CopyMember copies the parts of a member that etcd requires to a new data directory: its log, snapshots and database,
-// and any database from a leader that is not in place yet. The member must not be running. Links in either directory
-// are not followed.
+// CopyMember copies the parts of a member that etcd needs to a new data directory: its log, snapshots and database, and
+// any database received from a leader that is not in place yet. The member must not be running. Links in either
+// directory are not followed.
 func CopyMember(ctx context.Context, from, to string) error {
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return err
@@ -45,7 +45,7 @@ func CopyMember(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// copyPart copies the files that match a pattern in a directory below source to the same directory below target.
+// copyPart copies the files that match patterns in a subdirectory of source to the same subdirectory of target.
 func copyPart(ctx context.Context, source, target *os.Root, dir, patterns []string) error {
 	if len(dir) == 0 {
 		return copyFiles(ctx, source, target, patterns)
@@ -97,12 +97,12 @@ func copyFile(ctx context.Context, source, target *os.Root, name string) error {
 	return errors.Join(err, out.Close())
 }
 
-// CommitLog marks the whole log in a data directory as committed, so that etcd keeps it with --force-new-cluster.
-// Otherwise etcd keeps only the entries that the member knows to be committed, and discards entries that may have been
-// acknowledged to clients (etcd's server/etcdserver/bootstrap.go).
+// CommitLog marks the whole log in a data directory as committed, so that etcd keeps all of it with
+// --force-new-cluster. Otherwise, etcd keeps only the entries that the member knows to be committed, and discards later
+// entries, which may have been acknowledged to clients (etcd's server/etcdserver/bootstrap.go).
 //
 // turnsAuthOn is set if the last log entry about authentication enables it. The database may not reflect this yet, but
-// it affects callers that query an etcd started on the copy.
+// an etcd started on the copy will require authentication.
 func CommitLog(dataDir string) (turnsAuthOn bool, err error) {
 	err = panics.Catch(func() (err error) {
 		turnsAuthOn, err = commitLog(filepath.Join(dataDir, member, "wal"))
@@ -111,7 +111,7 @@ func CommitLog(dataDir string) (turnsAuthOn bool, err error) {
 	return turnsAuthOn, err
 }
 
-// endsWithAuth reports whether the last entry about authentication enables it.
+// endsWithAuth reports whether the last entry about authentication enables authentication.
 func endsWithAuth(entries []*raftpb.Entry) bool {
 	for _, entry := range slices.Backward(entries) {
 		var request etcdserverpb.InternalRaftRequest

@@ -12,14 +12,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxChanged is the maximum number of changes since the compaction whose keys are held in memory, with 8 bytes each.
-// If there are more, they are split into parts, and the changes before the compaction are read once for each part.
+// maxChanged is the maximum number of changes since the compaction whose keys are held in memory, at 8 bytes each. If
+// there are more, they are processed in batches, and the changes before the compaction are read once for each batch.
 var maxChanged = 4 << 20
 
 // hashKV returns the same hash as a member's HashKV at the newest revision (etcd's storage/mvcc/hash.go): the CRC-32C
-// of all revisions since the last compaction, and of the earlier revisions that a compaction now would keep. Members use
-// an index of all keys for this. Here, a finished compaction has left one revision of each key, so it is sufficient to
-// know the keys that have changed since.
+// of all revisions since the last compaction, and of the earlier revisions that a compaction would keep now. Members
+// use an index of all keys to find these. Here, it is enough to know which keys have changed since the last compaction,
+// because a finished compaction has left only one revision of each key.
 func hashKV(tx *bolt.Tx, revision, compacted int64) (uint32, error) {
 	if mainOf(value(tx, metaBucket, finished)) != compacted {
 		return 0, errUnderWay
@@ -35,7 +35,7 @@ func hashKV(tx *bolt.Tx, revision, compacted int64) (uint32, error) {
 			return 0, err
 		}
 	}
-	// Without living keys, members have nothing to keep and act as if there were no compaction.
+	// If no keys exist, members have nothing to keep and act as if there had been no compaction.
 	drops := func(k []byte, n int) bool { return count.living > 0 && (isTombstone(k) || replaced.has(n)) }
 	sum, n := crc32.New(crc32.MakeTable(crc32.Castagnoli)), -1
 	sum.Write(keyBucket)
@@ -52,12 +52,12 @@ func hashKV(tx *bolt.Tx, revision, compacted int64) (uint32, error) {
 	return sum.Sum32(), err
 }
 
-// counted counts the changes in a database, relative to the last compaction.
+// counted is the number of changes in a database, relative to the last compaction.
 type counted struct {
-	// before and since are the numbers of changes up to the compaction and after it.
+	// before is the number of changes up to the compaction, and since is the number of changes after it.
 	before, since int
-	// living is the number of keys at the newest revision: the keys left by the compaction, plus the keys created
-	// since, minus the keys deleted since.
+	// living is the number of keys that exist at the newest revision: the keys left by the compaction, plus the keys
+	// created since, minus the keys deleted since.
 	living int
 }
 
@@ -84,9 +84,9 @@ func count(keys *bolt.Bucket, compacted int64) (c counted, err error) {
 	return c, err
 }
 
-// replacedSince returns the indexes of the changes up to a compaction whose keys have changed after it. If two keys
-// had the same hash, the sum would differ from the members' sum: the backup would be unproven, but never wrongly
-// proven.
+// replacedSince returns the indexes of the changes up to a compaction whose keys have changed since. It compares hashes
+// of keys. If two keys had the same hash, the sum would differ from the members' sum, so the backup would be unproven
+// but never wrongly proven.
 func replacedSince(keys *bolt.Bucket, compacted int64, count int) (replaced bits, err error) {
 	seed, changed := maphash.MakeSeed(), make([]uint64, 0, min(count, maxChanged))
 	since := keys.Cursor()

@@ -21,7 +21,7 @@ import (
 // history is the history of changes in an etcd database.
 type history struct {
 	revision, compacted uint64
-	// stored holds the changes by revision, and newest the latest change of each key.
+	// stored holds the changes by revision, and newest holds the latest change of each key.
 	stored, newest map[string]*mvccpb.KeyValue
 }
 
@@ -51,7 +51,7 @@ func (h *history) remove(key string) {
 	h.stored[revisionOf(h.revision, true)] = &mvccpb.KeyValue{Key: []byte(key)}
 }
 
-// compact removes deletions and every change that a newer change, up to the current revision, has replaced.
+// compact removes deletions, and all changes that a newer change up to the current revision has replaced.
 func (h *history) compact() {
 	h.compacted = h.revision
 	maps.DeleteFunc(h.stored, func(revision string, kv *mvccpb.KeyValue) bool {
@@ -104,7 +104,7 @@ func (h *history) database(t *testing.T) string {
 	return path
 }
 
-// TestHashInBoundedMemory checks that the hash equals the members' hash, even if few keys are held in memory.
+// TestHashInBoundedMemory checks that the hash equals the members' hash even if only a few keys may be held in memory.
 func TestHashInBoundedMemory(t *testing.T) {
 	seed := rand.Uint64()
 	chance := rand.New(rand.NewPCG(seed, 0))

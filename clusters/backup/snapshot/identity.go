@@ -20,17 +20,17 @@ import (
 // Identity identifies a member and its cluster.
 type Identity struct{ ClusterID, MemberID uint64 }
 
-// FormatID formats the ID of a cluster or member as in backups, with 16 hexadecimal digits.
+// FormatID formats the ID of a cluster or member as 16 hexadecimal digits, as in backups.
 func FormatID(id uint64) string { return fmt.Sprintf("%016x", id) }
 
 // ErrNoMember is returned for a data directory without a member.
 var ErrNoMember = errors.New("the data directory does not contain a member")
 
-// IdentityOf reads the identity of the member in a data directory from the beginning of its log files. The member may
-// be running.
+// IdentityOf reads the identity of the member in a data directory from the beginning of the member's log files. The
+// member may be running.
 func IdentityOf(dataDir string) (Identity, error) { return IdentityIn(filepath.Join(dataDir, member)) }
 
-// IdentityIn is like IdentityOf, but for a member directory that may have a name other than etcd's.
+// IdentityIn is like IdentityOf, but takes a member directory, whose name may differ from etcd's.
 func IdentityIn(dir string) (Identity, error) {
 	logs, err := logsIn(dir)
 	switch {
@@ -72,10 +72,10 @@ func logsIn(dir string) ([]string, error) {
 	return logs, err
 }
 
-// beforeMetadata is the number of records that may precede the metadata in a log: a checksum.
+// beforeMetadata is the number of records that may precede the metadata in a log. The only such record is a checksum.
 const beforeMetadata = 1
 
-// beginning is a log file of which only the first records are read. Records that claim to be longer are invalid.
+// beginning is a log file that is read only up to maxBeginning. Records that claim to be longer are invalid.
 type beginning struct{ file *os.File }
 
 // maxBeginning is larger than the first records of any log, in bytes.
@@ -90,7 +90,7 @@ func (b beginning) FileInfo() (fs.FileInfo, error) {
 	return bounded{info}, err
 }
 
-// bounded is the information about a file, with a size of at most maxBeginning.
+// bounded describes a file, but limits its size to maxBeginning.
 type bounded struct{ fs.FileInfo }
 
 // Size implements fs.FileInfo.

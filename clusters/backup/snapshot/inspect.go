@@ -20,29 +20,29 @@ import (
 	"quorate.dev/quorate/internal/panics"
 )
 
-// Facts describe the content of a snapshot.
+// Facts describes the content of a snapshot.
 type Facts struct {
-	// Revision is the revision of the newest change, read from the data itself. The revision that a member reports
-	// separately may be from a different moment.
+	// Revision is the revision of the newest change in the data itself. The revision that a member reports separately
+	// may be from a different moment.
 	Revision int64 `json:"revision"`
-	// CompactRevision is the revision up to which history was compacted.
+	// CompactRevision is the revision up to which the history has been compacted.
 	CompactRevision int64 `json:"compactRevision"`
-	// Changes is the number of changes: the revisions of all keys, including deletions.
+	// Changes is the number of changes, that is, the number of revisions of all keys, including deletions.
 	Changes int64 `json:"changes"`
-	// Hash is etcd's HashKV at Revision, or nil if it cannot be computed; HashWhy is then the reason.
+	// Hash is etcd's HashKV at Revision, or nil if it cannot be computed. In that case, HashWhy contains the reason.
 	Hash    *uint32 `json:"hashKV,omitempty"`
 	HashWhy string  `json:"hashKVUnknown,omitempty"`
-	// ClusterVersion is the version, MAJOR.MINOR.0, at which the cluster ran. StorageVersion is the version of the
-	// storage format, which etcd has written since 3.6.
+	// ClusterVersion is the version of the cluster, as MAJOR.MINOR.0. StorageVersion is the version of the storage
+	// format, which etcd has recorded since 3.6.
 	ClusterVersion string `json:"clusterVersion,omitempty"`
 	StorageVersion string `json:"storageVersion,omitempty"`
-	// Alarms are the raised alarms, as KIND MEMBER-ID.
+	// Alarms are the active alarms, as KIND MEMBER-ID.
 	Alarms []string `json:"alarms,omitempty"`
 	// Auth is set if authentication was enabled.
 	Auth bool `json:"auth,omitempty"`
 }
 
-// Corrupt reports whether etcd had found that members hold different data.
+// Corrupt reports whether etcd had found that members held different data.
 func (f Facts) Corrupt() bool {
 	for _, alarm := range f.Alarms {
 		if strings.HasPrefix(alarm, etcdserverpb.AlarmType_CORRUPT.String()) {
@@ -53,7 +53,7 @@ func (f Facts) Corrupt() bool {
 }
 
 // MinorVersion returns the newest minor version of etcd that has written the data: the cluster version or, during a
-// downgrade, the storage version. It returns zero if unknown.
+// downgrade, the storage version. It returns zero if the version is unknown.
 func (f Facts) MinorVersion() (newest etcdversion.MajorMinor, err error) {
 	for _, text := range []string{f.ClusterVersion, f.StorageVersion} {
 		if text == "" {
@@ -70,9 +70,9 @@ func (f Facts) MinorVersion() (newest etcdversion.MajorMinor, err error) {
 	return newest, nil
 }
 
-// Suits reports whether etcd version v can be started with the data, and returns the data's minor version. That
-// version must equal v's minor version or the one before. With other data, etcd may start anyway and misread it. Data
-// of an unknown version suits every etcd.
+// Suits reports whether etcd version v can be started with the data, and returns the data's minor version. The data's
+// minor version must equal v's or be the one before it. etcd may start with other data too, but misread it. Data of an
+// unknown version suits every etcd.
 func (f Facts) Suits(v etcdversion.Version) (suits bool, of etcdversion.MajorMinor, err error) {
 	of, err = f.MinorVersion()
 	if err != nil {
@@ -82,7 +82,7 @@ func (f Facts) Suits(v etcdversion.Version) (suits bool, of etcdversion.MajorMin
 	return of == etcdversion.MajorMinor{} || steps == 0 || steps == 1, of, nil
 }
 
-// Equal reports whether f and other are the same. A missing hash in either is not a difference.
+// Equal reports whether f and other are equal. A hash that is missing in either of them does not count as a difference.
 func (f Facts) Equal(other Facts) bool {
 	sameHash := f.Hash == nil || other.Hash == nil || *f.Hash == *other.Hash
 	f.Hash, other.Hash, f.HashWhy, other.HashWhy = nil, nil, "", ""
@@ -92,7 +92,7 @@ func (f Facts) Equal(other Facts) bool {
 // ErrDamaged is returned for a database that is not sound.
 var ErrDamaged = errors.New("the database is damaged")
 
-// These are buckets and keys in etcd's database (etcd's server/storage/schema).
+// Buckets and keys in etcd's database (etcd's server/storage/schema).
 var (
 	keyBucket       = []byte("key")
 	metaBucket      = []byte("meta")
@@ -115,9 +115,9 @@ const (
 	maxAlarms  = 256
 )
 
-// Inspect returns facts about the content of a database file, after checking every page. It does not compare the file
-// with its checksum. It returns ErrDamaged if the file is defective. Some crafted files, or files damaged by a broken
-// disk, make bbolt end the process, so untrusted files must be inspected in a child process.
+// Inspect checks every page of a database file and returns facts about its content. It does not compare the file with
+// its checksum. It returns ErrDamaged if the file is damaged. Crafted files, and files damaged by a broken disk, can
+// make bbolt crash the process, so untrusted files must be inspected in a child process.
 func Inspect(path string) (Facts, error) {
 	var facts Facts
 	err := reading(path, os.OpenFile, func(tx *bolt.Tx) (err error) {
@@ -136,11 +136,11 @@ func Inspect(path string) (Facts, error) {
 // opener opens a file like os.OpenFile.
 type opener func(path string, flag int, mode os.FileMode) (*os.File, error)
 
-// openPlain opens a file for reading in a directory to which others may write.
+// openPlain opens a file for reading in a directory that others can write to.
 func openPlain(path string, _ int, _ os.FileMode) (*os.File, error) { return disk.Open(path) }
 
-// reading opens a database and calls read. Pages that refer to positions outside the file make bbolt panic or fault;
-// both are reported as damage.
+// reading opens a database and calls read. If pages refer to positions outside the file, bbolt panics or faults;
+// reading reports both as damage.
 func reading(path string, open opener, read func(*bolt.Tx) error) error {
 	file, err := open(path, os.O_RDONLY, 0)
 	if err != nil {
@@ -160,7 +160,7 @@ func reading(path string, open opener, read func(*bolt.Tx) error) error {
 			return fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 		if err != nil {
-			return err // a problem with this machine: no memory, no permission, a lock
+			return err // a problem with this machine: no memory, no permission, or a lock
 		}
 		defer db.Close()
 		return db.View(func(tx *bolt.Tx) error {
@@ -176,13 +176,13 @@ func reading(path string, open opener, read func(*bolt.Tx) error) error {
 	return err
 }
 
-// isDamage reports whether an error from opening a database concerns the file's content.
+// isDamage reports whether an error from opening a database is about the file's content.
 func isDamage(err error) bool {
 	return errors.Is(err, bolterrors.ErrInvalid) || errors.Is(err, bolterrors.ErrChecksum) ||
 		errors.Is(err, bolterrors.ErrVersionMismatch)
 }
 
-// checkPages checks all pages. bbolt does this in a separate goroutine, so a panic there ends the process (see
+// checkPages checks all pages. bbolt does this in a separate goroutine, so a panic there crashes the process (see
 // Inspect).
 func checkPages(tx *bolt.Tx) error {
 	var problems []string
@@ -263,8 +263,8 @@ func alarms(tx *bolt.Tx) (found []string, err error) {
 	return found, err
 }
 
-// lastRevision returns the newest revision and the number of changes. Without changes, etcd is at revision 1, or at the
-// revision of the last compaction.
+// lastRevision returns the newest revision and the number of changes. If there are no changes, etcd is at revision 1,
+// or at the revision of the last compaction.
 func lastRevision(tx *bolt.Tx) (revision, changes int64, err error) {
 	revision = max(1, mainOf(value(tx, metaBucket, scheduled)), mainOf(value(tx, metaBucket, finished)))
 	err = tx.Bucket(keyBucket).ForEach(func(k, _ []byte) error {
@@ -278,7 +278,7 @@ func lastRevision(tx *bolt.Tx) (revision, changes int64, err error) {
 	return revision, changes, err
 }
 
-// A revision consists of 8 bytes, "_", 8 bytes, and "t" if a key was deleted (etcd's storage/mvcc/revision.go). The
+// A revision consists of 8 bytes, "_", 8 bytes and, if a key was deleted, "t" (etcd's storage/mvcc/revision.go). The
 // numbers are signed, and etcd ignores negative revisions.
 const revisionBytes = 17
 
@@ -289,7 +289,7 @@ func isRevision(k []byte) bool {
 
 func isTombstone(k []byte) bool { return len(k) == revisionBytes+1 }
 
-// mainOf returns the first part of a revision, or 0.
+// mainOf returns the main part of a revision, or 0.
 func mainOf(k []byte) int64 {
 	if len(k) < revisionBytes {
 		return 0

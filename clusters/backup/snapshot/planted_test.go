@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// TestEnableAuthFollowsNoLink checks that a link in place of a snapshot file is not followed: an etcd that runs in the
-// same directory could otherwise make Quorate truncate the surviving member's database.
+// TestEnableAuthFollowsNoLink checks that a link in place of a snapshot file is not followed. Otherwise, an etcd
+// running in the same directory could make Quorate truncate the surviving member's database.
 func TestEnableAuthFollowsNoLink(t *testing.T) {
 	dir, content := t.TempDir(), backuptest.MustSnapshot(t)
 	precious, link := filepath.Join(dir, "precious"), filepath.Join(dir, "snapshot.db")

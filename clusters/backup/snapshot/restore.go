@@ -19,7 +19,7 @@ import (
 	"quorate.dev/quorate/internal/panics"
 )
 
-// DefaultBump is the number that a restore adds to the revision, so that clients do not see the same revision with
+// DefaultBump is the number that a restore adds to the revision, so that clients never see the same revision with
 // different data. It is sufficient for a week of 1,500 writes per second (etcd.io, "Disaster recovery").
 const DefaultBump = 1_000_000_000
 
@@ -28,13 +28,13 @@ type Restoration struct {
 	// DataDir is the data directory to create. It must not exist, or must be empty.
 	DataDir string
 	// Name and PeerURL are the member's name and peer URL. InitialCluster lists the members of the cluster, as
-	// NAME=URL,…. Token distinguishes the cluster from the original.
+	// NAME=URL,…. Token distinguishes the new cluster from the original.
 	Name, PeerURL, InitialCluster, Token string
-	// Bump is the number by which the revision is raised. All earlier revisions are marked as compacted, so that
-	// watches restart instead of missing events. 0 keeps the revision, which is only for comparing data.
+	// Bump is the number that is added to the revision. All earlier revisions are marked as compacted, so that watches
+	// restart instead of missing events. 0 keeps the revision, which is meant only for comparing data.
 	Bump uint64
-	// WithoutAuth disables authentication, for a trial in which the passwords are unknown and which other processes
-	// cannot reach.
+	// WithoutAuth disables authentication. It is meant for a drill, in which the passwords are unknown and other
+	// processes cannot reach etcd.
 	WithoutAuth bool
 	// Beside creates the member next to an existing member in the data directory (see Made.Exchange).
 	Beside bool
@@ -46,16 +46,16 @@ var ErrExists = errors.New("the data directory is not empty")
 // ErrRevision is returned for a snapshot whose revision cannot be raised as requested.
 var ErrRevision = errors.New("its revision cannot be raised")
 
-// maxRevision is the maximum bump, and the maximum revision after the bump: etcd's revisions are signed, and clients
+// maxRevision is the maximum bump, and the maximum revision after the bump. In etcd, revisions are signed, and clients
 // rely on this.
 const maxRevision = math.MaxInt64 / 2
 
-// working is the prefix of the working directories of restorations. They are inside the data directory, which may be a
-// separate volume.
+// working is the name prefix of the working directories of restores. They are inside the data directory, because it may
+// be a separate volume.
 const working = ".restore-"
 
-// Workspace creates a working directory inside the data directory, and the data directory itself if necessary. It
-// returns ErrExists if the data directory is not empty. Leftovers of a killed restoration and the initial content of a
+// Workspace creates a working directory inside the data directory, and first creates the data directory if necessary.
+// It returns ErrExists if the data directory is not empty. Leftovers of a killed restore and the initial content of a
 // new volume do not count.
 func Workspace(dataDir string) (string, error) {
 	if err := vacant(dataDir); err != nil {
@@ -67,11 +67,11 @@ func Workspace(dataDir string) (string, error) {
 	return WorkspaceBeside(dataDir)
 }
 
-// WorkspaceBeside is like Workspace, but for a data directory that is in use.
+// WorkspaceBeside is like Workspace, but for a data directory that is already in use.
 func WorkspaceBeside(dataDir string) (string, error) { return os.MkdirTemp(dataDir, working) }
 
-// RemoveLeftovers removes the leftovers of killed restorations from a data directory. The caller must ensure that no
-// restoration is running there.
+// RemoveLeftovers removes the leftovers of killed restores from a data directory. The caller must ensure that no
+// restore is running there.
 func RemoveLeftovers(dataDir string) error {
 	entries, err := os.ReadDir(dataDir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -85,9 +85,9 @@ func RemoveLeftovers(dataDir string) error {
 	return err
 }
 
-// Restore creates a data directory from a snapshot file that was inspected before. The member directory inside it is
-// complete or does not exist. Alarms are removed, because they name members that no longer exist, and a single alarm
-// would stop all writes.
+// Restore creates a data directory from a snapshot file that has already been inspected. The member directory inside it
+// is either complete or does not exist. Alarms are removed, because they name members that no longer exist, and a
+// single alarm could stop all writes.
 func Restore(file string, r Restoration) error {
 	made, err := Make(file, r)
 	if err != nil {
@@ -99,14 +99,14 @@ func Restore(file string, r Restoration) error {
 
 // Made is a member that was created from a snapshot, but is not in place yet.
 type Made struct {
-	// Identity is the identity that etcd will have, and Revision the revision at which it will start.
+	// Identity is the identity that etcd will have. Revision is the revision at which etcd will start.
 	Identity Identity
 	Revision int64
 
 	workspace, made, dataDir string
 }
 
-// Make creates the member that Restore puts in place, and flushes it to disk.
+// Make creates the member without putting it in place, and flushes it to disk.
 func Make(file string, r Restoration) (*Made, error) {
 	if r.Bump > maxRevision {
 		return nil, fmt.Errorf("restore %s: the revision cannot be raised by %d; "+
@@ -124,7 +124,7 @@ func Make(file string, r Restoration) (*Made, error) {
 	if err != nil {
 		return nil, fmt.Errorf("restore %s: %w", file, err)
 	}
-	// etcd's library requires an empty directory, and does not record the directory's name.
+	// etcd's library requires an empty directory. It does not record the directory's name.
 	m := &Made{workspace: unfinished, made: filepath.Join(unfinished, "data"), dataDir: r.DataDir}
 	if err := m.make(file, r); err != nil {
 		m.Remove()
@@ -133,9 +133,9 @@ func Make(file string, r Restoration) (*Made, error) {
 	return m, nil
 }
 
-// bumpOf returns the number by which etcd's library must raise the newest key of a snapshot so that the revision is
-// raised by bump. The two differ if revisions after that key have been compacted. bumpOf returns ErrRevision if the
-// revision would overflow and become negative in etcd.
+// bumpOf returns the number that etcd's library must add to the revision of a snapshot's newest key so that the
+// cluster's revision is raised by bump. The two numbers differ if revisions after that key have been compacted. bumpOf
+// returns ErrRevision if the revision would overflow and become negative in etcd.
 func bumpOf(file string, bump uint64) (uint64, error) {
 	if bump == 0 {
 		return 0, nil
@@ -166,10 +166,10 @@ func (m *Made) make(file string, r Restoration) (err error) {
 	return syncTree(filepath.Join(m.made, member))
 }
 
-// Remove removes a member that was not put in place.
+// Remove removes a member that has not been put in place.
 func (m *Made) Remove() { _ = os.RemoveAll(m.workspace) }
 
-// Place durably moves the finished data into the data directory. It returns ErrExists if another process was faster.
+// Place durably moves the finished data into the data directory. It returns ErrExists if another process did so first.
 func (m *Made) Place() error {
 	to := filepath.Join(m.dataDir, member)
 	err := disk.Move(filepath.Join(m.made, member), to)
@@ -185,10 +185,10 @@ func (m *Made) Place() error {
 	return nil
 }
 
-// Exchange durably and atomically replaces a member with the finished data, so that a member exists at every moment:
-// without a member, etcd would start an empty cluster. The old member is kept in the data directory under the name
-// aside; Exchange returns ErrExists if that name is taken. If the process is killed, the finished data may remain
-// under that name. Exchange returns ErrRunning if an etcd is waiting for the held member, because it would start with
+// Exchange durably and atomically replaces a member with the finished data. A member exists at every moment, because
+// without one, etcd would start an empty cluster. The old member is kept in the data directory under the name aside.
+// Exchange returns ErrExists if that name is taken. If the process is killed, the finished data may remain under that
+// name. Exchange returns ErrRunning if an etcd is waiting for the database that held locks, because it would start with
 // a mix of both members. held is nil if there is no database for which etcd could wait.
 func (m *Made) Exchange(aside string, held *disk.Shared) error {
 	at := filepath.Join(m.dataDir, aside)
@@ -215,11 +215,10 @@ func (m *Made) Exchange(aside string, held *disk.Shared) error {
 	if err := Exchange(m.dataDir, aside); err != nil || held.Leased() {
 		return err
 	}
-	return errors.Join(ErrRunning, Exchange(m.dataDir, aside)) // etcd was started concurrently: undo the exchange
+	return errors.Join(ErrRunning, Exchange(m.dataDir, aside)) // etcd was started at the same time: undo the exchange
 }
 
-// Exchange atomically exchanges the member in a data directory with the member that is kept there under the name
-// aside.
+// Exchange atomically swaps the member in a data directory with the member kept there under the name aside.
 func Exchange(dataDir, aside string) error {
 	err := disk.Sync(dataDir)
 	if err == nil {
@@ -234,7 +233,7 @@ func Exchange(dataDir, aside string) error {
 	return nil
 }
 
-// member is the directory inside the data directory in which etcd keeps its data.
+// member is the name of the directory inside the data directory in which etcd keeps its data.
 const member = "member"
 
 // vacant returns an error if a data directory is not empty.
@@ -274,23 +273,23 @@ func restoreTo(dir, file string, r Restoration) (revision int64, err error) {
 	return revision, err
 }
 
-// DisableAuth disables authentication in a data directory, for a trial.
+// DisableAuth disables authentication in a data directory, for a drill.
 func DisableAuth(dataDir string) error {
 	return update(Database(dataDir), func(tx *bolt.Tx) error { return setAuth(tx, 0) })
 }
 
-// newestRevision is like lastRevision, but for a sound database, in which keys are sorted by revision.
+// newestRevision is like lastRevision, but only for a sound database, in which keys are sorted by revision.
 func newestRevision(tx *bolt.Tx) int64 {
 	newest, _ := tx.Bucket(keyBucket).Cursor().Last()
 	return max(1, mainOf(newest), mainOf(value(tx, metaBucket, scheduled)), mainOf(value(tx, metaBucket, finished)))
 }
 
-// openToChange opens an existing file in a directory to which others may write.
+// openToChange opens an existing file in a directory that others can write to.
 func openToChange(path string, _ int, _ os.FileMode) (*os.File, error) {
 	return disk.OpenToChange(path)
 }
 
-// update changes a database.
+// update opens a database and changes it.
 func update(database string, change func(*bolt.Tx) error) error {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	err := panics.Catch(func() error {
@@ -318,8 +317,8 @@ func clearAlarms(tx *bolt.Tx) error {
 	return err
 }
 
-// EnableAuth enables authentication in a snapshot file, and updates its checksum. A link in place of the file is not
-// followed: an etcd that runs in the same directory may have replaced the file.
+// EnableAuth enables authentication in a snapshot file, and updates the checksum. It does not follow a link in place of
+// the file, because an etcd running in the same directory may have replaced the file.
 func EnableAuth(file string) (*Trailer, error) {
 	database, err := disk.OpenToChange(file)
 	if err != nil {
@@ -350,7 +349,7 @@ func EnableAuth(file string) (*Trailer, error) {
 	return all, errors.Join(all.Check(), database.Sync())
 }
 
-// setAuth enables or disables authentication, and keeps users and roles.
+// setAuth enables or disables authentication. It keeps users and roles.
 func setAuth(tx *bolt.Tx, on byte) error {
 	if b := tx.Bucket(authBucket); b != nil {
 		return b.Put(authEnabled, []byte{on})

@@ -15,12 +15,12 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// revisionKey returns a revision as etcd stores it.
+// revisionKey encodes a revision as etcd stores it.
 func revisionKey(revision uint64) []byte {
 	return append(append(binary.BigEndian.AppendUint64(nil, revision), '_'), make([]byte, 8)...)
 }
 
-// changedSnapshot returns a modified snapshot from a real etcd.
+// changedSnapshot returns the path of a modified snapshot from a real etcd.
 func changedSnapshot(t *testing.T, change func(*bolt.Tx) error) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "a.db")
@@ -45,7 +45,7 @@ func changedSnapshot(t *testing.T, change func(*bolt.Tx) error) string {
 	return file
 }
 
-// with returns a function that stores the given revisions. The names are "key", "scheduledCompactRev" and
+// with returns a function that stores the given revisions. Their names are "key", "scheduledCompactRev" and
 // "finishedCompactRev".
 func with(revisions map[string]uint64) func(*bolt.Tx) error {
 	return func(tx *bolt.Tx) error {
@@ -79,7 +79,7 @@ func TestNegativeRevisions(t *testing.T) {
 	}
 }
 
-// TestRevisionsDoNotOverflow checks that a revision is either raised exactly as requested, or the restore is rejected
+// TestRevisionsDoNotOverflow checks that either the revision is raised exactly as requested, or the restore is rejected
 // and leaves nothing behind.
 func TestRevisionsDoNotOverflow(t *testing.T) {
 	const most = math.MaxInt64 / 2

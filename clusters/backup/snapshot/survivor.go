@@ -25,7 +25,7 @@ import (
 	"quorate.dev/quorate/internal/panics"
 )
 
-// Survivor is a member that is not running and whose data directory still exists.
+// Survivor is a stopped member whose data directory still exists.
 type Survivor struct {
 	Identity
 	// Name and PeerURLs are the member's name and peer URLs.
@@ -35,13 +35,14 @@ type Survivor struct {
 	Learner bool
 	// Voters and Learners are the numbers of voters and learners in the cluster, including this member.
 	Voters, Learners int
-	// End is the end of the member's log. The member whose log ends latest has at least every acknowledged entry of
-	// the other members (the election restriction of Raft, section 5.4.1).
+	// End is the end of the member's log. The member with the latest end has at least every acknowledged entry that any
+	// other member has (the election restriction of Raft, section 5.4.1).
 	End Position
 	// Committed is the index up to which the member knows its log to be committed. Later entries may have been
-	// acknowledged, too, because a leader notifies its followers only with the next message.
+	// acknowledged too, because a leader tells its followers about a commit only with the next message.
 	Committed uint64
-	// Facts contains only facts that do not require reading the whole database: versions, alarms, authentication.
+	// Facts contains only those facts that can be read without reading the whole database: versions, alarms,
+	// authentication.
 	Facts Facts
 }
 
@@ -53,7 +54,7 @@ func (p Position) Compare(o Position) int {
 	return cmp.Or(cmp.Compare(p.Term, o.Term), cmp.Compare(p.Index, o.Index))
 }
 
-// ErrRunning is returned for a data directory that is in use by an etcd.
+// ErrRunning is returned for a data directory that an etcd is using.
 var ErrRunning = errors.New("etcd is running on the data directory. Stop it, and make sure that nothing " +
 	"starts it again")
 
@@ -65,8 +66,8 @@ var (
 // Database returns the path of the member's database in a data directory.
 func Database(dataDir string) string { return filepath.Join(dataDir, member, "snap", "db") }
 
-// Hold locks the database in a data directory, so that etcd waits and does not start until the result is closed. It
-// returns ErrRunning if an etcd is already using it.
+// Hold locks the database in a data directory, so that an etcd started there waits until the result is closed. It
+// returns ErrRunning if an etcd is already using the database.
 func Hold(dataDir string) (*disk.Shared, error) {
 	if err := hasFiles(dataDir); err != nil {
 		return nil, err
@@ -74,8 +75,8 @@ func Hold(dataDir string) (*disk.Shared, error) {
 	return holdDatabase(dataDir)
 }
 
-// HoldRemains is like Hold, but for a member that may be damaged or incomplete. etcd would still wait for its
-// database. It returns nil if the database is missing or is not a regular file.
+// HoldRemains is like Hold, but for a member that may be damaged or incomplete. etcd waits for the database of such a
+// member too. HoldRemains returns nil if the database is missing or is not a regular file.
 func HoldRemains(dataDir string) (*disk.Shared, error) {
 	info, err := os.Lstat(Database(dataDir))
 	switch {
@@ -98,7 +99,8 @@ func holdDatabase(dataDir string) (*disk.Shared, error) {
 	return held, nil
 }
 
-// hasDirectories rejects a data directory with links, which may refer to other data, in place of directories.
+// hasDirectories rejects a data directory that contains links in place of directories, because links may lead to other
+// data.
 func hasDirectories(dataDir string) error {
 	for _, part := range []string{member, filepath.Join(member, "wal"), filepath.Join(member, "snap")} {
 		dir := filepath.Join(dataDir, part)
@@ -116,7 +118,7 @@ func hasDirectories(dataDir string) error {
 }
 
 // hasFiles rejects a member that contains anything other than regular files and directories. etcd does not create
-// anything else, and links may refer to other data.
+// anything else, and links may lead to other data.
 func hasFiles(dataDir string) error {
 	if err := hasDirectories(dataDir); err != nil {
 		return err
@@ -142,11 +144,11 @@ func hasFiles(dataDir string) error {
 	return nil
 }
 
-// maxSnap is the maximum size of a snapshot of Raft's state, in bytes. etcd reads the whole snapshot; since version 3,
-// it contains the members but no data.
+// maxSnap is the maximum size of a snapshot of the Raft state, in bytes. etcd reads the whole snapshot. Since version
+// 3, such a snapshot contains the members but no data.
 const maxSnap = 256 << 20
 
-// isSmall rejects a snapshot of Raft's state that would exhaust memory, such as a sparse file.
+// isSmall rejects a snapshot of the Raft state that would exhaust memory, such as a sparse file.
 func isSmall(path string, entry os.DirEntry) error {
 	if filepath.Ext(path) != ".snap" {
 		return nil
@@ -162,7 +164,7 @@ func isSmall(path string, entry os.DirEntry) error {
 	return nil
 }
 
-// isPlain rejects anything except a regular file: a link could point anywhere, and a pipe could block its reader.
+// isPlain rejects anything other than a regular file: a link could point anywhere, and a pipe could block its reader.
 func isPlain(path string, kind os.FileMode) error {
 	switch {
 	case kind&os.ModeSymlink != 0:
@@ -236,18 +238,18 @@ func (s *Survivor) readDatabase(tx *bolt.Tx) (err error) {
 	return err
 }
 
-// Unstarted reports whether the member in directory dir was created from a snapshot and etcd has never been started on
-// it. A started etcd would have elected a leader.
+// Unstarted reports whether the member in directory dir was created from a snapshot and has never been started by etcd.
+// Once started, etcd would have elected a leader, which begins a new term.
 func Unstarted(dir string) (bool, error) {
 	var s Survivor
 	err := s.readLog(dir)
 	return s.End.Term == madeTerm, err
 }
 
-// madeTerm is the term of the log of a member created from a snapshot (etcdutl's snapshot restore).
+// madeTerm is the term in the log of a member created from a snapshot (by etcdutl snapshot restore).
 const madeTerm = 1
 
-// readLog determines where the log of a member ends, and up to which index it is known to be committed.
+// readLog determines where the log of a member ends, and up to which index the log is known to be committed.
 func (s *Survivor) readLog(dir string) error {
 	return panics.Catch(func() error { return s.readRecords(dir) })
 }
@@ -288,7 +290,7 @@ func (s *Survivor) readRecords(dir string) error {
 	}
 }
 
-// part is a log file that, when it is read, stores its number in at.
+// part is a log file that stores its number in at whenever it is read.
 type part struct {
 	fileutil.FileReader
 	number int
@@ -301,10 +303,11 @@ func (p part) Read(b []byte) (int, error) {
 	return p.FileReader.Read(b)
 }
 
-// records are the log records that determine where the log ends, in order.
+// records holds the log records that determine where the log ends, in order.
 type records struct {
 	entries, snapshots []Position
-	// commit is the commit index in the last state, and committed is the highest commit index in all states.
+	// commit is the commit index in the last state record, and committed is the highest commit index in any state
+	// record.
 	commit, committed uint64
 	metadata          []byte
 }
@@ -347,7 +350,7 @@ func (r *records) take(decoder wal.Decoder, record *walpb.Record) error {
 }
 
 // takeAll determines where the log ends when etcd reads it. The log starts at the last committed snapshot. Each entry
-// follows the previous entry, or replaces all entries from its index on.
+// either follows the previous entry, or replaces all entries from its own index on.
 func (s *Survivor) takeAll(found records) error {
 	s.Committed = max(s.Committed, found.committed)
 	begun := false
@@ -373,7 +376,7 @@ func (s *Survivor) takeAll(found records) error {
 		}
 		s.End = entry
 	}
-	if after.Term < first.Term { // these entries precede a snapshot from a leader, which replaced the whole log
+	if after.Term < first.Term { // these entries precede a leader's snapshot, which replaced the whole log
 		return fmt.Errorf("%w: after its last snapshot, at %d, its log continues in an earlier term", ErrDamaged,
 			first.Index)
 	}

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// writtenLog is a member's log, written by etcd's own library to files of a few entries each.
+// writtenLog is a member's log, which etcd's own library writes to files of a few entries each.
 type writtenLog struct {
 	*testing.T
 	dir string
@@ -41,7 +41,7 @@ func newLog(t *testing.T) writtenLog {
 	return l
 }
 
-// entries writes entries of a term, with the given commit index.
+// entries writes entries of the given term, with the given commit index.
 func (l writtenLog) entries(term, commit uint64, indexes ...uint64) {
 	l.Helper()
 	for _, index := range indexes {
@@ -67,14 +67,14 @@ func (l writtenLog) close() {
 	}
 }
 
-// says returns the end of the log according to readLog.
+// says returns where the log ends according to readLog.
 func (l writtenLog) says() (Position, error) {
 	var s Survivor
 	err := s.readLog(l.dir)
 	return s.End, err
 }
 
-// reads returns the end of the log as etcd reads it in a recovery, from a copy.
+// reads returns where the log ends when etcd reads a copy of it in a recovery.
 func (l writtenLog) reads() (Position, error) {
 	l.Helper()
 	dir := filepath.Join(l.TempDir(), "wal")
@@ -133,8 +133,8 @@ func longLog(t *testing.T) writtenLog {
 	return l
 }
 
-// TestLogTruncatedInMiddleIsDamaged checks that a truncated file in the middle is reported as damage, and not treated
-// as the end of the log.
+// TestLogTruncatedInMiddleIsDamaged checks that a truncated file in the middle of a log is reported as damage, and not
+// treated as the end of the log.
 func TestLogTruncatedInMiddleIsDamaged(t *testing.T) {
 	l := longLog(t)
 	if end, err := l.says(); err != nil || end != (Position{2, 60}) {
@@ -153,8 +153,8 @@ func TestLogTruncatedInMiddleIsDamaged(t *testing.T) {
 	}
 }
 
-// TestDamagedLogEndsWhereRecoveryEnds checks that a log that is truncated or changed anywhere is reported either as
-// damaged, or with the same end as in a recovery.
+// TestDamagedLogEndsWhereRecoveryEnds checks that a log that is truncated or changed anywhere is either reported as
+// damaged, or ends where it ends in a recovery.
 func TestDamagedLogEndsWhereRecoveryEnds(t *testing.T) {
 	whole := longLog(t)
 	chance := rand.New(rand.NewPCG(1, 2))
@@ -247,8 +247,8 @@ func TestLogEndsWhereEtcdStopsReading(t *testing.T) {
 	}
 }
 
-// TestLogWithoutFirstFileIsDamaged checks that a log without its first files and without a snapshot is reported as
-// damaged.
+// TestLogWithoutFirstFileIsDamaged checks that a log is reported as damaged if its first files are missing and it has
+// no snapshot.
 func TestLogWithoutFirstFileIsDamaged(t *testing.T) {
 	l := newLog(t)
 	l.entries(1, 60, upTo(1, 60)...)

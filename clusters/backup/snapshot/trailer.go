@@ -1,5 +1,5 @@
 // Package snapshot handles the files that etcd's Snapshot call returns: a bbolt database followed by its SHA-256. It
-// checks a snapshot while it is received, inspects the snapshot, and creates a data directory from it. It is the only
+// checks a snapshot while it is being received, inspects it, and creates a data directory from it. It is the only
 // package that links etcd's server code.
 package snapshot
 
@@ -12,18 +12,18 @@ import (
 	"hash"
 )
 
-// pageSize divides the size of every database. bbolt's pages are as large as the memory pages of the machine that
-// wrote the database, which always have at least this size.
+// pageSize is a divisor of the size of every database. bbolt uses the memory page size of the machine that wrote the
+// database, which is always a multiple of 512 bytes.
 const pageSize = 512
 
-// ErrTruncated is returned for a snapshot that ends before its checksum does.
+// ErrTruncated is returned for a snapshot that ends before the end of its checksum.
 var ErrTruncated = errors.New("the snapshot is truncated")
 
-// ErrChecksum is returned for a snapshot that differs from the one that the member sent.
+// ErrChecksum is returned for a snapshot that differs from the snapshot that the member sent.
 var ErrChecksum = errors.New("the snapshot does not match the checksum at its end")
 
-// Trailer compares the data written to it with the checksum at its end. The checksum is the last message in etcd's
-// stream and covers all previous messages (etcd's api/v3rpc/maintenance.go).
+// Trailer compares the data written to it with the checksum at the end of that data. The checksum is the last message
+// in etcd's stream and covers all previous messages (etcd's api/v3rpc/maintenance.go).
 type Trailer struct {
 	body hash.Cloner
 	tail []byte // the latest bytes, which may be the checksum
@@ -46,7 +46,7 @@ func (t *Trailer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Check returns ErrTruncated or ErrChecksum unless everything was received unchanged.
+// Check returns ErrTruncated or ErrChecksum unless everything was received and is unchanged.
 func (t *Trailer) Check() error {
 	switch {
 	case t.size <= sha256.Size, (t.size-sha256.Size)%pageSize != 0:
@@ -64,7 +64,7 @@ func (t *Trailer) Size() int64 { return t.size }
 func (t *Trailer) Sum() string {
 	all, err := t.body.Clone()
 	if err != nil {
-		panic(err) // only hashes composed of other hashes may not support cloning
+		panic(err) // the standard library's hashes always support cloning
 	}
 	all.Write(t.tail)
 	return hex.EncodeToString(all.Sum(nil))

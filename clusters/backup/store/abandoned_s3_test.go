@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// TestAbandonedS3UploadsAreAborted checks that old S3 uploads that killed processes have left behind are aborted, but
-// only uploads of data in the same directory. Recent uploads are kept, and stored data is not affected.
+// TestAbandonedS3UploadsAreAborted checks that old S3 uploads left behind by killed processes are aborted, but only
+// uploads of data to the same directory. Recent uploads are kept, and stored data is not affected.
 func TestAbandonedS3UploadsAreAborted(t *testing.T) {
 	b, _ := versitygw(t)
 	c := client(t, b)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestAbandonedUploadsAreRemoved checks that old files of killed uploads are removed. Uploads that may be in progress,
-// and other files, are kept.
+// TestAbandonedUploadsAreRemoved checks that old files of killed uploads are removed. Files of uploads that may still
+// be in progress, and all other files, are kept.
 func TestAbandonedUploadsAreRemoved(t *testing.T) {
 	root := t.TempDir()
 	b := directory{root}

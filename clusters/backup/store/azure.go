@@ -35,7 +35,7 @@ func openAzure(ctx context.Context, name string, o Options) (*blob.Bucket, error
 	return azureblob.OpenBucket(ctx, client, nil)
 }
 
-// azureClient returns the client that azureblob.NewDefaultClient would return, with limited responses.
+// azureClient returns the same client as azureblob.NewDefaultClient, but with limited responses.
 func azureClient(endpoint azureblob.ServiceURL, name string) (*container.Client, error) {
 	at, err := url.JoinPath(string(endpoint), name)
 	if err != nil {
@@ -67,7 +67,7 @@ func azureClient(endpoint azureblob.ServiceURL, name string) (*container.Client,
 	return container.NewClient(at, credential, options)
 }
 
-// azureEndpoint returns the URL of the storage account, with the SAS token from the environment if it is set.
+// azureEndpoint returns the URL of the storage account, including the SAS token from the environment if there is one.
 func (o Options) azureEndpoint() (azureblob.ServiceURL, error) {
 	account := azureblob.NewDefaultServiceURLOptions()
 	account.SASToken = strings.TrimPrefix(strings.TrimSpace(account.SASToken), "?")
@@ -100,19 +100,19 @@ func (o Options) azureEndpoint() (azureblob.ServiceURL, error) {
 	return azureblob.ServiceURL(endpoint), nil
 }
 
-// isLoopback reports whether data sent to the host stays on this machine.
+// isLoopback reports whether data sent to host stays on this machine.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// notInQuery reports whether a character is not allowed in the query of a URL.
+// notInQuery reports whether a character is not allowed in a URL query.
 func notInQuery(r rune) bool {
 	return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"'<>\\^`{|}", r)
 }
 
-// azureCode maps an Azure Blob Storage error to a code. gocloud.dev treats an unresponsive name server as a missing
-// blob, and does not recognize the errors for protected blobs.
+// azureCode maps an Azure Blob Storage error to a code. gocloud.dev's own mapping treats an unresponsive name server as
+// a missing blob, and does not recognize the errors for protected blobs.
 func azureCode(err error) gcerrors.ErrorCode {
 	var answer *azcore.ResponseError
 	if !errors.As(err, &answer) {

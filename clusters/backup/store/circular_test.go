@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// page is a page of a list: its names, and the token of the next page. An empty token ends the list.
+// page is one page of a list: names, and the token of the next page. An empty token ends the list.
 type page struct {
 	names []string
 	next  string
 }
 
-// write responds to a list request like the given kind of store.
+// write responds to a list request in the format of the given kind of store.
 func (p page) write(w http.ResponseWriter, kind string) {
 	now := time.Now().UTC()
 	switch kind {
@@ -46,8 +46,8 @@ func (p page) write(w http.ResponseWriter, kind string) {
 	}
 }
 
-// eachLister runs a test with each kind of store. The store's lists consist of pages, which are selected by the token
-// in the request: the first is empty.
+// eachLister runs a test with each kind of store. The store's lists consist of pages, selected by the token in the
+// request. The first token is empty.
 func eachLister(t *testing.T, pages func(token string) page, test func(t *testing.T, b objects)) {
 	for kind, serve := range map[string]func(*testing.T, string) objects{
 		"s3": openS3At, "azblob": openAzureAt, "gs": func(t *testing.T, url string) objects {
@@ -101,8 +101,8 @@ func TestCircularListIsAnError(t *testing.T) {
 	}
 }
 
-// TestSparsePagesAreListedCompletely checks that a list is complete if a store returns fewer names than requested, no
-// names at all, or the last name of a page again on the next page.
+// TestSparsePagesAreListedCompletely checks that a list is complete even if the store returns fewer names than
+// requested, no names at all, or repeats the last name of a page on the next page.
 func TestSparsePagesAreListedCompletely(t *testing.T) {
 	const pages = 900
 	eachLister(t, func(token string) page {

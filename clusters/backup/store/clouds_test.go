@@ -40,11 +40,11 @@ import (
 	"quorate.dev/quorate/internal/printable/printabletest"
 )
 
-// front is a handler in front of a store that can respond instead of the store.
+// front is a handler in front of a store. It can respond instead of the store.
 type front struct {
 	store   http.Handler
 	instead atomic.Value // of func(http.ResponseWriter, *http.Request) bool
-	// options are the settings with which to reach the store. dir is the data directory of an S3 store.
+	// options are the settings for connecting to the store. dir is the data directory of an S3 store.
 	options Options
 	dir     string
 }
@@ -70,7 +70,7 @@ func open(t *testing.T, url string, o Options) objects {
 	return b.(objects)
 }
 
-// gcsEmulator prepares a Google Cloud Storage emulator. The caller must start it.
+// gcsEmulator prepares a Google Cloud Storage emulator. The caller must start the server.
 func gcsEmulator(t *testing.T, scheme string) (*httptest.Server, *front) {
 	f := &front{}
 	served := httptest.NewUnstartedServer(f)
@@ -94,7 +94,7 @@ func gcs(t *testing.T) (objects, *front) {
 
 const azureAccount = "person"
 
-// azure returns a store in an Azure Blob Storage stub.
+// azure returns a store that uses an Azure Blob Storage stub.
 func azure(t *testing.T) (objects, *front) {
 	f := &front{store: &azureStub{blobs: map[string][]byte{}, blocks: map[string][]byte{}}}
 	served := httptest.NewServer(f)
@@ -108,12 +108,12 @@ func openAzureAt(t *testing.T, endpoint string) objects {
 	return open(t, "azblob://backups/ours", Options{AzureEndpoint: endpoint + "/" + azureAccount})
 }
 
-// azureStub implements the parts of Azure Blob Storage that a store needs. It lists two blobs per page, and does not
+// azureStub implements the parts of Azure Blob Storage that a store needs. It lists two blobs per page and does not
 // check credentials.
 type azureStub struct {
 	mu            sync.Mutex
 	blobs, blocks map[string][]byte
-	// odd makes the stub list names in reverse order, and repeat the last name of a page on the next page.
+	// odd makes the stub list names in reverse order and repeat the last name of each page on the next page.
 	odd bool
 }
 
@@ -231,7 +231,7 @@ func azurite(t *testing.T) Bucket {
 	return o
 }
 
-// eachCloud runs a test with object stores whose responses can be replaced.
+// eachCloud runs a test with each kind of object store. The test can replace the store's responses.
 func eachCloud(t *testing.T, test func(t *testing.T, b objects, f *front)) {
 	for name, serve := range map[string]func(*testing.T) (objects, *front){"s3": versitygw, "gs": gcs, "azblob": azure} {
 		t.Run(name, func(t *testing.T) {
@@ -246,8 +246,8 @@ func large(fill string) io.Reader {
 	return io.LimitReader(strings.NewReader(strings.Repeat(fill, 2*partSize+1)), 2*partSize+1)
 }
 
-// TestMultipartUploadIsAtomic checks that a multipart upload creates the object only once, and completely or not at
-// all.
+// TestMultipartUploadIsAtomic checks that a multipart upload creates an object completely or not at all, and does not
+// replace an existing object.
 func TestMultipartUploadIsAtomic(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		broken := io.MultiReader(large("x"), iotest.ErrReader(errors.New("cut")))
@@ -284,7 +284,7 @@ func (c canceling) Read(p []byte) (int, error) {
 	return copy(p, "x"), nil
 }
 
-// TestUploadRequestsStayWithinPartSize checks that requests are not larger than a part, because parts are held in
+// TestUploadRequestsStayWithinPartSize checks that requests are never larger than a part, because parts are held in
 // memory.
 func TestUploadRequestsStayWithinPartSize(t *testing.T) {
 	eachCloud(t, func(t *testing.T, b objects, f *front) {
@@ -332,7 +332,7 @@ func TestListReadsAllPages(t *testing.T) {
 	})
 }
 
-// refusals are the stores' error responses, with their meanings.
+// refusals are the stores' error responses and their meanings.
 var refusals = map[string][]struct {
 	status int
 	code   string
@@ -374,7 +374,7 @@ func isList(r *http.Request) bool {
 }
 
 // TestRefusedRequestDoesNotProveExistence checks that a rejected request does not count as evidence that an object
-// exists or is missing.
+// exists or that it is missing.
 func TestRefusedRequestDoesNotProveExistence(t *testing.T) {
 	eachCloud(t, func(t *testing.T, b objects, f *front) {
 		_, kind, _ := strings.Cut(t.Name(), "/")
@@ -405,8 +405,8 @@ func TestRefusedRequestDoesNotProveExistence(t *testing.T) {
 	})
 }
 
-// TestUploadRetryAcceptsOwnObject checks that an upload whose response is lost is repeated, and that the existing
-// object is then recognized by its size as the caller's own. The same applies without the right to replace objects.
+// TestUploadRetryAcceptsOwnObject checks that an upload is repeated if its response is lost, and that the existing
+// object is then recognized by its size as the caller's own. This must also work without the right to replace objects.
 func TestUploadRetryAcceptsOwnObject(t *testing.T) {
 	held := map[string]func(http.ResponseWriter, *http.Request) bool{
 		"s3": func(w http.ResponseWriter, r *http.Request) bool { return refuse(w, r, 403, "AccessDenied") },
@@ -457,7 +457,8 @@ func TestBusyStoreIsRetried(t *testing.T) {
 	})
 }
 
-// TestUnrelatedErrorsHaveUnknownCode checks that errors that do not concern an object are not attributed to it.
+// TestUnrelatedErrorsHaveUnknownCode checks that errors that are not about an object do not count as evidence about the
+// object.
 func TestUnrelatedErrorsHaveUnknownCode(t *testing.T) {
 	for _, err := range []error{&net.DNSError{Err: "no such host", IsNotFound: true}, io.ErrUnexpectedEOF, context.Canceled} {
 		if azureCode(err) != gcerrors.Unknown || gcsCode(err) != gcerrors.Unknown {
@@ -466,7 +467,7 @@ func TestUnrelatedErrorsHaveUnknownCode(t *testing.T) {
 	}
 }
 
-// TestErrorsHideSecrets checks that errors do not contain a SAS token, even a malformed one, or an upload key.
+// TestErrorsHideSecrets checks that errors do not contain a SAS token, not even a malformed one, or an upload key.
 func TestErrorsHideSecrets(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "?sv=2026&sig=secret%3D")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -500,8 +501,8 @@ func TestErrorsHideSecrets(t *testing.T) {
 	}
 }
 
-// TestErrorsOfHostileStoreArePrintable checks that errors repeat the text of a hostile store only as text that a terminal
-// or a CI system does not interpret.
+// TestErrorsOfHostileStoreArePrintable checks that errors contain text from a hostile store only in a form that a
+// terminal or a CI system does not interpret.
 func TestErrorsOfHostileStoreArePrintable(t *testing.T) {
 	for name, text := range printabletest.Hostile {
 		for kind, err := range map[string]error{
@@ -516,7 +517,7 @@ func TestErrorsOfHostileStoreArePrintable(t *testing.T) {
 	}
 }
 
-// TestRequestsCarrySASToken checks that every request carries the SAS token, and that blob names remain unchanged.
+// TestRequestsCarrySASToken checks that every request contains the SAS token, and that blob names are unchanged.
 func TestRequestsCarrySASToken(t *testing.T) {
 	stub := &azureStub{blobs: map[string][]byte{}, blocks: map[string][]byte{}}
 	var bare atomic.Int32
@@ -534,7 +535,7 @@ func TestRequestsCarrySASToken(t *testing.T) {
 	}
 }
 
-// TestGCSEndpointRequestsCarryToken checks that every request to a custom endpoint carries the token of the
+// TestGCSEndpointRequestsCarryToken checks that every request to a custom endpoint contains the token from the
 // application default credentials.
 func TestGCSEndpointRequestsCarryToken(t *testing.T) {
 	served, f := gcsEmulator(t, "https")

@@ -12,7 +12,7 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// killed is a bucket whose user is killed before or after the nth change: later requests have no effect.
+// killed is a bucket whose user is killed before or after the nth change. Requests after that have no effect.
 type killed struct {
 	Bucket
 	left  int
@@ -44,10 +44,10 @@ func (k *killed) Delete(ctx context.Context, name string) error {
 	return k.change(func() error { return k.Bucket.Delete(ctx, name) })
 }
 
-// TestKilledRecordingStaysConsistent kills processes that record results of a backup, or remove the backup, at every
-// change. A manifest always has its data. A damaged backup never counts as verified, a verified backup stays verified
-// unless it is found damaged, and only verified backups count as drilled. The next attempt leads to the same result as
-// the killed one would have.
+// TestKilledRecordingStaysConsistent kills processes at every change while they record a result of a backup or remove
+// the backup. It checks that a manifest always has its data, that a damaged backup never counts as verified, that a
+// verified backup stays verified unless it is found damaged, and that only verified backups count as drilled. The next
+// attempt must lead to the same result as if no process had been killed.
 func TestKilledRecordingStaysConsistent(t *testing.T) {
 	verify := func(damage string) func(Bucket, Manifest) error {
 		return func(b Bucket, m Manifest) error {
@@ -118,7 +118,7 @@ func TestKilledRecordingStaysConsistent(t *testing.T) {
 	}
 }
 
-// stateAfter stores a backup, records a first result, and returns the backup's state.
+// stateAfter stores a backup, records a first result, and returns the resulting state of the backup.
 func stateAfter(t *testing.T, name string, b Bucket, m Manifest, first func(Bucket, Manifest) error) Backup {
 	t.Helper()
 	if err := b.Create(t.Context(), m.DataPath(), strings.NewReader("abc")); err != nil {
@@ -134,7 +134,7 @@ func stateAfter(t *testing.T, name string, b Bucket, m Manifest, first func(Buck
 	return is
 }
 
-// requireSound returns the only backup, if it exists, and checks that its data exists.
+// requireSound returns the only backup, if there is one, and checks that its data exists.
 func requireSound(t *testing.T, name string, b Bucket) (is Backup, there bool) {
 	t.Helper()
 	listing, err := List(t.Context(), b, Cluster{"ns", "a"})

@@ -18,30 +18,30 @@ import (
 // directory stores backups in files. Unlike gocloud.dev's implementation, it returns only after they have been flushed
 // to disk.
 //
-// Others may write below the root, as on a volume that namespaces share. Links are therefore never followed there, not
-// even links into the root, and only regular files are opened. Everything else that may be found under a name is
-// treated as follows:
-//   - A link in place of a directory makes its content unknown: every request for a name below it fails, and so does
-//     a list that would include it. Lists of other clusters succeed.
-//   - Anything else than a regular file exists, but cannot be opened (disk.ErrIrregular). A backup with such a manifest
-//     is listed as damaged, so that uploads use the next free slot, restores report what they skip, and retention does
-//     not count it. See listIrregular for the other files. Retention deletes nothing because of it: neither other
-//     backups nor a backup with such a manifest or damage mark.
-//   - Create returns ErrExists, Replace replaces the link, and Delete deletes the link. The target is not touched.
+// Others may be able to write below the root, for example on a volume that namespaces share. Links below the root are
+// therefore never followed, not even links into the root, and only regular files are opened. Anything else that exists
+// under a name is treated as follows:
+//   - If a directory is a link, its content is unknown. Every request for a name below it fails, and so does a list
+//     that would include it. Lists of other clusters succeed.
+//   - Anything other than a regular file exists, but cannot be opened (disk.ErrIrregular). A backup with such a
+//     manifest is listed as damaged, so that uploads use the next free slot, restores report what they skip, and
+//     retention does not count it. Retention does not delete anything because of it: neither other backups, nor a
+//     backup with such a manifest or damage mark. See listIrregular for the other files.
+//   - Create returns ErrExists, Replace replaces a link, and Delete deletes a link. None of them changes the target.
 //   - Names that cannot belong to a backup are ignored.
 //
 // Others must not be able to replace the root itself.
 type directory struct{ root string }
 
-// unfinished is the prefix of the names of files that are being written.
+// unfinished is the prefix of the names of files that are still being written.
 const unfinished = ".unfinished-"
 
-// abandoned is the time after which an unchanged unfinished file counts as abandoned by a killed writer: uploads never
+// abandoned is the time after which an unchanged unfinished file counts as abandoned by a killed process. Uploads never
 // pause for that long.
 const abandoned = 7 * 24 * time.Hour
 
-// Create implements Bucket. If several processes create the same file, on one machine or over one file server, only one
-// succeeds, because creating a link is atomic.
+// Create implements Bucket. If several processes create the same file, whether on one machine or through a file server,
+// only one of them succeeds, because creating a link is atomic.
 func (d directory) Create(ctx context.Context, name string, content io.Reader) error {
 	return d.write(ctx, name, content, func(dir *os.Root, written, final string) error {
 		if err := dir.Link(written, final); !errors.Is(err, fs.ErrExist) {
@@ -51,7 +51,7 @@ func (d directory) Create(ctx context.Context, name string, content io.Reader) e
 	})
 }
 
-// clearUnfinished removes unfinished files of killed writers from a directory. They can be as large as a backup, and
+// clearUnfinished removes unfinished files of killed processes from a directory. They can be as large as a backup and
 // would eventually fill the disk. Failures are harmless.
 func clearUnfinished(dir *os.Root) {
 	entries, _ := fs.ReadDir(dir.FS(), ".")
@@ -97,8 +97,9 @@ func (d directory) write(
 	return nil
 }
 
-// enter opens the directory of a name, which is inside the root, and returns the last part of the name. It creates
-// missing directories below the root if create is set. Files with invalid names do not exist.
+// enter opens the directory that contains name and returns the last part of name. The directory is inside the root. If
+// create is set, enter creates missing directories below the root. For an invalid name, it returns an error that
+// matches fs.ErrNotExist.
 func (d directory) enter(name string, create bool) (dir *os.Root, last string, err error) {
 	if !fs.ValidPath(name) || name == "." {
 		return nil, "", fmt.Errorf("%q is not a valid name in a store: %w", name, fs.ErrNotExist)
@@ -122,7 +123,7 @@ func (d directory) enter(name string, create bool) (dir *os.Root, last string, e
 	return dir, parts[len(parts)-1], nil
 }
 
-// sync flushes the directories of a name to disk, up to the root.
+// sync flushes all directories of a name to disk, up to the root.
 func (d directory) sync(name string) error {
 	for name != "." {
 		dir, _, err := d.enter(name, false)
@@ -165,8 +166,8 @@ func (d directory) Size(_ context.Context, name string) (int64, error) {
 	return info.Size(), nil
 }
 
-// List implements Bucket. A missing directory is an error, not an empty list, because its disk may not be mounted.
-// Names that cannot belong to a backup may be missing from the list.
+// List implements Bucket. A missing directory is an error, not an empty list, because its disk may not be mounted. List
+// may omit names that cannot belong to a backup.
 func (d directory) List(ctx context.Context, prefix string) ([]string, error) {
 	root, err := os.OpenRoot(d.root)
 	if err != nil {
@@ -181,7 +182,8 @@ func (d directory) List(ctx context.Context, prefix string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// list returns the names with a prefix in a directory of the store, which is named at (empty, or with a final slash).
+// list returns the names with a prefix in a directory of the store. at is the name of the directory with a final slash,
+// or empty for the root.
 func list(ctx context.Context, dir *os.Root, at, prefix string) (names []string, err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -214,7 +216,7 @@ func list(ctx context.Context, dir *os.Root, at, prefix string) (names []string,
 	return names, nil
 }
 
-// listIn is like list, for a directory inside dir.
+// listIn is like list, but for a directory inside dir.
 func listIn(ctx context.Context, dir *os.Root, entry, at, prefix string) ([]string, error) {
 	inside, err := disk.Enter(dir, entry)
 	if err != nil {

@@ -18,12 +18,12 @@ import (
 	htransport "google.golang.org/api/transport/http"
 )
 
-// gcsAttempts is the maximum number of attempts for a request to Google Cloud Storage. The library would retry
-// forever.
+// gcsAttempts is the maximum number of attempts for a request to Google Cloud Storage. By default, the library would
+// retry forever.
 const gcsAttempts = 5
 
-// openGCS opens a bucket in Google Cloud Storage with the application default credentials, or an emulator at
-// STORAGE_EMULATOR_HOST without credentials.
+// openGCS opens a bucket in Google Cloud Storage with the application default credentials. If STORAGE_EMULATOR_HOST is
+// set, it opens a bucket in that emulator without credentials.
 func openGCS(ctx context.Context, bucket string, o Options) (*blob.Bucket, error) {
 	options := []option.ClientOption{option.WithScopes(storage.ScopeReadWrite)}
 	if o.GCSEndpoint != "" {
@@ -44,12 +44,12 @@ func openGCS(ctx context.Context, bucket string, o Options) (*blob.Bucket, error
 	if err != nil {
 		return nil, err
 	}
-	// All requests of this package may be repeated.
+	// All requests that this package sends can safely be repeated.
 	client.SetRetry(storage.WithPolicy(storage.RetryAlways), storage.WithMaxAttempts(gcsAttempts))
 	return gcsblob.OpenBucket(ctx, nil, bucket, &gcsblob.Options{Client: client})
 }
 
-// gcsHTTPClient returns the HTTP client that the library would create, with limited responses.
+// gcsHTTPClient returns the same HTTP client that the library would create, but with limited responses.
 func gcsHTTPClient(ctx context.Context, options []option.ClientOption) (*http.Client, error) {
 	options = append([]option.ClientOption{
 		internaloption.WithDefaultEndpointTemplate("https://storage.UNIVERSE_DOMAIN/storage/v1/"),
@@ -68,7 +68,7 @@ func gcsHTTPClient(ctx context.Context, options []option.ClientOption) (*http.Cl
 	return client, nil
 }
 
-// gcsCode maps a Google Cloud Storage error to a code. gocloud.dev reports a denied request as not found.
+// gcsCode maps a Google Cloud Storage error to a code. gocloud.dev's own mapping treats a denied request as not found.
 func gcsCode(err error) gcerrors.ErrorCode {
 	var answer *googleapi.Error
 	switch {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestCredentialsCannotRedirectBackups checks that credentials for a different cloud that runs Google's software
-// cannot redirect backups. The author of a Secret must not decide where backups are stored.
+// TestCredentialsCannotRedirectBackups checks that credentials for a different cloud that runs Google's software cannot
+// redirect backups. The author of a Secret must not be able to decide where backups are stored.
 func TestCredentialsCannotRedirectBackups(t *testing.T) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

@@ -23,32 +23,33 @@ import (
 //	                            /SLOT.drilled.json                 mark: an etcd was started with the backup
 //
 // Each cluster ID has its own history, because a restored cluster starts at a different revision. Names in any other
-// format do not belong to the store, and are left alone.
+// format do not belong to the store and are left alone.
 
-// Cluster names the cluster of a backup.
+// Cluster identifies the cluster of a backup.
 type Cluster struct{ Namespace, Name string }
 
 func (c Cluster) String() string { return c.Namespace + "/" + c.Name }
 
-// dir returns the prefix of all backups of the cluster. It ends in a slash, so that it does not match other clusters.
+// dir returns the prefix of the names of all backups of the cluster. It ends in a slash, so that it does not match
+// other clusters.
 func (c Cluster) dir() string { return c.Namespace + "/" + c.Name + "/" }
 
-// Backup is the information contained in the names of a backup with a manifest.
+// Backup describes a backup that has a manifest. All fields are derived from names in the store.
 type Backup struct {
 	Cluster Cluster
 	// ClusterID is etcd's cluster ID, as 16 hexadecimal digits.
 	ClusterID string
-	// Slot is the time for which the backup was taken, in UTC and whole seconds.
+	// Slot is the time for which the backup was taken, in UTC and in whole seconds.
 	Slot time.Time
 	// Suspect is set if members held different data when the backup was taken.
 	Suspect bool
 	// Verified or Damaged is set if the backup has since been read back.
 	Verified, Damaged bool
-	// Drilled is set if an etcd was started with the backup.
+	// Drilled is set if an etcd has been started with the backup.
 	Drilled bool
 }
 
-// Good reports whether the backup counts: it is neither suspect nor damaged.
+// Good reports whether the backup counts, that is, whether it is neither suspect nor damaged.
 func (b Backup) Good() bool { return !b.Suspect && !b.Damaged }
 
 // ID returns the slot, which identifies the backup among the backups of its cluster.
@@ -69,7 +70,7 @@ func ParseSlot(id string) (time.Time, error) {
 
 func (b Backup) dir() string { return b.Cluster.dir() + b.ClusterID + "/" }
 
-// stem returns the prefix of the names of all metadata of the backup.
+// stem returns the common prefix of the names of the backup's metadata.
 func (b Backup) stem() string {
 	if b.Suspect {
 		return b.dir() + b.ID() + ".suspect"
@@ -82,19 +83,19 @@ func (b Backup) verifiedName() string { return b.stem() + ".verified.json" }
 func (b Backup) damagedName() string  { return b.stem() + ".damaged.json" }
 func (b Backup) drilledName() string  { return b.stem() + ".drilled.json" }
 
-// markNames returns the names of the backup's marks. The damage mark is deleted last.
+// markNames returns the names of the backup's marks. The damage mark comes last, because it must be deleted last.
 func (b Backup) markNames() []string {
 	return []string{b.drilledName(), b.verifiedName(), b.damagedName()}
 }
 
-// Listing lists all backups and data of the requested clusters in a store.
+// Listing contains all backups and all data of the requested clusters in a store.
 type Listing struct {
 	// Backups are sorted by cluster, cluster ID and time.
 	Backups []Backup
-	// Data holds the names of the stored data, with their slots. Data that is not named in a manifest was left behind,
-	// or is still being uploaded.
+	// Data maps the names of stored data to their slots. Data that no manifest names was left behind or is still being
+	// uploaded.
 	Data map[string]time.Time
-	// marks contains the names of each backup's metadata, including its manifest, by their common stem.
+	// marks maps the stem of each backup to the names of all its metadata, including its manifest.
 	marks map[string][]string
 }
 
@@ -104,7 +105,7 @@ var (
 	dataRest = regexp.MustCompile(`^-\d{1,19}-[0-9a-f]{8}\.db(?:\.zst)?(?:\.age)?$`)
 )
 
-// List lists the backups of a cluster, or of all clusters if its name is empty.
+// List lists the backups of a cluster, or of all clusters if the cluster's name is empty.
 func List(ctx context.Context, b Bucket, of Cluster) (Listing, error) {
 	prefix := ""
 	if of.Name != "" {
@@ -151,8 +152,8 @@ func read(names []string) Listing {
 	return listing
 }
 
-// Until returns the listing without backups of later slots, so that backups that were taken with a wrong clock do not
-// mislead callers with a correct clock.
+// Until returns the listing without backups of later slots, so that backups taken with a wrong clock do not mislead
+// callers whose clock is right.
 func (l Listing) Until(now time.Time) Listing {
 	l.Backups = slices.DeleteFunc(slices.Clone(l.Backups), func(b Backup) bool { return b.Slot.After(now) })
 	return l
@@ -170,7 +171,7 @@ func (l Listing) Newest() (Backup, bool) {
 }
 
 // Revisions returns the revisions of the backups according to the names of their data, without reading manifests. If
-// the names in a slot disagree, only the manifest contains the right revision, and the backup is omitted.
+// the names in a slot disagree, Revisions omits the backup, because only its manifest contains the right revision.
 func (l Listing) Revisions() map[Backup]int64 {
 	said := map[string][]int64{}
 	for name, slot := range l.Data {
@@ -190,7 +191,7 @@ func (l Listing) Revisions() map[Backup]int64 {
 }
 
 // At returns the backups of a slot. There are several if the cluster had several IDs at that time. Suspect backups are
-// returned only if there are no others.
+// returned only if there are no other backups.
 func (l Listing) At(slot time.Time) []Backup {
 	var found, suspect []Backup
 	for _, b := range l.Backups {
@@ -221,12 +222,12 @@ func isDataName(name, slot string) bool {
 
 var inLayout = regexp.MustCompile(`^` + namePart + `(?:/` + namePart + `(?:/[0-9a-f]{16})?)?$`)
 
-// isDirectoryName reports whether a directory with this name in a store may contain backups.
+// isDirectoryName reports whether a directory with this name in a store can contain backups.
 func isDirectoryName(name string) bool { return inLayout.MatchString(name) }
 
-// listIrregular returns the names to list for a name that exists, but has no content, because it does not name a
-// regular file. It assumes the worst: a manifest or a damage mark means that the backup is damaged, and other marks and
-// data are left out.
+// listIrregular returns the names to list for something that is not a regular file and therefore has no content. It
+// assumes the worst: if a manifest or a damage mark is not a regular file, the backup counts as damaged. All other
+// marks, and data, are omitted.
 func listIrregular(name string) []string {
 	stem, isMetadata := strings.CutSuffix(name, ".json")
 	switch kind := path.Ext(stem); {

@@ -7,9 +7,9 @@ import (
 	"net/http"
 )
 
-// maxResponseBytes is the maximum size of responses other than the content of objects, which the libraries read into
-// memory: errors, and list pages. A page contains up to 1000 names, each of at most 1024 bytes, with about 1 KiB of
-// properties each. XML requires up to six bytes for each byte of a name.
+// maxResponseBytes is the maximum size of responses that the libraries read into memory. These are errors and list
+// pages, but not the content of objects. A page contains up to 1000 names of at most 1024 bytes, each with about 1 KiB
+// of properties. XML needs up to six bytes for each byte of a name.
 const maxResponseBytes = 16 << 20
 
 // errTooLarge is returned for a response that exceeds maxResponseBytes.
@@ -28,7 +28,7 @@ func (tooLarge) NonRetriable() {}
 
 type contentKey struct{}
 
-// readingContent marks requests made with ctx as requests for the content of an object.
+// readingContent marks requests made with the returned context as requests for the content of an object.
 func readingContent(ctx context.Context) context.Context {
 	return context.WithValue(ctx, contentKey{}, true)
 }
@@ -49,13 +49,13 @@ func (l limited) Do(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// isContent reports whether a response is the content of an object, which is not read into memory.
+// isContent reports whether a response contains the content of an object, which is not read into memory.
 func isContent(status int, r *http.Request) bool {
 	return r.Context().Value(contentKey{}) != nil && r.Method == http.MethodGet &&
 		(status == http.StatusOK || status == http.StatusPartialContent)
 }
 
-// limitedBody is a response body. Reading more than left bytes fails.
+// limitedBody is a response body from which at most left bytes can be read.
 type limitedBody struct {
 	io.ReadCloser
 	left int64
@@ -77,7 +77,7 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// limitedTransport limits the size of a transport's responses.
+// limitedTransport limits the size of the responses of a transport.
 type limitedTransport struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

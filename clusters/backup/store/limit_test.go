@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// endless returns a handler that responds with start, and then with the same bytes until the client closes the
-// connection. most becomes the largest number of bytes in a response.
+// endless returns a handler that responds with start and then repeats the same bytes until the client closes the
+// connection. It sets most to the largest number of bytes in a response.
 func endless(status int, contentType, start string, most *atomic.Int64) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -32,7 +32,7 @@ func endless(status int, contentType, start string, most *atomic.Int64) http.Han
 	}
 }
 
-// TestEndlessResponsesAreLimited checks that a store cannot exhaust the memory of a reader with an endless list or
+// TestEndlessResponsesAreLimited checks that a store cannot exhaust the memory of a client with an endless list or
 // error.
 func TestEndlessResponsesAreLimited(t *testing.T) {
 	list := func(ctx context.Context, b objects) error { _, err := b.List(ctx, ""); return err }
@@ -54,7 +54,7 @@ func TestEndlessResponsesAreLimited(t *testing.T) {
 		request     func(context.Context, objects) error
 		status      int
 		kind, start string
-		unnamed     bool // the library hides why it cannot read the error
+		unnamed     bool // the library hides why it could not read the error
 	}{
 		"s3, list":             {openS3At, list, 200, xml, "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>", false},
 		"s3, error of list":    {openS3At, list, 403, xml, "<Error><Code>AccessDenied</Code><Message>", false},
@@ -74,18 +74,18 @@ func TestEndlessResponsesAreLimited(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			err := c.request(ctx, b)
-			served.Close() // waits until the responses end
+			served.Close() // waits until the responses have ended
 			if err == nil || !c.unnamed && !strings.Contains(err.Error(), errTooLarge.Error()) {
 				t.Errorf("error %.300v", err)
 			}
-			if sent := most.Load(); sent > 2*maxResponseBytes { // includes the buffers of connections
+			if sent := most.Load(); sent > 2*maxResponseBytes { // includes the connections' buffers
 				t.Errorf("%d MiB of a response were accepted", sent>>20)
 			}
 		})
 	}
 }
 
-// TestLimitDoesNotApplyToContent checks that the limit does not apply to the content of objects.
+// TestLimitDoesNotApplyToContent checks that the limit on responses does not apply to the content of objects.
 func TestLimitDoesNotApplyToContent(t *testing.T) {
 	eachCloud(t, func(t *testing.T, b objects, _ *front) {
 		const size = maxResponseBytes + 1

@@ -16,22 +16,22 @@ import (
 
 // Location is the location of a store.
 type Location struct {
-	// Directory is the path of a directory. For an object store, Scheme is the scheme of the store's URL, and Bucket
-	// and Prefix are its parts. Azure calls a bucket a container.
+	// Directory is the path of a directory. For an object store, it is empty. Scheme, Bucket and Prefix are then the
+	// parts of the store's URL. Azure calls a bucket a container.
 	Directory              string
 	Scheme, Bucket, Prefix string
 }
 
-// Locations describes the URLs of stores.
+// Locations describes the supported store URLs.
 const Locations = "file:///DIRECTORY, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or azblob://CONTAINER/PREFIX"
 
-// Options specifies how to reach an object store. Credentials come from the sources that the vendor's tools use: the
-// environment, files, or the machine.
+// Options specifies how to connect to an object store. Credentials come from the same sources that the vendor's tools
+// use: the environment, files, or the machine.
 type Options struct {
 	S3 S3
-	// GCSEndpoint is the URL of Google Cloud Storage, if it is not the public endpoint.
+	// GCSEndpoint is the URL of Google Cloud Storage if it is not the public endpoint.
 	GCSEndpoint string
-	// AzureEndpoint is the URL of the storage account. If it is empty, the environment determines it.
+	// AzureEndpoint is the URL of the storage account. If it is empty, the URL is derived from the environment.
 	AzureEndpoint string
 }
 
@@ -42,7 +42,7 @@ type service struct {
 	code func(error) gcerrors.ErrorCode
 }
 
-// services holds the services by URL scheme.
+// services maps URL schemes to kinds of object stores.
 var services = map[string]service{
 	"s3":     {openS3, gcerrors.Code},
 	"gs":     {openGCS, gcsCode},
@@ -55,8 +55,8 @@ var bucketName = regexp.MustCompile(`^[A-Za-z0-9$][-\w.]*$`)
 // IsLocation reports whether text is the URL of a store instead of the path of a file.
 func IsLocation(text string) bool { return strings.Contains(text, "://") }
 
-// ParseLocation parses a store URL. It rejects settings in the URL, because gocloud.dev's settings could send a backup
-// anywhere.
+// ParseLocation parses a store URL. It rejects URLs with parameters, because gocloud.dev's parameters could redirect a
+// backup to any destination.
 func ParseLocation(text string) (Location, error) {
 	u, err := url.Parse(text)
 	const want = "expected " + Locations

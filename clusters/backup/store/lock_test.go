@@ -16,8 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// TestLockFor checks that the manifest and the data, uploaded in parts or in one request, are locked for the requested
-// time, but nothing else is. Held reports the lock without contacting the store.
+// TestLockFor checks that the manifest and the data are locked for the requested time, whether they are uploaded in
+// parts or in one request, and that nothing else is locked. Held reports the lock without contacting the store.
 func TestLockFor(t *testing.T) {
 	b, f := versitygw(t)
 	if _, err := client(t, b).CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("locked"), ObjectLockEnabledForBucket: aws.Bool(true)}); err != nil {
@@ -74,7 +74,7 @@ func TestLockFor(t *testing.T) {
 	}
 }
 
-// promises is a store that records requests, and returns configured responses.
+// promises is a store that records requests and returns configured responses.
 type promises struct {
 	mu    sync.Mutex
 	asked map[string]http.Header // by method and name
@@ -93,9 +93,9 @@ func (p *promises) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Last-Modified", "Sun, 22 Nov 2026 18:00:00 GMT")
 }
 
-// TestUnconfirmedLockOrEncryptionFails checks that uploads request the configured key, and that uploads of backups
-// also request the lock. If the store does not confirm both, an error is returned even if the upload succeeded.
-// Without settings, neither is requested.
+// TestUnconfirmedLockOrEncryptionFails checks that all uploads request the configured key, and that uploads of backups
+// also request the lock. If the store does not confirm both, an error is returned even though the upload succeeded.
+// Without these settings, uploads request neither.
 func TestUnconfirmedLockOrEncryptionFails(t *testing.T) {
 	const (
 		lockMode, lockedUntil = "X-Amz-Object-Lock-Mode", "X-Amz-Object-Lock-Retain-Until-Date"

@@ -22,30 +22,30 @@ const Format = "quorate.dev/backup/v1"
 // maxManifest is the maximum size of a manifest.
 const maxManifest = 64 << 10
 
-// Manifest describes a backup. It is written last, and never changed.
+// Manifest describes a backup. It is written last and never changes.
 type Manifest struct {
 	Format    string    `json:"format"`
 	Namespace string    `json:"namespace"`
 	Cluster   string    `json:"cluster"`
 	ClusterID string    `json:"clusterID"`
 	Slot      time.Time `json:"slot"`
-	// Data is the name of the data file next to the manifest. Bytes and SHA256 describe the stored file.
+	// Data is the name of the data file next to the manifest. Bytes and SHA256 describe that file.
 	Data   string `json:"data"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
-	// Compression is "zstd" or empty, and Encryption is "age" or empty. Data is compressed first.
+	// Compression is "zstd" or empty. Encryption is "age" or empty. Data is compressed before it is encrypted.
 	Compression string `json:"compression,omitempty"`
 	Encryption  string `json:"encryption,omitempty"`
 	// Snapshot describes the member's snapshot.
 	Snapshot Snapshot `json:"snapshot"`
-	// Member is the name of the member that sent the snapshot, and EtcdVersion is its etcd version.
+	// Member is the name of the member that sent the snapshot. EtcdVersion is the member's etcd version.
 	Member      string    `json:"member"`
 	EtcdVersion string    `json:"etcdVersion"`
 	StartedAt   time.Time `json:"startedAt"`
 	FinishedAt  time.Time `json:"finishedAt"`
 	// LockedUntil is the time until which the store was asked to lock the backup, or zero.
 	LockedUntil time.Time `json:"lockedUntil,omitzero"`
-	// Read lists commands that decode the data with only common tools.
+	// Read lists commands that decode the data with widely available tools.
 	Read []string `json:"read"`
 }
 
@@ -54,21 +54,21 @@ type Snapshot struct {
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 	snapshot.Facts
-	// ProvenBy lists the members with the same HashKV at the snapshot's revision. Unproven is the reason why these
-	// members are not a quorum.
+	// ProvenBy lists the members with the same HashKV at the snapshot's revision. If they are not a quorum, Unproven is
+	// the reason.
 	ProvenBy []string `json:"provenBy,omitempty"`
-	// Differs lists members whose data differs from the data of the quorum and the snapshot.
+	// Differs lists the members whose data differs from the snapshot.
 	Differs  []string `json:"differs,omitempty"`
 	Unproven string   `json:"unproven,omitempty"`
 }
 
-// Backup returns the information in the names of a backup with this manifest.
+// Backup returns the Backup that this manifest describes.
 func (m Manifest) Backup() Backup {
 	return Backup{Cluster: Cluster{m.Namespace, m.Cluster}, ClusterID: m.ClusterID, Slot: m.Slot,
 		Suspect: m.Snapshot.Corrupt()}
 }
 
-// NewDataName returns a unique name for data, even among attempts at the same slot.
+// NewDataName returns a unique name for data. The name differs even from those of other attempts for the same slot.
 func (m Manifest) NewDataName() string {
 	random := make([]byte, 4)
 	rand.Read(random) // never fails
@@ -85,15 +85,15 @@ func (m Manifest) NewDataName() string {
 // DataPath returns the name of the data in the store.
 func (m Manifest) DataPath() string { return m.Backup().dir() + m.Data }
 
-// ErrManifest is returned for an untrusted manifest. ErrFormat is returned if the format is unknown, possibly because
-// a newer version wrote it; nothing else is then known about the manifest.
+// ErrManifest is returned for an untrusted manifest. ErrFormat is returned if the format is unknown, possibly because a
+// newer version wrote the manifest. In that case, nothing else is known about the manifest.
 var (
 	ErrManifest = errors.New("the manifest is not trustworthy")
 	ErrFormat   = errors.New("its format is unknown")
 )
 
-// Commit stores the manifest, which makes the backup exist. If a manifest already exists, Commit returns it: it is
-// from another attempt for the same slot, or this one if the response was lost.
+// Commit stores the manifest, which makes the backup exist. If a manifest already exists, Commit returns that manifest.
+// It is from another attempt for the same slot or, if an earlier response was lost, it is this manifest.
 func (m Manifest) Commit(ctx context.Context, b Bucket) (Manifest, error) {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -106,8 +106,8 @@ func (m Manifest) Commit(ctx context.Context, b Bucket) (Manifest, error) {
 	return m, err
 }
 
-// ReadManifest reads the manifest of a backup. The manifest must describe the backup, and name data next to the
-// manifest.
+// ReadManifest reads the manifest of a backup. It rejects a manifest that does not describe the backup, or does not
+// name data next to itself.
 func ReadManifest(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 	text, err := readAll(ctx, b, of.manifestName())
 	if err != nil {
@@ -127,7 +127,7 @@ func ReadManifest(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 	return m, nil
 }
 
-// problem returns the problem with the manifest, or nil. It returns ErrFormat if the data's encoding may be from a
+// problem returns the problem with the manifest, or nil. It returns ErrFormat if the encoding of the data may be from a
 // newer version.
 func (m Manifest) problem(of Backup) error {
 	about := m.Backup()
@@ -146,7 +146,7 @@ func (m Manifest) problem(of Backup) error {
 	return nil
 }
 
-// These are the encodings of data.
+// The encodings of data.
 const (
 	Zstd = "zstd"
 	Age  = "age"
@@ -176,7 +176,7 @@ func readAll(ctx context.Context, b Bucket, name string) ([]byte, error) {
 	return text, nil
 }
 
-// ErrData is returned for a manifest whose data is missing or has a different size.
+// ErrData is returned for a manifest whose data is missing or has a different size than the manifest states.
 var ErrData = errors.New("the data does not match the manifest")
 
 // ConfirmData returns ErrData unless the data exists with the expected size.
@@ -192,7 +192,7 @@ func (m Manifest) ConfirmData(ctx context.Context, b Bucket) error {
 	return err
 }
 
-// IsNamed reports whether the slot of data has a manifest, because that manifest may name the data.
+// IsNamed reports whether a manifest exists in the slot of the given data. Such a manifest may name the data.
 func IsNamed(ctx context.Context, b Bucket, data string) (bool, error) {
 	parts := inStore.FindStringSubmatch(data)
 	if parts == nil {
@@ -214,9 +214,9 @@ func IsNamed(ctx context.Context, b Bucket, data string) (bool, error) {
 // ErrUseless is returned for a backup that has a manifest but does not count.
 var ErrUseless = errors.New("the backup is not usable")
 
-// ReadUseful reads the manifest of a backup if the backup counts, as far as this can be determined without reading its
-// data. It returns ErrNotFound if the manifest does not exist. It returns ErrUseless if the manifest is untrusted, the
-// backup was found damaged, or its data is missing. Any other error is not evidence about the backup.
+// ReadUseful reads the manifest of a backup if the backup counts, as far as this can be determined without reading the
+// backup's data. It returns ErrNotFound if the manifest does not exist. It returns ErrUseless if the manifest is
+// untrusted, if the backup was found damaged, or if its data is missing. No other error is evidence about the backup.
 func ReadUseful(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 	m, err := ReadManifest(ctx, b, of)
 	if errors.Is(err, ErrManifest) {
@@ -239,8 +239,8 @@ func ReadUseful(ctx context.Context, b Bucket, of Backup) (Manifest, error) {
 	return m, nil
 }
 
-// Held returns ErrHeld while the backup is locked. This is checked because a store may accept a deletion anyway, and
-// hide the locked data.
+// Held returns ErrHeld while the backup is locked. Callers must check this themselves, because a store may accept the
+// deletion of a locked object and only hide it.
 func (m Manifest) Held(now time.Time) error {
 	if m.LockedUntil.After(now) {
 		return fmt.Errorf("%w: the backup is locked until %s", ErrHeld, m.LockedUntil.UTC().Format(time.RFC3339))
@@ -249,7 +249,7 @@ func (m Manifest) Held(now time.Time) error {
 }
 
 // Remove deletes a backup. It deletes the manifest first, so that a manifest never names missing data. It returns
-// ErrHeld if the store refuses the deletion.
+// ErrHeld if the store does not allow the deletion.
 func Remove(ctx context.Context, b Bucket, m Manifest) error {
 	backup := m.Backup()
 	if err := remove(ctx, b, backup.manifestName()); err != nil {
@@ -258,9 +258,9 @@ func Remove(ctx context.Context, b Bucket, m Manifest) error {
 	return remove(ctx, b, append(backup.markNames(), m.DataPath())...)
 }
 
-// Remove deletes a listed backup like the function Remove, but only requests the deletion of the listed marks. A mark
-// that is created concurrently remains, but does not belong to a backup. It returns ErrManifest if only something other
-// than a file marks the backup as damaged: the backup may be good.
+// Remove deletes a listed backup like the function Remove, but deletes only those marks that are in the listing. A mark
+// that another process creates at the same time remains, but does not belong to a backup. If the damage mark is not a
+// regular file, Remove returns ErrManifest, because the backup may be good.
 func (l Listing) Remove(ctx context.Context, b Bucket, m Manifest) error {
 	backup := m.Backup()
 	if slices.Contains(l.marks[backup.stem()], backup.damagedName()) {
@@ -277,8 +277,8 @@ func (l Listing) Remove(ctx context.Context, b Bucket, m Manifest) error {
 	return remove(ctx, b, append(names, m.DataPath())...)
 }
 
-// remove deletes the existing names in the given order. Without the right to delete, a store may also refuse to delete
-// missing names.
+// remove deletes the names that exist, in the given order. Without the right to delete, a store may refuse to delete
+// even a missing name.
 func remove(ctx context.Context, b Bucket, names ...string) error {
 	for _, name := range names {
 		err := b.Delete(ctx, name)

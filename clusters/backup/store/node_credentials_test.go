@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestNodeCredentialsAreNotUsed checks that the settings of pods with declared credentials keep the libraries from
-// contacting the node's metadata service, which responds to all pods on the node.
+// TestNodeCredentialsAreNotUsed checks that, in pods with declared credentials, the libraries are configured not to
+// contact the node's metadata service, which responds to every pod on the node.
 func TestNodeCredentialsAreNotUsed(t *testing.T) {
 	var asked atomic.Int64
 	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

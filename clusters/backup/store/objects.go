@@ -30,13 +30,14 @@ type objects struct {
 	prefix string
 	// code maps an error to a code.
 	code func(error) gcerrors.ErrorCode
-	// s3 contains the settings of an S3 store, and named is the name of its bucket. Both are empty for other stores.
+	// s3 contains the settings of an S3 store, and named is the name of its bucket. Both are empty for other kinds of
+	// stores.
 	s3    S3
 	named string
 }
 
-// Objects are uploaded in parts of this size, at most two at the same time, to limit memory use. S3 allows 10,000
-// parts, which is about 80 GiB.
+// Objects are uploaded in parts of partSize bytes, at most two at a time, to limit memory use. S3 allows 10,000 parts,
+// which is about 80 GiB.
 const (
 	partSize    = 8 << 20
 	partsAtOnce = 2
@@ -55,8 +56,8 @@ func (o objects) Replace(ctx context.Context, name string, content io.Reader) er
 	return o.write(ctx, name, content, false)
 }
 
-// write uploads content with gocloud.dev's Upload, because gocloud.dev's Writer for Azure panics if an upload fails.
-// If the reader fails, Upload stores the data read so far, unless the context is canceled.
+// write uploads content with gocloud.dev's Upload, because gocloud.dev's Writer for Azure panics if an upload fails. If
+// the reader fails, Upload stores the data read so far unless the context is canceled.
 func (o objects) write(ctx context.Context, name string, content io.Reader, onlyNew bool) (err error) {
 	defer catch("store "+name, &err)
 	ctx, cancel := context.WithCancel(ctx)
@@ -84,7 +85,7 @@ func (o objects) write(ctx context.Context, name string, content io.Reader, only
 	}
 	err = fmt.Errorf("store %s: %w", name, o.plain(ctx, err))
 	if onlyNew && !errors.Is(err, ErrExists) {
-		// The object may exist anyway, stored by a request whose response was lost. The repeated request is then
+		// The object may exist anyway, if a request stored it and the response was lost. The repeated request is then
 		// rejected, or fails because the upload is no longer known.
 		if _, missing := o.Size(ctx, name); missing == nil {
 			return fmt.Errorf("%w: %w", ErrExists, err)
@@ -110,7 +111,7 @@ func (o objects) confirm(ctx context.Context, name string, until time.Time) erro
 
 func (o objects) lockedUntil(at time.Time) time.Time { return o.s3.lockedUntil(at) }
 
-// canceler cancels its consumer if reading fails.
+// canceler cancels the upload that reads from it if reading fails.
 type canceler struct {
 	io.Reader
 	cancel context.CancelFunc
@@ -126,11 +127,10 @@ func (c *canceler) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errNoStore is returned for a response without parts that the responses of a store always contain.
+// errNoStore is returned for a response that lacks parts that every response of a store contains.
 var errNoStore = errors.New("the response is not from a store of this type; is the endpoint correct?")
 
-// catch converts a panic in the library to an error. The library panics if a response does not contain something that
-// it expects.
+// catch converts a panic in the library to an error. The library panics if a response lacks something that it expects.
 func catch(what string, err *error) {
 	switch value := recover().(type) {
 	case nil:
@@ -213,8 +213,8 @@ func (o objects) plain(ctx context.Context, err error) error {
 	}
 }
 
-// gone reports whether the bucket itself is missing. For requests about objects, most stores respond in the same way
-// if only the object is missing; a list request shows the difference.
+// gone reports whether the bucket itself is missing. To requests for an object, most stores respond in the same way
+// whether the object or the bucket is missing. Only a list request shows the difference.
 func (o objects) gone(ctx context.Context) bool {
 	watched := watchProgress(ctx)
 	defer watched.stop()
@@ -222,7 +222,7 @@ func (o objects) gone(ctx context.Context) bool {
 	return err != nil && (o.code(err) == gcerrors.NotFound || errors.Is(err, errNoStore))
 }
 
-// meaning returns the code for an HTTP status if the response does not contain anything more specific.
+// meaning returns the code for an HTTP status. It is used if the response does not contain anything more specific.
 func meaning(status int) gcerrors.ErrorCode {
 	switch status {
 	case http.StatusNotFound:
@@ -235,8 +235,8 @@ func meaning(status int) gcerrors.ErrorCode {
 	return gcerrors.Unknown
 }
 
-// discreet is an error with untrusted text that prints as one printable line, without URL queries, which contain
-// Azure's SAS tokens and Google's upload keys.
+// discreet is an error with untrusted text. It prints as one printable line, without URL queries, because they may
+// contain Azure SAS tokens or Google upload keys.
 type discreet struct{ error }
 
 var query = regexp.MustCompile(`(https?://[^\s"?]*)\?[^\s"]*`)
@@ -245,7 +245,7 @@ func (d discreet) Error() string {
 	var azure *azcore.ResponseError
 	var google *googleapi.Error
 	text := d.error.Error()
-	switch { // the texts of these errors are very long
+	switch { // the text of these errors is very long
 	case errors.As(d.error, &azure):
 		text = fmt.Sprintf("Azure returned %d %s", azure.StatusCode, azure.ErrorCode)
 	case errors.As(d.error, &google):

@@ -20,7 +20,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/disk"
 )
 
-// plant returns a directory store with a backup, and a directory of the same content outside of it.
+// plant returns a directory store that contains a backup, and a directory outside of it with the same content.
 func plant(t *testing.T) (in directory, outside string, m Manifest) {
 	t.Helper()
 	m = manifest()
@@ -37,7 +37,7 @@ func plant(t *testing.T) (in directory, outside string, m Manifest) {
 	return in, outside, m
 }
 
-// contents returns the files below a directory with their content.
+// contents returns the content of all files below a directory.
 func contents(t *testing.T, root string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -55,9 +55,10 @@ func contents(t *testing.T, root string) map[string]string {
 	return found
 }
 
-// TestLinkedDirectoriesAreNotFollowed plants links in place of the directories of a store: to a directory outside of
-// the store, and to another directory inside it. Nothing behind a link is read, written, listed or deleted. The content
-// behind the link is unknown, not missing, and other clusters are not affected.
+// TestLinkedDirectoriesAreNotFollowed plants links in place of the directories of a store, to a directory outside of
+// the store and to another directory inside it. It checks that nothing behind a link is read, written, listed or
+// deleted, that the content behind the link counts as unknown rather than missing, and that other clusters are not
+// affected.
 func TestLinkedDirectoriesAreNotFollowed(t *testing.T) {
 	ctx := t.Context()
 	for _, part := range []string{"ns", "ns/a", "ns/a/" + id} {
@@ -104,8 +105,8 @@ func TestLinkedDirectoriesAreNotFollowed(t *testing.T) {
 	}
 }
 
-// TestSwappedEntriesAreNotFollowed exchanges a directory, or a file, of the store with a link to the outside while the
-// store is read and written.
+// TestSwappedEntriesAreNotFollowed repeatedly swaps a directory or a file of the store with a link to the outside while
+// the store is read and written.
 func TestSwappedEntriesAreNotFollowed(t *testing.T) {
 	ctx := t.Context()
 	for _, what := range []string{"directory", "file"} {
@@ -147,8 +148,9 @@ func TestSwappedEntriesAreNotFollowed(t *testing.T) {
 	}
 }
 
-// TestPlantedEntriesAreRefused plants something other than a regular file under each name of a backup. Nothing is read
-// or written through it, and nothing blocks. It still exists, and can be replaced and deleted.
+// TestPlantedEntriesAreRefused plants something other than a regular file under each name of a backup. It checks that
+// nothing is read or written through it, that nothing blocks, and that the name still exists and can be replaced and
+// deleted.
 func TestPlantedEntriesAreRefused(t *testing.T) {
 	ctx := t.Context()
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -205,8 +207,8 @@ func TestPlantedEntriesAreRefused(t *testing.T) {
 	}
 }
 
-// TestPlantedEntriesDoNotStopBackups plants links under the names of one backup. The backup does not count, so that its
-// slot's successor is used, and nothing is deleted because of it.
+// TestPlantedEntriesDoNotStopBackups plants links and other entries under the names of one backup. It checks that the
+// backup does not count and is not verified, and that nothing is deleted because of it.
 func TestPlantedEntriesDoNotStopBackups(t *testing.T) {
 	ctx := t.Context()
 	for what, name := range map[string]func(Manifest) string{
@@ -249,8 +251,8 @@ func TestPlantedEntriesDoNotStopBackups(t *testing.T) {
 	}
 }
 
-// TestUploadIgnoresPlantedTemporaryFiles checks that links named like unfinished files are neither followed nor removed,
-// even if they are old.
+// TestUploadIgnoresPlantedTemporaryFiles checks that links named like unfinished files are neither followed nor
+// removed, even if they are old.
 func TestUploadIgnoresPlantedTemporaryFiles(t *testing.T) {
 	d, outside, m := plant(t)
 	dir := path.Dir(m.DataPath())
@@ -268,8 +270,8 @@ func TestUploadIgnoresPlantedTemporaryFiles(t *testing.T) {
 	}
 }
 
-// TestForeignEntriesAreIgnored checks that links and unreadable directories whose names do not belong to a store do not
-// prevent listing it.
+// TestForeignEntriesAreIgnored checks that a store can be listed even if it contains links and unreadable directories
+// whose names do not belong to a store.
 func TestForeignEntriesAreIgnored(t *testing.T) {
 	d, outside, m := plant(t)
 	for _, err := range []error{
@@ -286,7 +288,7 @@ func TestForeignEntriesAreIgnored(t *testing.T) {
 	}
 }
 
-// within fails the test if do blocks.
+// within runs do and fails the test if do blocks.
 func within(t *testing.T, do func()) {
 	t.Helper()
 	done := make(chan struct{})

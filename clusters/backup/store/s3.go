@@ -24,19 +24,18 @@ import (
 	"gocloud.dev/blob/s3blob"
 )
 
-// S3 specifies how to reach an S3 store.
+// S3 specifies how to connect to an S3 store.
 type S3 struct {
-	// Endpoint is the URL of a store other than AWS. If Region is empty, the environment determines the region.
+	// Endpoint is the URL of a store other than AWS. If Region is empty, the region comes from the environment.
 	Endpoint, Region string
-	// PathStyle puts the bucket into the path of URLs instead of the host name.
+	// PathStyle puts the bucket into the URL's path instead of the host name.
 	PathStyle bool
-	// CA is the store's certificate authority, in PEM, in addition to the authorities that the system trusts.
+	// CA contains the store's certificate authority, in PEM. It is trusted in addition to the system's authorities.
 	CA []byte
-	// KMSKey is the ID, ARN or alias of the AWS KMS key that encrypts all stored objects. If it is empty, the bucket's
-	// setting applies.
+	// KMSKey is the ID, ARN or alias of the AWS KMS key with which to encrypt all stored objects. If it is empty, the
+	// bucket's setting applies.
 	KMSKey string
-	// LockFor is the time for which created objects cannot be deleted or replaced. Zero means that the bucket's
-	// setting applies.
+	// LockFor is how long created objects cannot be deleted or replaced. If it is zero, the bucket's setting applies.
 	LockFor time.Duration
 }
 
@@ -85,13 +84,14 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 	return s3.NewFromConfig(settings, func(s *s3.Options) {
 		s.UsePathStyle = o.PathStyle
 		s.HTTPClient = limited{s.HTTPClient}
-		// If several requests write the same name, a store may ask one of them to retry. By then, the object exists.
+		// If several requests write the same name, a store may ask one of them to retry. By the time of the retry, the
+		// object exists.
 		s.Retryer = retry.AddWithErrorCodes(s.Retryer, "ConditionalRequestConflict")
 		s.APIOptions = append(s.APIOptions, checkLists)
 		if o.Endpoint != "" {
 			s.BaseEndpoint = aws.String(o.Endpoint)
-			// Only AWS supports checksums in trailers. All stores support them in headers, and require them in buckets
-			// with default object locks.
+			// Only AWS supports checksums in trailers. All stores support checksums in headers, and require them in
+			// buckets with default object locks.
 			s.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 			s.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 			s.APIOptions = append(s.APIOptions, smithyhttp.AddContentChecksumMiddleware)
@@ -102,8 +102,8 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 // errCutOff is returned for a truncated list.
 var errCutOff = errors.New("the store truncated the list without returning a continuation token")
 
-// checkLists checks every page of a list. The libraries treat any web page as an empty list, and the first page from a
-// store that supports only the older list API as a complete list.
+// checkLists checks every page of a list. Without it, the libraries treat any web page as an empty list, and the first
+// page from a store that supports only the older list API as a complete list.
 func checkLists(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("CheckLists", func(
 		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
@@ -126,12 +126,13 @@ func checkList(answer *s3.ListObjectsV2Output) error {
 	return nil
 }
 
-// clearTimeout is the time limit for clear, on which a backup does not depend.
+// clearTimeout is the time limit for clear. A backup does not depend on the success of clear.
 const clearTimeout = time.Minute
 
-// clear aborts uploads of data to a directory that were started before the given time and abandoned, for example by
-// killed processes. The parts of each can take up as much space as a backup, and do not appear in lists. If
-// permissions or the store do not allow this, the bucket's own rules must remove them.
+// clear aborts uploads of data to a directory that were started before the given time. Such uploads were probably
+// abandoned, for example by killed processes. The parts of each upload can take up as much space as a backup, and do
+// not appear in lists. If the permissions or the store do not allow clear to abort uploads, the bucket's own rules must
+// remove them.
 func (o objects) clear(ctx context.Context, dir string, before time.Time) {
 	var client *s3.Client
 	if !o.bucket.As(&client) {
@@ -157,7 +158,7 @@ func (o objects) clear(ctx context.Context, dir string, before time.Time) {
 	}
 }
 
-// lockedUntil returns the time until which an object created at the given time is locked, or zero.
+// lockedUntil returns the time until which an object created at the given time is locked, or zero if it is not locked.
 func (o S3) lockedUntil(at time.Time) time.Time {
 	if o.LockFor <= 0 {
 		return time.Time{}
@@ -165,8 +166,7 @@ func (o S3) lockedUntil(at time.Time) time.Time {
 	return at.UTC().Add(o.LockFor).Truncate(time.Second)
 }
 
-// lock returns a function that locks an upload in such a way that even full permissions do not allow removing the
-// lock.
+// lock returns a function that locks an upload. The lock cannot be removed, even with full permissions.
 func lock(until time.Time) func(as func(any) bool) error {
 	return func(as func(any) bool) error {
 		var upload *transfermanager.UploadObjectInput
@@ -178,8 +178,8 @@ func lock(until time.Time) func(as func(any) bool) error {
 	}
 }
 
-// confirm returns an error if an object does not have a requested property, because some stores ignore unknown
-// settings.
+// confirm returns an error if an object lacks a requested property. This must be checked because some stores ignore
+// unknown settings.
 func (o S3) confirm(a *blob.Attributes, until time.Time) error {
 	var head s3.HeadObjectOutput
 	if !a.As(&head) {
@@ -204,7 +204,7 @@ func (o S3) confirm(a *blob.Attributes, until time.Time) error {
 	return nil
 }
 
-// isKey reports whether the key that the store returns may be the requested key. The key behind an alias is unknown.
+// isKey reports whether the key that the store reports may be the requested key. The key behind an alias is unknown.
 func (o S3) isKey(key string) bool {
 	if strings.HasPrefix(o.KMSKey, "alias/") || strings.Contains(o.KMSKey, ":alias/") {
 		return true

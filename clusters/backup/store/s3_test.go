@@ -25,7 +25,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// versitygw serves S3 like AWS, behind TLS, with the sandbox's s3 program. QUORATE_S3 is its path.
+// versitygw serves S3 behind TLS, like AWS, with the sandbox's s3 program. QUORATE_S3 is the path of that program.
 func versitygw(t *testing.T) (objects, *front) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "data", "backups"), 0o700); err != nil {
@@ -42,13 +42,13 @@ func versitygw(t *testing.T) (objects, *front) {
 	return open(t, "s3://backups/ours", f.options), f
 }
 
-// key sets the access key for programs and clients that are started later.
+// key sets the access key for programs and clients that are started after it is called.
 func key(t *testing.T, name string) {
 	t.Setenv("AWS_ACCESS_KEY_ID", name)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "not a secret")
 }
 
-// serveS3 returns a handler that serves a directory with the access key from the environment.
+// serveS3 returns a handler that serves a directory and requires the access key from the environment.
 func serveS3(t *testing.T, dir string) http.Handler {
 	t.Helper()
 	program := os.Getenv("QUORATE_S3")
@@ -93,7 +93,7 @@ func serveS3(t *testing.T, dir string) http.Handler {
 	}
 }
 
-// client returns the client of an S3 store.
+// client returns the underlying client of an S3 store.
 func client(t *testing.T, b objects) *s3.Client {
 	t.Helper()
 	var c *s3.Client
@@ -103,15 +103,15 @@ func client(t *testing.T, b objects) *s3.Client {
 	return c
 }
 
-// s3Answer sends an S3 error.
+// s3Answer sends an S3 error response.
 func s3Answer(w http.ResponseWriter, status int, code string) {
 	w.Header().Set("Content-Type", "application/xml")
 	w.WriteHeader(status)
 	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>a message</Message></Error>", code)
 }
 
-// TestLockedObjectsAreKept checks that locked objects are kept, and that their deletion is rejected with an error.
-// Like AWS, the store accepts objects in such a bucket only with a checksum of their content.
+// TestLockedObjectsAreKept checks that locked objects are kept, and that an attempt to delete them returns an error.
+// Like AWS, the store accepts objects in a bucket with locks only with a checksum of their content.
 func TestLockedObjectsAreKept(t *testing.T) {
 	b, f := versitygw(t)
 	c := client(t, b)
@@ -154,8 +154,8 @@ func TestLockedObjectsAreKept(t *testing.T) {
 	}
 }
 
-// TestMultipartRetryAcceptsOwnObject checks that a multipart upload is recognized as complete if the response to the
-// last request was lost.
+// TestMultipartRetryAcceptsOwnObject checks that a multipart upload is recognized as complete even if the response to
+// its last request was lost.
 func TestMultipartRetryAcceptsOwnObject(t *testing.T) {
 	b, f := versitygw(t)
 	var completed atomic.Int32
@@ -178,8 +178,8 @@ func TestMultipartRetryAcceptsOwnObject(t *testing.T) {
 	}
 }
 
-// TestConflictIsRetried checks that a request is retried if several requests write the same name and the store asks
-// for a retry.
+// TestConflictIsRetried checks that a request is retried if the store asks for a retry because several requests write
+// the same name.
 func TestConflictIsRetried(t *testing.T) {
 	b, f := versitygw(t)
 	var asked atomic.Int32
@@ -200,8 +200,8 @@ func TestConflictIsRetried(t *testing.T) {
 	}
 }
 
-// TestRevokedKeyEndsUpload checks that a revoked key ends an upload in progress with an error that contains the
-// reason. The upload leaves nothing behind, and succeeds with the new key.
+// TestRevokedKeyEndsUpload checks that an upload in progress fails if its key is revoked, and that the error contains
+// the reason. The upload leaves nothing behind and succeeds with the new key.
 func TestRevokedKeyEndsUpload(t *testing.T) {
 	b, f := versitygw(t)
 	if err := b.Create(t.Context(), "ns/a/1", strings.NewReader("old")); err != nil {
@@ -242,8 +242,8 @@ func TestRevokedKeyEndsUpload(t *testing.T) {
 	}
 }
 
-// TestMissingBucketIsNotMissingObject checks that a missing bucket does not count as evidence that objects are
-// missing. Otherwise, backups would be reported as damaged because their data is missing.
+// TestMissingBucketIsNotMissingObject checks that a missing bucket does not count as evidence that objects are missing.
+// Otherwise, backups would be reported as damaged because of missing data.
 func TestMissingBucketIsNotMissingObject(t *testing.T) {
 	for name, gone := range map[string]func(*testing.T) Bucket{
 		"s3": func(t *testing.T) Bucket { _, f := versitygw(t); return open(t, "s3://gone/ours", f.options) },
@@ -272,8 +272,8 @@ func TestMissingBucketIsNotMissingObject(t *testing.T) {
 	}
 }
 
-// TestOnlyOneConcurrentMultipartUploadSucceeds checks that only one of many concurrent multipart uploads of a name
-// succeeds.
+// TestOnlyOneConcurrentMultipartUploadSucceeds checks that only one of many concurrent multipart uploads to the same
+// name succeeds.
 func TestOnlyOneConcurrentMultipartUploadSucceeds(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		const writers = 8
@@ -297,8 +297,8 @@ func TestOnlyOneConcurrentMultipartUploadSucceeds(t *testing.T) {
 	})
 }
 
-// TestConcurrentCommitsShareOneManifest checks that only one of many concurrent commits of a slot succeeds, and that
-// all return the same manifest.
+// TestConcurrentCommitsShareOneManifest checks that only one of many concurrent commits for the same slot succeeds, and
+// that all of them return the same manifest.
 func TestConcurrentCommitsShareOneManifest(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		data := make([]string, 8)
@@ -325,7 +325,7 @@ func TestConcurrentCommitsShareOneManifest(t *testing.T) {
 	})
 }
 
-// TestListOrderDoesNotMatter checks that the order of a list and names that are repeated across pages do not matter.
+// TestListOrderDoesNotMatter checks that lists may be in any order, and that names may be repeated on different pages.
 func TestListOrderDoesNotMatter(t *testing.T) {
 	b, f := azure(t)
 	f.store.(*azureStub).odd = true
@@ -349,7 +349,7 @@ func TestListOrderDoesNotMatter(t *testing.T) {
 }
 
 // TestTruncatedS3ListIsAnError checks that an invalid or truncated S3 list is an error. If such a list were treated as
-// complete, an old backup or none would be restored.
+// complete, an old backup might be restored, or none at all.
 func TestTruncatedS3ListIsAnError(t *testing.T) {
 	const one = "<Contents><Key>ours/ns/a/1</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
 	for name, tt := range map[string]struct {
@@ -373,7 +373,7 @@ func TestTruncatedS3ListIsAnError(t *testing.T) {
 	}
 }
 
-// TestNonStoreResponseIsAnError checks that a response from something other than a store, such as a console page, does
+// TestNonStoreResponseIsAnError checks that a response from something other than a store, such as a web console, does
 // not count as evidence about objects.
 func TestNonStoreResponseIsAnError(t *testing.T) {
 	for _, found := range []int{http.StatusOK, http.StatusNotFound} {

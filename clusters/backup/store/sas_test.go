@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestErrorsHideSASToken checks that errors do not contain a SAS token, even if it was pasted incorrectly.
+// TestErrorsHideSASToken checks that errors do not contain a SAS token, even if it was pasted in the wrong form.
 func TestErrorsHideSASToken(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_ACCOUNT", "shop")
 	once, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // no retries
@@ -33,8 +33,8 @@ func TestErrorsHideSASToken(t *testing.T) {
 	}
 }
 
-// TestSASTokenRequiresHTTPS checks that a SAS token is sent only over https, like Google's token, because it grants its
-// rights to anyone who intercepts it.
+// TestSASTokenRequiresHTTPS checks that a SAS token, like Google's token, is sent only over HTTPS, because anyone who
+// intercepts the token can use it.
 func TestSASTokenRequiresHTTPS(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "sv=2024&sig=SECRET")
 	for endpoint, clear := range map[string]bool{
@@ -48,7 +48,7 @@ func TestSASTokenRequiresHTTPS(t *testing.T) {
 	}
 	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "")
 	t.Setenv("AZURE_STORAGE_ACCOUNT", "shop")
-	t.Setenv("AZURE_STORAGE_KEY", "bm8gc2VjcmV0") // only used for signing, never sent
+	t.Setenv("AZURE_STORAGE_KEY", "bm8gc2VjcmV0") // used only for signing, never sent
 	if _, err := (Location{Scheme: "azblob", Bucket: "backups"}).Open(t.Context(), Options{AzureEndpoint: "http://azurite:10000/shop"}); err != nil {
 		t.Error(err)
 	}

@@ -91,7 +91,7 @@ func TestBucket(t *testing.T) {
 	})
 }
 
-// TestInterruptedUploadLeavesNothing checks that an interrupted upload leaves nothing behind, under any name.
+// TestInterruptedUploadLeavesNothing checks that an interrupted upload does not leave anything behind under any name.
 func TestInterruptedUploadLeavesNothing(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		broken := io.MultiReader(strings.NewReader(strings.Repeat("x", 100_000)), iotest.ErrReader(errors.New("cut")))
@@ -116,7 +116,8 @@ func TestInterruptedUploadLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestOnlyOneConcurrentCreateSucceeds checks that only one of many concurrent attempts to create a name succeeds.
+// TestOnlyOneConcurrentCreateSucceeds checks that only one of many concurrent attempts to create the same name
+// succeeds.
 func TestOnlyOneConcurrentCreateSucceeds(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		var won atomic.Int32
@@ -165,8 +166,8 @@ func TestDirectoryRejectsOutsideNames(t *testing.T) {
 	}
 }
 
-// TestDirectoryWithLinkIsNotListed checks that a link to a store can be used, and that a store that contains a link
-// cannot be listed. Neither is treated as empty. Files that do not belong to the store are harmless.
+// TestDirectoryWithLinkIsNotListed checks that a store can be used through a link, but that a store that contains a
+// link cannot be listed. Neither is treated as empty. Files that do not belong to the store are harmless.
 func TestDirectoryWithLinkIsNotListed(t *testing.T) {
 	real := t.TempDir()
 	link := filepath.Join(t.TempDir(), "link")
@@ -239,7 +240,7 @@ func slot(text string) time.Time {
 
 const id, otherID = "00000000000000aa", "00000000000000bb"
 
-// TestRead checks that backups are read from the names in a store, and that unknown names are ignored.
+// TestRead checks that backups are derived from the names in a store, and that unknown names are ignored.
 func TestRead(t *testing.T) {
 	one := "ns/a/" + id + "/20261122t180000z"
 	got := read([]string{
@@ -291,7 +292,8 @@ func manifest() Manifest {
 	return m
 }
 
-// TestManifest checks that the first manifest is kept, and that a manifest of a different backup is rejected.
+// TestManifest checks that the first manifest of a slot is kept, and that a manifest for a different backup is
+// rejected.
 func TestManifest(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m := manifest()
@@ -338,7 +340,7 @@ func TestManifest(t *testing.T) {
 	})
 }
 
-// TestRemove checks that the manifest is deleted first, and then all other objects of the backup.
+// TestRemove checks that the manifest is deleted first, followed by all other objects of the backup.
 func TestRemove(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m := manifest()
@@ -372,8 +374,8 @@ func TestRemove(t *testing.T) {
 	})
 }
 
-// TestListingRemoveDoesNotListAgain checks that all objects of a listed backup are removed without listing again, and
-// that objects of other backups are kept.
+// TestListingRemoveDoesNotListAgain checks that all objects of a listed backup are removed without listing them again,
+// and that objects of other backups are kept.
 func TestListingRemoveDoesNotListAgain(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m, suspect := manifest(), manifest()
@@ -410,15 +412,15 @@ func TestListingRemoveDoesNotListAgain(t *testing.T) {
 	})
 }
 
-// unlisted is a bucket that must not be listed.
+// unlisted is a bucket that fails if it is listed.
 type unlisted struct{ Bucket }
 
 func (unlisted) List(context.Context, string) ([]string, error) {
 	return nil, errors.New("it was listed again")
 }
 
-// TestConcurrentDamageOverridesVerification checks that a good result does not override damage that another process
-// has found since the verification began, and that damage overrides earlier good results.
+// TestConcurrentDamageOverridesVerification checks that a good result does not override damage that another process has
+// found since the verification began, and that damage overrides earlier good results.
 func TestConcurrentDamageOverridesVerification(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m := manifest()
@@ -457,7 +459,7 @@ func TestConcurrentDamageOverridesVerification(t *testing.T) {
 		if err := later.Withdraw(t.Context(), b); err != nil || state().Verified || state().Damaged {
 			t.Errorf("%+v %v", state(), err)
 		}
-		// The same applies if the slow process has just found that damage is not recorded.
+		// Damage also overrides a good result if it is recorded just after the slow process has checked for damage.
 		slow, quick = begin(), begin()
 		quick.Damage = "it is"
 		if err := slow.Record(t.Context(), meanwhile{b, func() error { return quick.Record(t.Context(), b) }}); err != nil || !state().Damaged {
@@ -466,7 +468,7 @@ func TestConcurrentDamageOverridesVerification(t *testing.T) {
 	})
 }
 
-// meanwhile is a bucket in which a different process acts before every replacement.
+// meanwhile is a bucket in which another process acts just before each replacement.
 type meanwhile struct {
 	Bucket
 	do func() error
@@ -476,15 +478,15 @@ func (m meanwhile) Replace(ctx context.Context, name string, content io.Reader) 
 	return errors.Join(m.do(), m.Bucket.Replace(ctx, name, content))
 }
 
-// keeping is a store that refuses to delete existing and missing names, like Google's and Azure's stores without
-// permission.
+// keeping is a store that refuses to delete any name, existing or missing, like Google's and Azure's stores without
+// permission to delete.
 type keeping struct{ Bucket }
 
 func (keeping) Delete(_ context.Context, name string) error {
 	return fmt.Errorf("delete %s: %w", name, ErrHeld)
 }
 
-// TestResultsAreRecordedWithoutDeleteRight checks that results are recorded without the right to delete, and that
+// TestResultsAreRecordedWithoutDeleteRight checks that results can be recorded without the right to delete, and that
 // damage overrides earlier results.
 func TestResultsAreRecordedWithoutDeleteRight(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
@@ -521,7 +523,7 @@ func TestResultsAreRecordedWithoutDeleteRight(t *testing.T) {
 	})
 }
 
-// fixed is a store that refuses to delete or replace objects, such as a Google Cloud Storage bucket with a retention
+// fixed is a store that refuses to delete or replace objects, like a Google Cloud Storage bucket with a retention
 // policy.
 type fixed struct{ keeping }
 
@@ -533,8 +535,8 @@ func (f fixed) Replace(ctx context.Context, name string, content io.Reader) erro
 	return err
 }
 
-// TestExistingMarkCountsWithoutReplaceRight checks that a verified backup can be drilled and verified again if the
-// existing mark is equivalent. A mark with different content is not accepted.
+// TestExistingMarkCountsWithoutReplaceRight checks that a verified backup can be drilled and verified again, without
+// the right to replace objects, if the existing mark is equivalent. A mark with different content is not accepted.
 func TestExistingMarkCountsWithoutReplaceRight(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		held, m := fixed{keeping{b}}, manifest()
@@ -564,8 +566,8 @@ func TestExistingMarkCountsWithoutReplaceRight(t *testing.T) {
 	})
 }
 
-// TestStoredDamageIsOneShortLine checks that the stored damage is one short line, although errors may repeat long
-// untrusted text from a manifest. The backup can be read back again, regardless of the recorded damage.
+// TestStoredDamageIsOneShortLine checks that damage is stored as one short line, although errors may contain long
+// untrusted text from a manifest, and that the backup can be read again, whatever damage is recorded.
 func TestStoredDamageIsOneShortLine(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m := manifest()
@@ -617,7 +619,7 @@ func TestStoredDamageIsOneShortLine(t *testing.T) {
 	})
 }
 
-// TestConfirm checks that a backup is not confirmed if its result belongs to different data or its data is missing, so
+// TestConfirm checks that Confirm rejects a backup whose result belongs to different data or whose data is missing, so
 // that other backups are not deleted because of it.
 func TestConfirm(t *testing.T) {
 	b, m := directory{t.TempDir()}, manifest()
@@ -652,7 +654,7 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// TestPipeDoesNotBlockReaders checks that a pipe in a directory does not block readers.
+// TestPipeDoesNotBlockReaders checks that a pipe in a store's directory does not block readers.
 func TestPipeDoesNotBlockReaders(t *testing.T) {
 	dir := t.TempDir()
 	if err := exec.Command("mkfifo", filepath.Join(dir, "pipe")).Run(); err != nil {

@@ -12,18 +12,18 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// Verification is the result of reading a backup back.
+// Verification is the result of reading a stored backup.
 type Verification struct {
 	Format string `json:"format"`
-	// At is the time at which the verification began. It does not cover later changes to the backup.
+	// At is the time at which the verification began. The result does not cover later changes to the backup.
 	At     time.Time `json:"at"`
 	SHA256 string    `json:"sha256"`
-	// Damage describes the damage that was found, or is empty. It is stored as a short line, because an error may
-	// repeat untrusted text.
+	// Damage describes the damage that was found, or is empty. It is stored as a short line, because errors may contain
+	// untrusted text.
 	Damage string `json:"damage,omitempty"`
 
 	of Manifest
-	// known is the content of the damage mark when the verification began.
+	// known is the content of the damage mark at the time the verification began.
 	known []byte
 }
 
@@ -34,11 +34,11 @@ const maxDamage = 1 << 10
 type PendingVerification struct {
 	Verification Verification `json:"verification"`
 	Manifest     Manifest     `json:"manifest"`
-	// Known is the content of the damage mark when the verification began.
+	// Known is the content of the damage mark at the time the verification began.
 	Known []byte `json:"known,omitempty"`
 }
 
-// Pending returns the data with which another process can continue the verification.
+// Pending returns the data that another process needs to continue the verification.
 func (v Verification) Pending() PendingVerification { return PendingVerification{v, v.of, v.known} }
 
 // Resume returns the verification on which Pending was called.
@@ -48,10 +48,10 @@ func (p PendingVerification) Resume() Verification {
 	return v
 }
 
-// ErrOvertaken is returned for a backup that another process has found damaged in the meantime.
+// ErrOvertaken is returned if another process has found the backup damaged in the meantime.
 var ErrOvertaken = errors.New("it was found damaged and counts as damaged until it is verified again")
 
-// BeginVerification begins the verification of a backup that is about to be read. It reads the known damage.
+// BeginVerification begins to verify a backup that is about to be read. It reads the damage recorded so far.
 func BeginVerification(ctx context.Context, b Bucket, m Manifest) (Verification, error) {
 	v := Verification{Format: Format, At: time.Now().UTC().Truncate(time.Second), SHA256: m.SHA256, of: m}
 	var err error
@@ -68,16 +68,16 @@ func (v Verification) damageOnRecord(ctx context.Context, b Bucket) ([]byte, err
 		return nil, err
 	}
 	defer mark.Close()
-	text, err := io.ReadAll(io.LimitReader(mark, maxManifest)) // the mark may have been tampered with and be longer
+	text, err := io.ReadAll(io.LimitReader(mark, maxManifest)) // the mark may have been tampered with and be very long
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", v.of.Backup().damagedName(), err)
 	}
 	return text, nil
 }
 
-// Record stores the result next to the manifest if the manifest has not been replaced. A good result removes damage
+// Record stores the result next to the manifest, unless the manifest has been replaced. A good result removes damage
 // that was recorded before the verification began. If damage has been recorded since, Record returns ErrOvertaken.
-// Damage overrides earlier results, which remain if the store refuses to delete them.
+// Damage overrides earlier results, even if the store refuses to delete them.
 func (v Verification) Record(ctx context.Context, b Bucket) error {
 	of := v.of.Backup()
 	if v.Damage != "" {
@@ -96,10 +96,10 @@ func (v Verification) Record(ctx context.Context, b Bucket) error {
 	}
 	err = v.of.record(ctx, b, of.verifiedName(), v)
 	if errors.Is(err, ErrHeld) && Confirm(ctx, b, of) == nil {
-		return nil // the store refuses to replace an equivalent result
+		return nil // the store refuses to replace the result, but the existing one is equivalent
 	}
 	if err != nil || now == nil {
-		return err // results recorded in the meantime are kept
+		return err // damage recorded in the meantime is kept
 	}
 	return remove(ctx, b, of.damagedName())
 }
@@ -112,13 +112,13 @@ func unlessHeld(err error) error {
 	return err
 }
 
-// Withdraw removes all good results, so that other backups are not deleted because of this one. The result of a drill
-// is removed first: otherwise, it would count again once the backup is verified.
+// Withdraw removes all good results, so that other backups are not deleted because of this one. It removes the result
+// of a drill first, because that result would otherwise count again once the backup is verified.
 func (v Verification) Withdraw(ctx context.Context, b Bucket) error {
 	return remove(ctx, b, v.of.Backup().drilledName(), v.of.Backup().verifiedName())
 }
 
-// record stores a result next to the manifest if the manifest has not been replaced.
+// record stores a result next to the manifest, unless the manifest has been replaced.
 func (m Manifest) record(ctx context.Context, b Bucket, name string, found any) error {
 	of := m.Backup()
 	if now, err := ReadManifest(ctx, b, of); err != nil {
@@ -133,7 +133,7 @@ func (m Manifest) record(ctx context.Context, b Bucket, name string, found any) 
 	return b.Replace(ctx, name, bytes.NewReader(append(text, '\n')))
 }
 
-// Drill is the result of a drill: etcd was started with the backup and had its data.
+// Drill is the result of a drill in which etcd was started with the backup and had the backup's data.
 type Drill struct {
 	Format string    `json:"format"`
 	At     time.Time `json:"at"`
@@ -143,12 +143,12 @@ type Drill struct {
 	// reached.
 	EtcdVersion string `json:"etcdVersion"`
 	Revision    int64  `json:"revision"`
-	// FetchSeconds is the time to fetch and check the backup, RestoreSeconds the time to create a data directory from
-	// it, and StartSeconds the time until etcd responded.
+	// FetchSeconds is the time taken to fetch and check the backup, RestoreSeconds to create a data directory from it,
+	// and StartSeconds until etcd responded.
 	FetchSeconds   float64 `json:"fetchSeconds"`
 	RestoreSeconds float64 `json:"restoreSeconds"`
 	StartSeconds   float64 `json:"startSeconds"`
-	// Uncompared is the reason why the data could not be compared, if the backup's hash is unknown. It is empty if the
+	// Uncompared is the reason why the data could not be compared: the backup's hash is unknown. It is empty if the
 	// data was compared and is the same.
 	Uncompared string `json:"uncompared,omitempty"`
 
@@ -159,7 +159,8 @@ type Drill struct {
 // Seconds returns the total duration.
 func (d Drill) Seconds() float64 { return d.FetchSeconds + d.RestoreSeconds + d.StartSeconds }
 
-// Record stores the result like Verification.Record. It also records the backup as verified, because it was read back.
+// Record stores the result like Verification.Record. It also records the backup as verified, because a drill reads the
+// whole backup.
 func (d Drill) Record(ctx context.Context, b Bucket) error {
 	if err := d.Verification.Record(ctx, b); err != nil {
 		return err
@@ -168,7 +169,7 @@ func (d Drill) Record(ctx context.Context, b Bucket) error {
 }
 
 // Confirm returns an error unless a backup still counts as verified: its data exists, the stored result belongs to it,
-// and damage has not been found since.
+// and no damage has been found since.
 func Confirm(ctx context.Context, b Bucket, of Backup) error {
 	m, err := ReadUseful(ctx, b, of)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package deliver sends the output of the package notify: messages to webhooks, and commit statuses to git hosts.
+// Package deliver sends the output of package notify: messages to webhooks, and commit statuses to git hosts.
 package deliver
 
 import (
@@ -32,12 +32,12 @@ const (
 	firstPause = 500 * time.Millisecond
 	// mostTries is the maximum number of attempts.
 	mostTries = 5
-	// mostOfAnswer is the maximum number of bytes read from a response, and mostShown is the maximum number shown.
-	// mostOfError is the maximum number of bytes shown of an error that may quote a response.
+	// mostOfAnswer is the maximum number of bytes read from a response, and mostShown is the maximum number of them
+	// shown. mostOfError is the maximum number of bytes shown of an error that may quote a response.
 	mostOfAnswer, mostShown, mostOfError = 1 << 20, 200, 300
 )
 
-// client does not follow redirects, because the credentials are only for the configured host.
+// client does not follow redirects, because the credentials are intended only for the configured host.
 var client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
 // failure is an unsuccessful response.
@@ -50,8 +50,8 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// do sends the request and returns the response body. It retries transient errors up to mostTries times while ctx has
-// time left. Errors contain only the host, because the rest of the URL may be a secret.
+// do sends the request and returns the response body. It retries transient errors as long as the deadline of ctx
+// allows, with up to mostTries attempts. Errors contain only the host, because the rest of the URL may be secret.
 func (r request) do(ctx context.Context, agent string) ([]byte, error) {
 	pause := firstPause
 	for try := 1; ; try++ {
@@ -113,7 +113,7 @@ func (r request) once(ctx context.Context, agent string) ([]byte, error) {
 	return nil, &failure{resp.StatusCode, retryAfter(resp.Header.Get("Retry-After")), err}
 }
 
-// excerpt returns the beginning of a response, without secrets.
+// excerpt returns the beginning of a response without the secrets.
 func (r request) excerpt(body []byte) string {
 	text := r.hide(strings.TrimSpace(string(body)), mostShown)
 	if text == "" {
@@ -124,7 +124,7 @@ func (r request) excerpt(body []byte) string {
 
 func (r request) hide(text string, most int) string { return Hide(text, r.url, r.secrets, most) }
 
-// retryAfter returns the wait that a Retry-After header requests, or zero if its value is empty or invalid.
+// retryAfter returns the delay requested by a Retry-After header, or zero if its value is empty or invalid.
 func retryAfter(value string) time.Duration {
 	seconds, err := strconv.Atoi(value)
 	if err != nil || seconds < 0 || seconds > int((24*time.Hour).Seconds()) {

@@ -219,8 +219,7 @@ func TestDeliveryErrorsHideSecrets(t *testing.T) {
 	}
 }
 
-// TestMalformedResponsesHideSecrets checks that errors do not reveal secrets if they quote responses that violate the
-// protocol.
+// TestMalformedResponsesHideSecrets checks that errors that quote malformed responses do not reveal secrets.
 func TestMalformedResponsesHideSecrets(t *testing.T) {
 	for _, answer := range []string{
 		"HTTP/1.1 4xx URI KEY\r\n\r\n",
@@ -244,8 +243,8 @@ func TestMalformedResponsesHideSecrets(t *testing.T) {
 	}
 }
 
-// TestErrorsHideCredentialsInURL checks that errors do not reveal the user and the password of a webhook's URL if the
-// response repeats them, as those of debugging proxies do.
+// TestErrorsHideCredentialsInURL checks that errors do not reveal the user and password in a webhook URL if the
+// response repeats them, as responses of debugging proxies do.
 func TestErrorsHideCredentialsInURL(t *testing.T) {
 	const user, password = "webhook-user", "s3cret-password"
 	encoded := base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
@@ -268,8 +267,8 @@ func TestErrorsHideCredentialsInURL(t *testing.T) {
 	}
 }
 
-// TestErrorsHidePartsOfToken checks that errors reveal neither part of a Bitbucket token USER:TOKEN. The server reads
-// both parts, and its response may repeat one.
+// TestErrorsHidePartsOfToken checks that errors reveal neither part of a Bitbucket token of the form USER:TOKEN. The
+// server receives both parts, and its response may repeat either of them.
 func TestErrorsHidePartsOfToken(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request, _ int) {
 		user, password, _ := r.BasicAuth()

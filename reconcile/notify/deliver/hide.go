@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// Hide returns a text without the secrets and the requested URL, truncated to most bytes. It is for text that may quote
-// a response, such as an error. Any part of the URL may be a secret, including its user and password.
+// Hide removes the secrets and the requested URL from text that may quote a response, such as an error, and truncates
+// it to most bytes. Any part of the URL may be secret, including its user and password.
 func Hide(text, asked string, secrets []string, most int) string {
 	secrets = append([]string{asked}, secrets...)
 	if u, err := url.Parse(asked); err == nil {
@@ -28,5 +28,5 @@ func Hide(text, asked string, secrets []string, most int) string {
 // leastSecret is the minimum length of a URL part that is treated as a secret, in bytes.
 const leastSecret = 8
 
-// isBetween reports whether a character separates the parts of a URL.
+// isBetween reports whether a character separates parts of a URL.
 func isBetween(r rune) bool { return strings.ContainsRune("/?&=", r) }

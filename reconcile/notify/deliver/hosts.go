@@ -20,7 +20,7 @@ import (
 type Host struct {
 	// Kind is one of Kinds.
 	Kind string
-	// api is the API address without a trailing slash. project is the path of the repository there, split at slashes.
+	// api is the API address without a trailing slash. project is the repository's path on the host, split at slashes.
 	api     string
 	project []string
 	// web is the address of the repository's web page. It is used only for Bitbucket.
@@ -38,7 +38,8 @@ const cloud = "bitbucket.org"
 // services maps the git hosts that have a separate API host to their API addresses.
 var services = map[string]string{"github.com": "https://api.github.com", cloud: "https://api.bitbucket.org/2.0"}
 
-// Name returns the host name of a repository's git host. Some git hosts use a different name for SSH through firewalls.
+// Name returns the host name of a repository's git host. Some git hosts have a separate name for SSH over the HTTPS
+// port.
 func Name(repository *url.URL) string {
 	name := strings.ToLower(repository.Hostname())
 	return cmp.Or(map[string]string{"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com",
@@ -78,7 +79,7 @@ func NewHost(kind, api string, repository *url.URL) (Host, error) {
 	return h, nil
 }
 
-// isNoName reports whether a part of a path is not a valid project name.
+// isNoName reports whether a path element is not a valid project name.
 func isNoName(part string) bool {
 	return part == "" || part == "." || part == ".." || !printable.Is(part)
 }
@@ -115,7 +116,7 @@ var states = map[string]map[notify.State]string{
 	"bitbucket": {notify.Pending: "INPROGRESS", notify.Success: "SUCCESSFUL", notify.Failure: "FAILED"},
 }
 
-// Report sets the status of a commit under the given name, unless the commit already has that status.
+// Report sets the status of a commit under the given name, unless that status is already set.
 func (h Host) Report(ctx context.Context, token, commit, name string, s notify.Status) error {
 	has, found, err := h.read(ctx, token, commit, name)
 	if err != nil {
@@ -124,7 +125,7 @@ func (h Host) Report(ctx context.Context, token, commit, name string, s notify.S
 	state := states[h.Kind][s.State]
 	same := has.Description == s.Description
 	if h.Kind == "gitlab" && s.State == notify.Pending {
-		same = true // GitLab rejects a change from pending to pending
+		same = true // GitLab rejects a transition from pending to pending
 	}
 	if found && cmp.Or(has.State, has.Status) == state && same {
 		return nil
@@ -135,7 +136,7 @@ func (h Host) Report(ctx context.Context, token, commit, name string, s notify.S
 	return nil
 }
 
-// read returns the status of a commit under a name.
+// read returns the status of a commit under the given name.
 func (h Host) read(ctx context.Context, token, commit, name string) (has commitStatus, found bool, err error) {
 	var where string
 	switch {

@@ -19,8 +19,8 @@ type Webhook struct {
 	Agent string
 }
 
-// Post posts a message. It retries transient errors with the same ID, a limited number of times, while ctx has time
-// left.
+// Post posts a message. It retries transient errors a limited number of times, with the same ID, as long as the
+// deadline of ctx allows.
 func (w Webhook) Post(ctx context.Context, m notify.Message) error {
 	body, mediaType, err := m.Encode(w.Format)
 	if err != nil {
