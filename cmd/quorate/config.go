@@ -201,9 +201,13 @@ func settingUsage(usage string) string {
 // hidden is printed in place of a value that may be secret.
 const hidden = "(hidden)"
 
+// passwordInURL matches a URL with a password, anywhere in a value.
+var passwordInURL = regexp.MustCompile(`://[^/@]*:[^/@]*@`)
+
 // shown returns a value for printing, as it is written in the file. It hides values that may contain a secret.
 func shown(v config.Value, item config.Item, kind string) string {
-	secret := map[string]bool{"notify": true, "pushgateway": true, "heartbeat": true, "git-proxy": true}[v.Flag]
+	secret := map[string]bool{"notify": true, "pushgateway": true, "heartbeat": true, "git-proxy": true}[v.Flag] ||
+		passwordInURL.MatchString(item.Written)
 	isVariable := item.Text != item.Written && strings.HasPrefix(item.Written, "$(") &&
 		strings.Index(item.Written, ")") == len(item.Written)-1
 	if secret && !isVariable && !strings.HasPrefix(item.Written, "@") {

@@ -65,21 +65,15 @@ func (f *configFlag) has(flag string) bool { return f.flags.Lookup(flag) != nil 
 // given reports whether a flag is set on the command line.
 func (f *configFlag) given(flag string) bool { return f.flags.Changed(flag) && !f.fromFile[flag] }
 
-// alternatives lists flags that replace each other: if one of them is set on the command line, the settings of the
-// others in the file have no effect.
+// alternatives lists flags that replace each other: if one of them is set on the command line or in a later file, the
+// settings of the others have no effect.
 var alternatives = [][]string{sources.Selecting, {"context", "fleet"}, {"as", "as-group"}}
 
-// overridden reports whether a flag on the command line replaces a setting in the file.
-func (f *configFlag) overridden(flag string) bool {
-	if f.given(flag) {
-		return true
-	}
-	for _, names := range alternatives {
-		if slices.Contains(names, flag) && slices.ContainsFunc(names, f.given) {
-			return true
-		}
-	}
-	return false
+// isReplaced reports whether a flag, or an alternative to it, is set elsewhere.
+func isReplaced(flag string, setElsewhere func(flag string) bool) bool {
+	return setElsewhere(flag) || slices.ContainsFunc(alternatives, func(names []string) bool {
+		return slices.Contains(names, flag) && slices.ContainsFunc(names, setElsewhere)
+	})
 }
 
 // apply sets the flags that the file sets and the command line does not. It ignores settings that the command does not
@@ -137,10 +131,14 @@ func readConfig(name string) ([]byte, error) {
 
 // set sets the flags, and the sources, except those that are set already.
 func (f *configFlag) set(s *sourceFlags, c config.Configuration) (problems []config.Problem) {
-	earlier := maps.Clone(f.fromFile)
+	later := maps.Clone(f.fromFile)
+	inLaterFile := func(v config.Value) bool {
+		return isReplaced(v.Flag, func(flag string) bool { return later[flag] })
+	}
+	c.Values, c.Defaults = slices.DeleteFunc(c.Values, inLaterFile), slices.DeleteFunc(c.Defaults, inLaterFile)
 	for _, v := range slices.Concat(c.Values, c.Defaults) {
 		flag := f.flags.Lookup(v.Flag)
-		if flag == nil || earlier[v.Flag] || f.overridden(v.Flag) || s.shows != "" && v.Flag == nonFastForward {
+		if flag == nil || isReplaced(v.Flag, f.given) || s.shows != "" && v.Flag == nonFastForward {
 			continue
 		}
 		f.fromFile[v.Flag] = true
