@@ -126,7 +126,7 @@ func requireListed(t *testing.T, program, list string) {
 	}
 }
 
-// TestMakefileBuildsTheSame checks that "make build" uses the same flags.
+// TestMakefileBuildsTheSame checks that "make build" uses the same flags as the release build in programs.go.
 func TestMakefileBuildsTheSame(t *testing.T) {
 	for _, want := range []string{
 		"TAGS    := -tags disable_grpc_modules\n", `$(GO) build -trimpath $(TAGS) -ldflags "-s -w -X main.release=$(VERSION)"`,

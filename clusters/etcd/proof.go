@@ -131,7 +131,8 @@ func compactedElsewhere(hash, wanted decide.Hash) (verdict, string) {
 	}
 }
 
-// proof summarizes the results for the membership's voters, and reports whether asking again is useless.
+// proof summarizes the results for the membership's voters, and reports whether asking them again cannot
+// change the result.
 func (p *prover) proof(m decide.Membership) (proof Proof, settled bool) {
 	var reasons []string
 	open, voters := 0, m.Voters()

@@ -98,7 +98,7 @@ func (m *model) findLists(ref schema.TypeRef) {
 	}
 }
 
-// anyList searches for an associative list, once in each named type.
+// anyList reports whether ref contains an associative list. It visits each named type only once.
 func (m *model) anyList(ref schema.TypeRef, seen map[string]bool) bool {
 	if ref.NamedType != nil {
 		if seen[*ref.NamedType] {

@@ -68,7 +68,7 @@ func (c *Client) PortForward(ctx context.Context, namespace, pod string, port in
 	}
 }
 
-// ErrForbidden is returned if a right is missing. Retrying does not help.
+// ErrForbidden is returned if the user lacks a required right. Retrying does not help.
 var ErrForbidden = errors.New("forbidden")
 
 // refused reports whether the API server rejected a port-forward because of a missing right. It compares texts, because

@@ -65,8 +65,8 @@ func (f *configFlag) has(flag string) bool { return f.flags.Lookup(flag) != nil 
 // given reports whether a flag is set on the command line.
 func (f *configFlag) given(flag string) bool { return f.flags.Changed(flag) && !f.fromFile[flag] }
 
-// alternatives lists flags that replace each other: if one of them is set on the command line or in a later file, the
-// settings of the others have no effect.
+// alternatives lists groups of flags that override one another: setting any of them on the command line or in a later
+// file overrides earlier settings of the others.
 var alternatives = [][]string{sources.Selecting, {"context", "fleet"}, {"as", "as-group"}}
 
 // isReplaced reports whether a flag, or an alternative to it, is set elsewhere.

@@ -17,7 +17,7 @@ import (
 
 // object is one declared object.
 type object struct {
-	// value is the object in JSON types, or nil if it has problems.
+	// value is the object, decoded into JSON types, or nil if it is invalid.
 	value map[string]any
 	file  string
 	line  int

@@ -109,7 +109,7 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// checkReadAlike checks that go-git reads the same tree from a commit, and the same name and target from a tag.
+// checkReadAlike checks that go-git and this package read the same tree from a commit, and the same name and target from a tag.
 func checkReadAlike(t *testing.T, raw []byte) {
 	t.Helper()
 	stored := &plumbing.MemoryObject{}

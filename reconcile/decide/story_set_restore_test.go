@@ -44,7 +44,7 @@ func isNone(text string) error {
 	return nil
 }
 
-// setSight sets a value of a Job's context, and reports whether key names such a value.
+// setSight sets the field of seen that key names, and reports whether there is such a field.
 func setSight(seen *decide.JobSight, key, text string) bool {
 	switch key {
 	case "hidden":

@@ -59,8 +59,8 @@ func fromEnvironment(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// wander takes a long path in one world. It returns the script of the path, and the fault caused by the last line or an
-// empty string.
+// wander takes a long path in one world. It returns the script of the path, and the fault that the last line caused, or
+// "" if there was none.
 func wander(seed, world uint64) (script []string, fault string) {
 	dice := rand.New(rand.NewPCG(seed, world))
 	j := &journey{}

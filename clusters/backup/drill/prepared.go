@@ -110,8 +110,9 @@ func Prepare(
 		disk.Write(a.drillFile(), told))
 }
 
-// Finish completes a drill like Try, after Prepare has restored a backup of the cluster for version v and etcd has been
-// started with it. If the drill was prepared for a different cluster or version, Finish returns only an error.
+// Finish completes a drill in the same way as Try. Before that, Prepare must have restored a backup of the cluster for
+// version v, and etcd must have been started on the restored data. If the drill was prepared for a different cluster or
+// version, Finish returns only an error.
 func Finish(
 	ctx context.Context, v etcdversion.Version, of store.Cluster, a Apart, tell backup.Progress,
 ) (store.Manifest, store.Drill, error) {
