@@ -232,8 +232,8 @@ func (s State) knowsData(target etcdversion.MajorMinor) bool {
 		})
 }
 
-// refusedByUnresponsive returns why an unresponsive member prevents the declared version, or "". The versions of its
-// pod and in its claim count as running.
+// refusedByUnresponsive returns why an unresponsive member prevents the declared version, or "". The member may be
+// running the version of its pod, and the version recorded on its claim.
 func (s State) refusedByUnresponsive(target etcdversion.Version) string {
 	for _, r := range s.unresponsive() {
 		if refusal := s.skips(r, target); refusal != "" {
@@ -243,9 +243,9 @@ func (s State) refusedByUnresponsive(target etcdversion.Version) string {
 	return ""
 }
 
-// skips returns why an unresponsive member must not be restarted with the declared version, according to the versions
-// of its pod and in its claim, or "". A pod created with a newer version than the others run does not count: its data
-// still has the others' version.
+// skips returns why an unresponsive member must not be restarted with the declared version, according to its pod's
+// version and the version recorded on its claim, or "". A pod created with a newer version than the others run does not
+// count: its data still has the others' version.
 func (s State) skips(r Replica, target etcdversion.Version) string {
 	name := s.ReplicaName(r.Ordinal) + " does not respond, and its "
 	if storage := minorOf(r.LastUse.StorageVersion); target.MajorMinor().Compare(storage) < 0 {
