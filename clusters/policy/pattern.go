@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"quorate.dev/quorate/internal/config"
 )
 
 // Kind is a kind of request in a declaration.
@@ -35,14 +37,7 @@ var Kinds = []Kind{
 }
 
 // Setting returns the name of the setting in the configuration file, in an entry of sources or in sourceDefaults.
-func (k Kind) Setting() string {
-	return "policy." + map[Kind]string{
-		Images: "imageRepositories", PriorityClasses: "priorityClasses", Annotations: "annotations", Labels: "labels",
-		Tolerations: "tolerations", NodeSelectors: "nodeSelectors", NetworkPeers: "networkPeers",
-		ServiceAccounts: "serviceAccounts", KMSKeys: "kmsKeys", LockTimes: "lockFor", BackupsPerDay: "backupsPerDay",
-		BackupDestinations: "backupDestinations",
-	}[k]
-}
+func (k Kind) Setting() string { return config.SourceNameOf(string(k)) }
 
 // Check returns an error if a pattern of that kind is invalid.
 func (k Kind) Check(pattern string) error {

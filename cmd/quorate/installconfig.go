@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -123,10 +122,10 @@ func (f *installFlags) sourceConfig() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defaults, entry := map[string]any{}, map[string]any{"location": literal(location)}
+	defaults, entry := map[string]any{}, map[string]any{"location": config.Literal(location)}
 	for flag, value := range map[string]string{"branch": f.branch, "path": f.path} {
 		if value != "" {
-			defaults[flag] = literal(value)
+			defaults[flag] = config.Literal(value)
 		}
 	}
 	if f.options.Private {
@@ -166,19 +165,13 @@ func put(entry map[string]any, s setting) {
 	}
 	switch before := entry[name].(type) {
 	case nil:
-		entry[name] = literal(s.value)
+		entry[name] = config.Literal(s.value)
 	case []any:
-		entry[name] = append(before, literal(s.value))
+		entry[name] = append(before, config.Literal(s.value))
 	default:
-		entry[name] = []any{before, literal(s.value)}
+		entry[name] = []any{before, config.Literal(s.value)}
 	}
 }
-
-// reference matches what the configuration file would replace with an environment variable.
-var reference = regexp.MustCompile(`\$\([A-Za-z_][A-Za-z0-9_]*\)`)
-
-// literal returns a value for the file in which nothing is expanded.
-func literal(value string) string { return reference.ReplaceAllString(value, `$$$0`) }
 
 // podVariables returns a function that looks up the environment variables of the pods, and the variables for which it
 // was called but which the pods do not have.

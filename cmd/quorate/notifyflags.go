@@ -78,8 +78,8 @@ func (f *notifyFlags) checkAlone() error {
 	if err := usage(alone); err != nil {
 		return err
 	}
-	if !contextName.MatchString(f.context) {
-		return usageError{errors.New("commitStatus.context: expected up to 40 letters, digits and any of . _ / -")}
+	if err := checkContext(f.context); err != nil {
+		return usageError{fmt.Errorf("commitStatus.context: %w", err)}
 	}
 	if err := oneOf("notify-format", f.format, string(notify.JSON), string(notify.Slack),
 		string(notify.CloudEvents)); err != nil {

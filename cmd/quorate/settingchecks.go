@@ -126,9 +126,12 @@ func checkSelector(s refs.Selector) error {
 	return err
 }
 
+// ownSetting matches a setting after a location.
+var ownSetting = regexp.MustCompile(`,([a-z][a-z-]*)=`)
+
 // checkLocation rejects a location with settings after it, as in --source.
 func checkLocation(location string) error {
-	if own := regexp.MustCompile(`,([a-z][a-z-]*)=`).FindStringSubmatch(location); own != nil &&
+	if own := ownSetting.FindStringSubmatch(location); own != nil &&
 		new(source).flags().Lookup(own[1]) != nil {
 		return fmt.Errorf("expected only a location; write %s as a separate setting of this entry", own[1])
 	}

@@ -99,13 +99,7 @@ func (p *parser) file(text []byte) (c Configuration) {
 		return c
 	}
 	var header []Value
-	names := func(list []Setting) (names []string) {
-		for _, s := range list {
-			names = append(names, s.Name)
-		}
-		return names
-	}
-	for _, field := range p.fields(top, "", append(names(Settings), "apiVersion", "kind", sources, defaults)) {
+	for _, field := range p.fields(top, "", append(namesOf(Settings), "apiVersion", "kind", sources, defaults)) {
 		switch field.name {
 		case "apiVersion", "kind":
 			header = append(header, p.scalar(field.value, Value{Name: field.name}))
@@ -277,11 +271,7 @@ func known(names []string) string {
 
 // values parses a mapping of settings.
 func (p *parser) values(node *yaml.Node, prefix string, settings []Setting) (values []Value) {
-	var names []string
-	for _, s := range settings {
-		names = append(names, s.Name)
-	}
-	for _, f := range p.fields(node, prefix, names) {
+	for _, f := range p.fields(node, prefix, namesOf(settings)) {
 		values = append(values, p.group(f, prefix, settings)...)
 	}
 	return values
@@ -333,8 +323,13 @@ func (p *parser) scalar(node *yaml.Node, v Value) Value {
 	return v
 }
 
+const reference = `\$\([A-Za-z_][A-Za-z0-9_]*\)`
+
 // variable matches $(NAME), and $$(NAME), which stands for the text $(NAME).
-var variable = regexp.MustCompile(`\$?\$\([A-Za-z_][A-Za-z0-9_]*\)`)
+var variable, unescaped = regexp.MustCompile(`\$?` + reference), regexp.MustCompile(reference)
+
+// Literal returns a value for the file that stands for the given text, in which nothing is expanded.
+func Literal(text string) string { return unescaped.ReplaceAllString(text, `$$$0`) }
 
 // expand replaces variables with their values in the environment.
 func (p *parser) expand(node *yaml.Node, setting string) string {

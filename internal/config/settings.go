@@ -91,13 +91,30 @@ func NameOf(flag string) string {
 			return s.Name
 		}
 	}
-	for _, s := range SourceSettings {
-		if s.Flag == flag {
-			return defaults + "." + s.Name
-		}
+	if name := SourceNameOf(flag); name != "" {
+		return defaults + "." + name
 	}
 	if flag == "source" {
 		return sources
 	}
 	return ""
+}
+
+// SourceNameOf returns the name that the setting of a flag has in an entry of sources and in sourceDefaults, or "" if
+// it is not a setting of sources.
+func SourceNameOf(flag string) string {
+	for _, s := range SourceSettings {
+		if s.Flag == flag {
+			return s.Name
+		}
+	}
+	return ""
+}
+
+// namesOf returns the names of settings.
+func namesOf(list []Setting) (names []string) {
+	for _, s := range list {
+		names = append(names, s.Name)
+	}
+	return names
 }

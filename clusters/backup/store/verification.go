@@ -68,7 +68,8 @@ func (v Verification) damageOnRecord(ctx context.Context, b Bucket) ([]byte, err
 		return nil, err
 	}
 	defer mark.Close()
-	text, err := io.ReadAll(io.LimitReader(mark, maxManifest)) // the mark may have been tampered with and be very long
+	// A mark may have been replaced by a very long file.
+	text, err := io.ReadAll(io.LimitReader(mark, maxManifest))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", v.of.Backup().damagedName(), err)
 	}
