@@ -66,7 +66,8 @@ func (w *world) noAccountHasRights(user string) {
 	}
 }
 
-// runJobWith runs the CronJob's pod with other arguments, and returns its output and whether it succeeded.
+// runJobWith runs the CronJob's pod with these arguments instead of its configuration file, and returns its output and
+// whether it succeeded.
 func (w *world) runJobWith(name string, args ...string) (said string, succeeded bool) {
 	w.t.Helper()
 	cron, err := w.kube.BatchV1().CronJobs(systemNamespace).Get(w.ctx(), "quorate", metav1.GetOptions{})
@@ -75,7 +76,7 @@ func (w *world) runJobWith(name string, args ...string) (said string, succeeded 
 	}
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: *cron.Spec.JobTemplate.Spec.DeepCopy()}
 	job.Spec.BackoffLimit = new(int32)
-	job.Spec.Template.Spec.Containers[0].Args = append([]string{"run", "--until-converged", "--timeout=2m", "--config=/etc/quorate/quorate.yaml"}, args...)
+	job.Spec.Template.Spec.Containers[0].Args = append([]string{"run", "--until-converged", "--timeout=2m", "--log-format=json", "--namespace=" + w.namespace}, args...)
 	jobs := w.kube.BatchV1().Jobs(systemNamespace)
 	if _, err := jobs.Create(w.ctx(), job, metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
