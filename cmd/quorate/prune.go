@@ -27,8 +27,8 @@ func newBackupsPrune(std streams) *cobra.Command {
 most %d at a time. If you set one of these, the others default to zero.
 The newest backup and the newest verified backup are always kept, and nothing is deleted unless
 the newest backup has been verified, because it replaces the others. Backups from before a
-restore are kept until there are --last verified backups after it. If nothing may be deleted,
-the exit code is 4.`, retention.MaxDeleted),
+restore are kept until there are --last verified backups after it, and the newest verified one
+of them is always kept. If nothing may be deleted, the exit code is 4.`, retention.MaxDeleted),
 		Example: `  quorate backups prune prod/a --from s3://backups/etcd --last 7 --daily 7 --weekly 4 --dry-run`,
 		Args:    cobra.ExactArgs(1),
 	}
@@ -114,7 +114,7 @@ func pruneBackups(
 		fmt.Fprintf(std.out, "%s  %s is kept and does not count, because it has not been verified yet\n", of,
 			b.ID())
 	}
-	pruner := pruner{std, bucket, of, listing, plan.RestsOn, dryRun}
+	pruner := pruner{std, bucket, of, listing, plan.RestsOn, plan.Earlier, dryRun}
 	if err := pruner.run(ctx, plan); err != nil {
 		return fmt.Errorf("prune the backups of %s: %w", of, err)
 	}
@@ -130,6 +130,8 @@ type pruner struct {
 	listed store.Listing
 	// restsOn is the backup that justifies deleting the other backups.
 	restsOn store.Backup
+	// earlier contains the backups that justify deleting backups of other cluster IDs.
+	earlier map[string]store.Backup
 	dryRun  bool
 }
 
@@ -225,6 +227,12 @@ func (p pruner) stands(ctx context.Context) error {
 }
 
 func (p pruner) remove(ctx context.Context, b store.Backup) error {
+	if b.ClusterID != p.restsOn.ClusterID {
+		if err := store.Confirm(ctx, p.bucket, p.earlier[b.ClusterID]); err != nil {
+			return fmt.Errorf("%w: it may be the last backup of its cluster, because the verified backup %s could not be "+
+				"confirmed: %s", store.ErrHeld, p.earlier[b.ClusterID].ID(), err.Error())
+		}
+	}
 	m, err := store.ReadManifest(ctx, p.bucket, b)
 	switch {
 	case err != nil:

@@ -74,7 +74,7 @@ func prune(t *testing.T, b store.Bucket, now time.Time) (ran, error) {
 	if plan.Why != "" {
 		t.Fatal(plan.Why)
 	}
-	err := pruner{streams{out: &out, err: &stderr}, b, store.Cluster{Namespace: "ns", Name: "a"}, listing, plan.RestsOn, false}.run(t.Context(), plan)
+	err := pruner{streams{out: &out, err: &stderr}, b, store.Cluster{Namespace: "ns", Name: "a"}, listing, plan.RestsOn, plan.Earlier, false}.run(t.Context(), plan)
 	return ran{out: out.String(), err: stderr.String()}, err
 }
 
@@ -160,7 +160,7 @@ func TestPruneKeepsDataWithNewManifest(t *testing.T) {
 		t.Fatalf("%+v", plan)
 	}
 	var out, stderr bytes.Buffer
-	p := pruner{streams{out: &out, err: &stderr}, bucket, store.Cluster{Namespace: "ns", Name: "a"}, was, plan.RestsOn, false}
+	p := pruner{streams{out: &out, err: &stderr}, bucket, store.Cluster{Namespace: "ns", Name: "a"}, was, plan.RestsOn, plan.Earlier, false}
 	if err := p.run(t.Context(), plan); err != nil || !strings.Contains(stderr.String(), "a manifest now refers to "+
 		"this data") {
 		t.Errorf("%v: %s%s", err, &out, &stderr)
@@ -241,7 +241,7 @@ func TestLockedBackupsDoNotUseUpDeletions(t *testing.T) {
 		newest, _ := listing.Newest()
 		plan := retention.Plan{Delete: first[:1], Behind: first[1:], RestsOn: newest}
 		var out, stderr bytes.Buffer
-		p := pruner{streams{out: &out, err: &stderr}, locked, store.Cluster{Namespace: "ns", Name: "a"}, listing, newest, false}
+		p := pruner{streams{out: &out, err: &stderr}, locked, store.Cluster{Namespace: "ns", Name: "a"}, listing, newest, nil, false}
 		if err := p.run(t.Context(), plan); err != nil || !strings.Contains(out.String(), "  1 of ") {
 			t.Errorf("%v: %s%s", err, &out, &stderr)
 		}
@@ -425,5 +425,57 @@ func TestOlderBackupWithLaterRevisionIsReported(t *testing.T) {
 	m, err = newestOf(t.Context(), streams{err: &stderr}, bucket, listed(t, bucket))
 	if err != nil || store.SlotID(m.Slot) != newest || strings.Contains(stderr.String(), "revision") {
 		t.Errorf("%+v %v\n%s", m, err, &stderr)
+	}
+}
+
+// TestPruneKeepsLastReadableBackupOfEarlierCluster checks that backups of another cluster ID are deleted only if a newer
+// verified backup of that ID still exists. Its mark alone is not enough, because someone may have deleted its data.
+func TestPruneKeepsLastReadableBackupOfEarlierCluster(t *testing.T) {
+	now := time.Now().UTC()
+	bucket, err := store.Location{Directory: t.TempDir()}.Open(t.Context(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(id string, days int, verified bool) store.Manifest {
+		m := store.Manifest{
+			Format: store.Format, Namespace: "ns", Cluster: "a", ClusterID: id, Slot: now.AddDate(0, 0, -days).Truncate(time.Second),
+			Bytes: 3, SHA256: strings.Repeat("ab", 32),
+			Snapshot: store.Snapshot{Bytes: 3, SHA256: strings.Repeat("cd", 32), Facts: snapshot.Facts{Revision: 7}},
+		}
+		m.Data = m.NewDataName()
+		_, failed := m.Commit(t.Context(), bucket)
+		v, unknown := store.BeginVerification(t.Context(), bucket, m)
+		if err := errors.Join(bucket.Create(t.Context(), m.DataPath(), strings.NewReader("abc")), failed, unknown); err != nil {
+			t.Fatal(err)
+		}
+		if verified {
+			if err := v.Record(t.Context(), bucket); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return m
+	}
+	const present, earlier, unverified = "00000000000000aa", "00000000000000bb", "00000000000000cc"
+	add(present, 1, true)
+	lost, sound := add(earlier, 9, true), add(earlier, 10, true)
+	add(unverified, 11, false)
+	add(unverified, 12, false)
+	if err := bucket.Delete(t.Context(), lost.DataPath()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		got, err := prune(t, bucket, now)
+		if err != nil || !strings.Contains(got.err, sound.Backup().ID()+" is kept: ") || !strings.Contains(got.err, "could not be confirmed") {
+			t.Errorf("%v %+v", err, got)
+		}
+		if left := len(listed(t, bucket).Backups); left != 5 {
+			t.Errorf("%d of 5 backups are left: %s", left, got.out)
+		}
+	}
+	if err := bucket.Create(t.Context(), lost.DataPath(), strings.NewReader("abc")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := prune(t, bucket, now); err != nil || !strings.Contains(got.out, sound.Backup().ID()+" deleted") || len(listed(t, bucket).Backups) != 4 {
+		t.Errorf("%v %+v", err, got)
 	}
 }

@@ -40,8 +40,10 @@ type Plan struct {
 	// Behind lists the next candidates. For each backup in Delete that the store refuses to delete, one of the
 	// candidates is deleted instead.
 	Behind []store.Backup
-	// RestsOn is the verified backup that makes it safe to delete the others.
+	// RestsOn is the verified backup that makes it safe to delete the others. Backups of another cluster ID are also
+	// replaced by the newest verified backup of that ID in Earlier.
 	RestsOn store.Backup
+	Earlier map[string]store.Backup
 	// Orphans lists the names of data in the store that no manifest refers to.
 	Orphans []string
 	Why     string
@@ -50,8 +52,9 @@ type Plan struct {
 }
 
 // Prune decides which backups of one cluster to delete. The listing must contain all of the cluster's backups, with
-// every cluster ID. Nothing is deleted unless the newest backup has been read back and found sound. The caller must
-// check that backup again before carrying out the plan. The following are never deleted:
+// every cluster ID. Nothing is deleted unless the newest backup has been read back and found sound, and nothing of another
+// cluster ID unless a newer backup of that ID has. The caller must check these backups again before each deletion. The
+// following are never deleted:
 //   - backups that the policy keeps for each cluster ID, and the newest good and the newest verified backup
 //     of each ID. A cluster that was recreated, or a different cluster of the same name, must not cost the
 //     original its backups, and a restored cluster may have to be restored again to an earlier point;
@@ -85,16 +88,15 @@ func Prune(l store.Listing, p Policy, now time.Time) Plan {
 		maps.Copy(kept, p.keep(backups, waiting))
 	}
 	maps.Copy(kept, waiting)
-	good := keepNewest(kept, l.Backups)
+	proven := keepNewest(kept, l.Backups)
 	succeeded := p.succeeded(byID, newest.ClusterID)
-	plan := Plan{RestsOn: newest, Waiting: slices.SortedFunc(maps.Keys(waiting), oldestFirst)}
+	plan := Plan{RestsOn: newest, Earlier: proven, Waiting: slices.SortedFunc(maps.Keys(waiting), oldestFirst)}
 	for _, b := range l.Backups {
 		old := now.Sub(b.Slot) >= p.MinAge
-		better, over := newest, true
+		replaced := b.Good() || b.Slot.Before(newest.Slot)
 		if b.ClusterID != newest.ClusterID {
-			better, over = good[b.ClusterID], succeeded[b.ClusterID]
+			replaced = succeeded[b.ClusterID] && b.Slot.Before(proven[b.ClusterID].Slot)
 		}
-		replaced := over && (b.Good() || b.Slot.Before(better.Slot))
 		if old && replaced && !kept[b] {
 			plan.Delete = append(plan.Delete, b)
 		}
@@ -123,8 +125,8 @@ func newestVerified(l store.Listing, newest store.Backup) (store.Backup, map[sto
 }
 
 // keepNewest adds the newest good and the newest verified backup of each cluster ID to kept, and returns the newest
-// good backups.
-func keepNewest(kept map[store.Backup]bool, backups []store.Backup) (good map[string]store.Backup) {
+// verified backups.
+func keepNewest(kept map[store.Backup]bool, backups []store.Backup) (proven map[string]store.Backup) {
 	good, proven := map[string]store.Backup{}, map[string]store.Backup{}
 	for _, b := range backups {
 		if b.Good() && b.Slot.After(good[b.ClusterID].Slot) {
@@ -139,7 +141,7 @@ func keepNewest(kept map[store.Backup]bool, backups []store.Backup) (good map[st
 			kept[b] = true
 		}
 	}
-	return good
+	return proven
 }
 
 // succeeded returns the cluster IDs that the present ID has replaced. The present ID must have enough verified backups,
