@@ -241,7 +241,8 @@ func confirmedByRecord(s decide.State) decide.Membership {
 	}
 	if agreeing < decide.Quorum(agreeing+others) {
 		m.Known, m.Unconfirmed, m.Unrecorded = false, true, true
-		m.Why = fmt.Sprintf("%d recorded voters returned the member list, %d did not", agreeing, others)
+		m.Why = fmt.Sprintf("%s returned the member list, but %s did not",
+			decide.Count(agreeing, "voter"), decide.Count(others, "other recorded voter"))
 	}
 	return m
 }
