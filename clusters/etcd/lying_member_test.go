@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -239,5 +240,51 @@ func TestRemovedMemberDoesNotPreventQuorum(t *testing.T) {
 	answer := newClients(t).Observe(t.Context(), s.cluster())
 	if !allAnswer(2)(answer.Membership) || slices.ContainsFunc(answer.Membership.Members, func(m decide.Member) bool { return m.Disagrees != "" }) {
 		t.Errorf("got %s", print(answer))
+	}
+}
+
+// TestPretendedLeaderDoesNotWithholdChanges checks that changes go to the leader that most agreeing members name, even if
+// another member claims to lead at a newer term. If only two members respond, the change is requested from both.
+func TestPretendedLeaderDoesNotWithholdChanges(t *testing.T) {
+	for what, c := range map[string]struct {
+		silent  []int
+		refuses bool // the pretended leader
+		asked   string
+	}{
+		"outvoted":                        {nil, false, "a-1"},
+		"one against one":                 {[]int{2}, false, "a-0 a-1"},
+		"one against one, and it refuses": {[]int{2}, true, "a-0 a-1"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := newStrangers(t, 3)
+			var mu sync.Mutex
+			var asked []string
+			lies := lying(func(*etcdserverpb.MemberListResponse) {}, c.silent...)
+			answer := func(q question) ([]byte, error) {
+				text, err := lies(q)
+				if q.method == "Status" && err == nil && q.ordinal != 0 {
+					status := honest(q, 3).(*etcdserverpb.StatusResponse)
+					status.Leader = 2
+					return proto.Marshal(status)
+				}
+				if q.method == "MemberAdd" {
+					mu.Lock()
+					defer mu.Unlock()
+					asked = append(asked, pod(q.ordinal))
+					if c.refuses && q.ordinal == 0 {
+						return nil, fmt.Errorf("refused")
+					}
+				}
+				return text, err
+			}
+			s.answer.Store(&answer)
+			if _, err := newClients(t).AddLearner(t.Context(), s.cluster(), "http://new:2380"); err != nil {
+				t.Error(err)
+			}
+			slices.Sort(asked)
+			if got := strings.Join(asked, " "); got != c.asked {
+				t.Errorf("asked %q, want %q", got, c.asked)
+			}
+		})
 	}
 }
