@@ -38,15 +38,17 @@ func (s State) listToConfirm() string {
 }
 
 // RecordedVoters returns the recorded members that have a vote and keep it, in order: etcd has listed them as voters, or
-// will list them as its initial members, and Quorate is not about to remove them. It returns nothing for a record that
-// does not describe the current cluster.
+// will list them as its initial members, and Quorate is not about to remove them. Members whose ID and volume are not
+// recorded do not count: a record that was recreated from the volumes may name members that etcd has removed. It returns
+// nothing for a record that does not describe the current cluster.
 func (s State) RecordedVoters() []RecordedMember {
 	if s.recordLost() {
 		return nil
 	}
 	var voters []RecordedMember
 	for _, m := range s.Record.Members {
-		if m.Mode != Joining && !m.Learner && !m.Leaving {
+		unproven := m.Mode == Sealed && m.ID == 0 && m.VolumeUID == ""
+		if m.Mode != Joining && !m.Learner && !m.Leaving && !unproven {
 			voters = append(voters, m)
 		}
 	}
