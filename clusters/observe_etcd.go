@@ -72,7 +72,12 @@ func (c *cluster) etcd(pods []etcd.Pod, tls *etcd.TLS) etcd.Cluster {
 	if c.state.Record.Uncompared {
 		from = c.state.Declared.Replicas
 	}
+	var voters []string
+	for _, m := range c.state.RecordedVoters() {
+		voters = append(voters, c.state.ReplicaName(m.Ordinal))
+	}
 	return etcd.Cluster{
+		Voters: voters, Confirmed: c.state.MembersToConfirm(),
 		CompareFrom: from,
 		Namespace:   c.target.Cluster.Namespace, Name: c.target.Cluster.Name,
 		Pods: pods, TLS: tls, Dial: c.dialer(),

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,52 +151,82 @@ func (c *Clients) change(ctx context.Context, cluster Cluster, what string, do f
 	return c.changeByAny(ctx, cluster, what, func(leader reply, _ []reply) error { return do(leader) })
 }
 
-// changeByAny makes a change through the leader or through a voter that follows it.
+// changeByAny makes a change through the leader or through a voter that follows it. If it is uncertain which member
+// leads, changeByAny requests the change from each member that claims to lead: a member that only pretends to lead could
+// report a change as done. Changes can be repeated.
 func (c *Clients) changeByAny(
 	ctx context.Context, cluster Cluster, what string, do func(leader reply, followers []reply) error,
 ) error {
-	leader, followers, err := c.voters(ctx, cluster)
-	if err == nil {
-		err = do(leader, followers)
-	}
+	agreeing, err := c.agreeing(ctx, cluster)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return nil
+	leaders, certain := leadersOf(agreeing)
+	var failed error
+	done := false
+	for _, leader := range leaders {
+		var followers []reply
+		for _, r := range agreeing {
+			if r.follows(leader) {
+				followers = append(followers, r)
+			}
+		}
+		err := do(leader, followers)
+		if err == nil && certain {
+			return nil
+		}
+		done, failed = done || err == nil, cmp.Or(failed, err)
+	}
+	if done {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, failed)
 }
 
-// voters returns the leader, according to the best-informed member, and the voters that follow it. It fails if the
-// pods belong to different clusters, because it is then unclear which cluster a change is for.
-func (c *Clients) voters(ctx context.Context, cluster Cluster) (leader reply, followers []reply, err error) {
-	first, last := cluster.firstAndLast()
-	replies := c.askAll(ctx, cluster, first)
-	if !slices.ContainsFunc(replies, reply.leads) && len(last) > 0 {
-		replies = append(replies, c.askAll(ctx, cluster, last)...)
-		slices.SortFunc(replies, bestFirst)
+// leadersOf returns the voters that claim to lead, starting with the voter that most voters name as their leader. It is
+// certain that this voter leads if most of the voters that returned the member list name it.
+func leadersOf(agreeing []reply) (leaders []reply, certain bool) {
+	named := map[uint64]int{}
+	for _, r := range agreeing {
+		named[r.status.Leader]++
+		if r.leads() {
+			leaders = append(leaders, r)
+		}
 	}
-	clusters := map[uint64]string{}
+	times := func(r reply) int { return named[r.status.Header.MemberId] }
+	slices.SortStableFunc(leaders, func(a, b reply) int { return cmp.Compare(times(b), times(a)) })
+	return leaders, len(leaders) > 0 && times(leaders[0]) >= decide.Quorum(len(agreeing))
+}
+
+// agreeing returns the voters that returned the confirmed member list. At least one of them claims to lead. agreeing
+// fails if the pods belong to different clusters, because it is then unclear which cluster a change is for.
+func (c *Clients) agreeing(ctx context.Context, cluster Cluster) ([]reply, error) {
+	replies, poll := c.askForList(ctx, cluster)
+	clusters := map[uint64]bool{}
 	for _, r := range replies {
 		if r.answered() {
-			clusters[r.status.Header.ClusterId] = r.pod
+			clusters[r.status.Header.ClusterId] = true
 		}
 	}
 	if len(clusters) > 1 {
-		return reply{}, nil, errors.New("the pods belong to more than one cluster")
+		return nil, errors.New("the pods belong to more than one cluster")
 	}
-	i := slices.IndexFunc(replies, reply.knowsLeader)
 	if err := context.Cause(ctx); err != nil {
-		return reply{}, nil, err
+		return nil, err
 	}
-	if i < 0 || !replies[i].leads() {
-		return reply{}, nil, NotYet{fmt.Errorf("no leader responds: %s", why(replies))}
+	if !slices.ContainsFunc(replies, reply.leads) {
+		return nil, NotYet{fmt.Errorf("no leader responds: %s", why(replies))}
 	}
-	leader = replies[i]
-	for _, r := range replies {
-		if r.follows(leader) {
-			followers = append(followers, r)
-		}
+	if poll.list == nil {
+		return nil, NotYet{fmt.Errorf("no quorum confirms the member list: %s", why(replies))}
 	}
-	return leader, followers, nil
+	agreeing := slices.DeleteFunc(slices.Clone(replies), func(r reply) bool {
+		return !r.answered() || !poll.same[r.status.Header.MemberId]
+	})
+	if !slices.ContainsFunc(agreeing, reply.leads) {
+		return nil, NotYet{errors.New("the leader does not return the confirmed member list")}
+	}
+	return agreeing, nil
 }
 
 // currentList returns the linearizable list, which includes all changes made so far.

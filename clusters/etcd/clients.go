@@ -29,6 +29,7 @@ import (
 
 	"quorate.dev/quorate/clusters/pki"
 	"quorate.dev/quorate/internal/panics"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // DefaultTimeout is the default timeout of a request. It is longer than etcd takes to elect a leader with its default
@@ -79,6 +80,11 @@ type Cluster struct {
 	// TLS is nil if the members serve without TLS.
 	TLS  *TLS
 	Dial Dialer
+	// Voters are the names of the pods whose members are recorded as voters. A member list counts only if those that
+	// return it are a majority of themselves and these voters, or if it lists exactly the members in Confirmed, in
+	// ascending order.
+	Voters    []string
+	Confirmed []decide.ID
 	// CompareData requests a comparison of the members' data even without an alarm.
 	CompareData bool
 	// CompareFrom requests the comparison once there are at least this many voters and no learners. Zero disables it.

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/protobuf/proto"
 
+	"quorate.dev/quorate/clusters/etcd"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -105,6 +107,92 @@ func TestListRequiresQuorumOfItsVoters(t *testing.T) {
 	}
 }
 
+// TestListRequiresRecordedVoters checks that a member that does not list other voters does not determine the member list
+// while they are silent, and that no snapshot of it is taken. A list without recorded voters, and a list that git
+// confirms, are accepted.
+func TestListRequiresRecordedVoters(t *testing.T) {
+	alone := map[string]bool{"lists only itself": true, "one voter, itself": true}
+	for what, lie := range lies {
+		t.Run(what, func(t *testing.T) {
+			s := newStrangers(t, 3)
+			answer := lying(lie, 1, 2)
+			s.answer.Store(&answer)
+			clients, cluster := newClients(t), s.cluster()
+			cluster.Voters = []string{pod(0), pod(1), pod(2)}
+			m := clients.Observe(t.Context(), cluster).Membership
+			if m.Known || !m.Unconfirmed || m.Unrecorded != alone[what] || m.Disputed {
+				t.Errorf("got %+v", m)
+			}
+			if m.Unrecorded && m.Why != "a-0: its member list is not confirmed: a-0 returned it, but the expected voters "+
+				"a-1 and a-2 did not; a-1, a-2: not responding" {
+				t.Errorf("got %s", m.Why)
+			}
+			if _, err := clients.Snapshot(t.Context(), cluster); err == nil || !strings.Contains(err.Error(), "no quorum confirms the member list: a-0: ") {
+				t.Errorf("a snapshot of such a cluster: %v", err)
+			}
+			for _, m := range m.Members {
+				cluster.Confirmed = append(cluster.Confirmed, m.ID)
+			}
+			accepts := cluster
+			accepts.Voters, accepts.Confirmed = nil, nil
+			for _, cluster := range []etcd.Cluster{cluster, accepts} {
+				if got := clients.Observe(t.Context(), cluster).Membership; got.Known != alone[what] {
+					t.Errorf("with recorded voters %v and confirmed members %v: %+v", cluster.Voters, cluster.Confirmed, got)
+				}
+			}
+		})
+	}
+}
+
+// TestHonestListsAgreeWithRecord checks that a list is known although the record does not reflect the newest changes.
+func TestHonestListsAgreeWithRecord(t *testing.T) {
+	for what, c := range map[string]struct {
+		recorded []int
+		learners []int // in the list
+		silent   []int
+		want     bool
+	}{
+		"all respond":                             {[]int{0, 1, 2}, nil, nil, true},
+		"one of three is silent":                  {[]int{0, 1, 2}, nil, []int{2}, true},
+		"a promotion is not recorded":             {[]int{0, 1}, nil, []int{0}, true},
+		"a removal is not recorded":               {[]int{0, 1, 2, 3}, nil, nil, true},
+		"a removal of two is not recorded":        {[]int{0, 1, 2, 3, 4}, nil, nil, true},
+		"a silent learner joins one voter":        {[]int{0}, []int{1, 2}, []int{1, 2}, true},
+		"a member was replaced by a learner":      {[]int{0, 1}, []int{1, 2}, []int{2}, true},
+		"two of three are replaced by learners":   {[]int{0, 1, 2}, []int{1, 2}, nil, true},
+		"a recorded voter is a silent learner":    {[]int{0, 1}, []int{1, 2}, []int{1, 2}, false},
+		"two were removed, and another is silent": {[]int{0, 1, 2, 3, 4}, nil, []int{2}, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := newStrangers(t, 3)
+			answer := func(q question) ([]byte, error) {
+				learns := func(id uint64) bool { return slices.Contains(c.learners, int(id)-1) }
+				if slices.Contains(c.silent, q.ordinal) {
+					return nil, fmt.Errorf("not responding")
+				}
+				answer := honest(q, 3)
+				switch message := answer.(type) {
+				case *etcdserverpb.StatusResponse:
+					message.IsLearner = learns(message.Header.MemberId)
+				case *etcdserverpb.MemberListResponse:
+					for _, m := range message.Members {
+						m.IsLearner = learns(m.ID)
+					}
+				}
+				return proto.Marshal(answer)
+			}
+			s.answer.Store(&answer)
+			cluster := s.cluster()
+			for _, i := range c.recorded {
+				cluster.Voters = append(cluster.Voters, pod(i))
+			}
+			if m := newClients(t).Observe(t.Context(), cluster).Membership; m.Known != c.want || m.Unrecorded == c.want {
+				t.Errorf("got %+v", m)
+			}
+		})
+	}
+}
+
 // TestUnreachableVotersDoNotConfirm checks that if only one member responds, its list is not used, although the
 // response shows that the cluster has quorum.
 func TestUnreachableVotersDoNotConfirm(t *testing.T) {
@@ -152,5 +240,51 @@ func TestRemovedMemberDoesNotPreventQuorum(t *testing.T) {
 	answer := newClients(t).Observe(t.Context(), s.cluster())
 	if !allAnswer(2)(answer.Membership) || slices.ContainsFunc(answer.Membership.Members, func(m decide.Member) bool { return m.Disagrees != "" }) {
 		t.Errorf("got %s", print(answer))
+	}
+}
+
+// TestPretendedLeaderDoesNotWithholdChanges checks that changes go to the leader that most agreeing members name, even if
+// another member claims to lead at a newer term. If only two members respond, the change is requested from both.
+func TestPretendedLeaderDoesNotWithholdChanges(t *testing.T) {
+	for what, c := range map[string]struct {
+		silent  []int
+		refuses bool // the pretended leader
+		asked   string
+	}{
+		"outvoted":                        {nil, false, "a-1"},
+		"one against one":                 {[]int{2}, false, "a-0 a-1"},
+		"one against one, and it refuses": {[]int{2}, true, "a-0 a-1"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := newStrangers(t, 3)
+			var mu sync.Mutex
+			var asked []string
+			lies := lying(func(*etcdserverpb.MemberListResponse) {}, c.silent...)
+			answer := func(q question) ([]byte, error) {
+				text, err := lies(q)
+				if q.method == "Status" && err == nil && q.ordinal != 0 {
+					status := honest(q, 3).(*etcdserverpb.StatusResponse)
+					status.Leader = 2
+					return proto.Marshal(status)
+				}
+				if q.method == "MemberAdd" {
+					mu.Lock()
+					defer mu.Unlock()
+					asked = append(asked, pod(q.ordinal))
+					if c.refuses && q.ordinal == 0 {
+						return nil, fmt.Errorf("refused")
+					}
+				}
+				return text, err
+			}
+			s.answer.Store(&answer)
+			if _, err := newClients(t).AddLearner(t.Context(), s.cluster(), "http://new:2380"); err != nil {
+				t.Error(err)
+			}
+			slices.Sort(asked)
+			if got := strings.Join(asked, " "); got != c.asked {
+				t.Errorf("asked %q, want %q", got, c.asked)
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,13 +16,16 @@ import (
 
 // poll is the result of asking members for their member lists.
 type poll struct {
-	// list is the linearizable list that a quorum of its voters returned, or nil.
+	// list is the linearizable list that a quorum of its voters returned, or nil. same contains the IDs of these voters.
 	list *clientv3.MemberListResponse
+	same map[uint64]bool
 	// differs describes how the lists of other members differ from list, by member ID.
 	differs map[uint64]string
 	// unconfirmed is true if list is nil although a member returned a list. disputed is true if, in addition, other
 	// members returned different lists.
 	unconfirmed, disputed bool
+	// unrecorded is the list that a quorum of its voters returned, but too few of the recorded voters, or nil.
+	unrecorded *clientv3.MemberListResponse
 }
 
 // view is how a member's own list compares with another member's list. The zero value means that the member did not
@@ -71,17 +75,18 @@ func (c *Clients) view(ctx context.Context, list *clientv3.MemberListResponse, s
 	return view{same: differs == "", differs: differs}
 }
 
-// confirm stores the list in the poll if a quorum of the voters in it returned it, and if more members returned it than
-// returned a different list. The second condition keeps a member that lists no other voters from outvoting the others.
-// If the list is not confirmed, confirm returns an error that names the members with different lists.
-func (p *poll) confirm(list *clientv3.MemberListResponse, replies []reply, views []view) error {
+// confirm stores the list in the poll if a quorum of the voters in it returned it, if more members returned it than
+// returned a different list, and if enough of the recorded voters returned it. The second condition keeps a member that
+// lists no other voters from outvoting the members that respond, and the third from outvoting those that do not. If the
+// list is not confirmed, confirm returns an error that names the members with different lists.
+func (p *poll) confirm(cluster Cluster, list *clientv3.MemberListResponse, replies []reply, views []view) error {
 	voters, same := 0, map[uint64]bool{}
 	for _, entry := range list.Members {
 		if !entry.IsLearner {
 			voters++
 		}
 	}
-	differs, differing := map[uint64]string{}, []string(nil)
+	differs, differing, agreeing := map[uint64]string{}, []string(nil), []string(nil)
 	for i, v := range views {
 		if v == (view{}) {
 			continue
@@ -92,18 +97,55 @@ func (p *poll) confirm(list *clientv3.MemberListResponse, replies []reply, views
 			differing = append(differing, replies[i].pod+" "+v.differs)
 		} else if entry := find(list, id); entry != nil && !entry.IsLearner {
 			same[entry.ID] = true
+			agreeing = append(agreeing, replies[i].pod)
 		}
 	}
+	const unconfirmed = "its member list is not confirmed: "
 	if len(same) >= decide.Quorum(voters) && len(same) > len(differing) {
-		*p = poll{list: list, differs: differs}
-		return nil
+		others := cluster.otherVoters(list, agreeing, replies)
+		if len(agreeing) >= decide.Quorum(len(agreeing)+len(others)) {
+			*p = poll{list: list, same: same, differs: differs}
+			return nil
+		}
+		p.unconfirmed = true
+		p.unrecorded = cmp.Or(p.unrecorded, list)
+		slices.Sort(agreeing)
+		return fmt.Errorf(unconfirmed+"%s returned it, but the expected voters %s did not",
+			decide.Enumerate(agreeing), decide.Enumerate(others))
 	}
 	p.unconfirmed, p.disputed = true, p.disputed || len(differing) > 0
 	but := ""
 	if len(differing) > 0 {
 		but = ", but " + strings.Join(differing, ", ")
 	}
-	return fmt.Errorf("its member list is not confirmed: %d of %d voters returned it%s", len(same), voters, but)
+	return fmt.Errorf(unconfirmed+"%d of %d voters returned it%s", len(same), voters, but)
+}
+
+// otherVoters returns the recorded voters that did not return the list, unless git confirms the list. A recorded voter
+// that reports that it is a learner has been replaced, if the list agrees.
+func (c Cluster) otherVoters(list *clientv3.MemberListResponse, agreeing []string, replies []reply) (others []string) {
+	var ids []decide.ID
+	for _, entry := range list.Members {
+		ids = append(ids, decide.ID(entry.ID))
+	}
+	slices.Sort(ids)
+	if slices.Equal(ids, c.Confirmed) {
+		return nil
+	}
+	replaced := func(r reply) bool {
+		if !r.answered() || !r.status.IsLearner || r.status.Header.ClusterId != list.Header.ClusterId {
+			return false
+		}
+		entry := find(list, r.id())
+		return entry != nil && entry.IsLearner
+	}
+	for _, pod := range c.Voters {
+		isReplaced := slices.ContainsFunc(replies, func(r reply) bool { return r.pod == pod && replaced(r) })
+		if !isReplaced && !slices.Contains(agreeing, pod) {
+			others = append(others, pod)
+		}
+	}
+	return others
 }
 
 // learnerDisagreement returns how the list of a member that considers itself a learner differs, or "". Such a member

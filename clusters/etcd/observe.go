@@ -17,7 +17,7 @@ import (
 
 // Answer is the state of a cluster as reported by its members.
 type Answer struct {
-	// Membership is Known only if a majority of the voters confirmed the list.
+	// Membership is Known only if a majority of the voters in the list, and of the recorded voters, returned the list.
 	Membership decide.Membership
 	// ClusterIDs maps pod names to the cluster IDs that the pods report. Pods that did not respond are missing.
 	ClusterIDs map[string]decide.ID
@@ -62,13 +62,18 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 		}
 		return answer
 	}
-	if belief := c.belief(ctx, replies); belief != nil {
-		if *m = membership(belief, replies); tooManyAlarms(m) {
+	seen := poll.unrecorded
+	if seen == nil {
+		seen = c.belief(ctx, replies)
+	}
+	if seen != nil {
+		if *m = membership(seen, replies); tooManyAlarms(m) {
 			m.Unconfirmed = poll.unconfirmed
 			return answer
 		}
 	}
 	m.Why, m.Unconfirmed, m.Disputed = why(replies), poll.unconfirmed, poll.disputed
+	m.Unrecorded = poll.unrecorded != nil
 	return answer
 }
 
@@ -84,7 +89,7 @@ func (c Cluster) compares(m decide.Membership) bool {
 func (c *Clients) askForList(ctx context.Context, cluster Cluster) ([]reply, poll) {
 	first, last := cluster.firstAndLast()
 	replies := c.askAll(ctx, cluster, first)
-	poll := c.list(ctx, replies)
+	poll := c.list(ctx, cluster, replies)
 	if poll.list != nil {
 		last = slices.DeleteFunc(last, func(p Pod) bool { return !lists(poll.list, p.Name) })
 	}
@@ -93,7 +98,7 @@ func (c *Clients) askForList(ctx context.Context, cluster Cluster) ([]reply, pol
 	}
 	replies = append(replies, c.askAll(ctx, cluster, last)...)
 	slices.SortFunc(replies, bestFirst)
-	return replies, c.list(ctx, replies)
+	return replies, c.list(ctx, cluster, replies)
 }
 
 // firstAndLast splits the pods into those to ask first and those to ask last.
@@ -192,8 +197,9 @@ func (c *Clients) askOnce(ctx context.Context, cluster Cluster, pod Pod, timeout
 	return r, kept
 }
 
-// list asks one member after another for the member list until a quorum of the voters in a list confirms it.
-func (c *Clients) list(ctx context.Context, replies []reply) (result poll) {
+// list asks one member after another for the member list until a quorum of the voters in a list confirms it, and enough
+// of the recorded voters do.
+func (c *Clients) list(ctx context.Context, cluster Cluster, replies []reply) (result poll) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*c.timeout(), fmt.Errorf("no response within %s", 2*c.timeout()))
 	defer cancel()
 	for i := range replies {
@@ -207,7 +213,7 @@ func (c *Clients) list(ctx context.Context, replies []reply) (result poll) {
 		if list, r.err = c.listFrom(clientv3.WithRequireLeader(ctx), r); r.err != nil {
 			continue
 		}
-		if r.err = result.confirm(list, replies, c.compare(ctx, list, r, replies)); r.err == nil {
+		if r.err = result.confirm(cluster, list, replies, c.compare(ctx, list, r, replies)); r.err == nil {
 			return result
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // Volumes and mount paths of a backup pod.
@@ -58,6 +59,9 @@ func backupArgs(in Input) []string {
 	c := in.Cluster
 	args := []string{"backup", clusterKey(c), "--to=" + storeURL(c.Spec.Backup.To)}
 	for _, m := range in.Record.Members {
+		if m.Mode == decide.Joining {
+			continue // a majority of the named members must confirm the member list, and it may never start
+		}
 		args = append(args, fmt.Sprintf("--member=%s=%s", PodName(c.Name, m.Ordinal), ClientURL(c, m.Ordinal)))
 	}
 	if secure(c) {

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-//go:generate go test . -run 'TestFlagsPage|TestConfigurationPage' -rewrite
+//go:generate go test . -run TestFlagsPage|TestConfigurationPage -rewrite
 
 const flagsPage = "docs/reference/flags.md"
 

@@ -24,14 +24,15 @@ type memberFlags struct {
 func (f *memberFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.members, "member", nil,
 		"NAME=URL of a member, such as a-0=https://10.0.0.7:2379, instead of finding members through Kubernetes; "+
-			"repeatable")
+			"repeat it for each voter, because a majority of the named members must return the same member list")
 	c.Flags().StringVar(&f.caFile, "cacert", "", "PEM file with the CA that signed the certificates of the members "+
 		"in --member")
 	c.Flags().StringVar(&f.cert, "cert", "", "PEM file with the client certificate for --member")
 	c.Flags().StringVar(&f.keyFile, "key", "", "PEM file with the key of --cert")
 }
 
-// cluster returns a cluster that consists of the members in the flags.
+// cluster returns a cluster that consists of the members in the flags. They are expected to be its voters: a single
+// member that does not list the others is not backed up.
 func (f *memberFlags) cluster(of store.Cluster) (etcd.Cluster, error) {
 	c := etcd.Cluster{Namespace: of.Namespace, Name: of.Name}
 	addresses := map[string]string{}
@@ -46,6 +47,7 @@ func (f *memberFlags) cluster(of store.Cluster) (etcd.Cluster, error) {
 		}
 		addresses[name], schemes[scheme] = address, true
 		c.Pods = append(c.Pods, etcd.Pod{Name: name, IP: address})
+		c.Voters = append(c.Voters, name)
 	}
 	if len(schemes) > 1 {
 		return etcd.Cluster{}, usageError{errors.New("--member: some URLs use https, others http")}

@@ -26,11 +26,11 @@ func TestBackupOfMemberWithoutKubernetes(t *testing.T) {
 	files := newPairs(t, "a-0.a.ns.svc")
 	url := startTLS(t, etcds[len(etcds)-1], files)
 	dir := t.TempDir()
-	command := func(file, cluster, ca string) (int, string) {
+	command := func(file, cluster, ca string, others ...string) (int, string) {
 		var out bytes.Buffer
-		code := execute(t.Context(), []string{"backup", cluster, "--to", filepath.Join(dir, file), "--member", "a-0=" + url,
-			"--cacert", filepath.Join(files, ca), "--cert", filepath.Join(files, "client.crt"), "--key", filepath.Join(files, "client.key")},
-			streams{out: &out, err: &out})
+		args := []string{"backup", cluster, "--to", filepath.Join(dir, file), "--member", "a-0=" + url,
+			"--cacert", filepath.Join(files, ca), "--cert", filepath.Join(files, "client.crt"), "--key", filepath.Join(files, "client.key")}
+		code := execute(t.Context(), append(args, others...), streams{out: &out, err: &out})
 		return code, out.String()
 	}
 	deadline := time.Now().Add(time.Minute)
@@ -40,6 +40,10 @@ func TestBackupOfMemberWithoutKubernetes(t *testing.T) {
 	}
 	if code != exitOK || !strings.Contains(said, "the same data as a-0") {
 		t.Fatalf("exit code %d: %s", code, said)
+	}
+	code, said = command("e.db", "ns/a", "ca.crt", "--member", "a-1=https://127.0.0.1:1", "--member", "a-2=https://127.0.0.1:1")
+	if code == exitOK || !strings.Contains(strings.Join(strings.Fields(said), " "), "a-0 returned it, but the expected voters a-1 and a-2 did not") {
+		t.Errorf("a member that does not list the other named members: exit code %d: %s", code, said)
 	}
 	// A member is accepted only if its certificate is for the named cluster and is signed by the given CA.
 	for _, c := range []struct{ file, cluster, ca, want string }{

@@ -44,6 +44,14 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
+// itOrThem returns the pronoun for the things just listed.
+func itOrThem(things []string) string {
+	if len(things) == 1 {
+		return "it"
+	}
+	return "them"
+}
+
 func (s State) replicasInOrder() []Replica {
 	inOrder := func(a, b Replica) int { return cmp.Compare(a.Ordinal, b.Ordinal) }
 	if slices.IsSortedFunc(s.Replicas, inOrder) {

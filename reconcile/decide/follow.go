@@ -18,8 +18,8 @@ func (s State) follow(r Record) Record {
 	if len(s.missing()) > 0 {
 		return s.withoutRemoved(r, listed)
 	}
-	if len(s.unconfirmed()) > 0 {
-		r.Confirmed = sortedIDs(s.Declared.ConfirmedMembers)
+	if s.membersConfirmed() {
+		r.Confirmed = s.MembersToConfirm()
 	}
 	others := !r.lists(listed)
 	for _, m := range slices.Clone(r.Members) {
@@ -31,6 +31,9 @@ func (s State) follow(r Record) Record {
 			r = r.With(RecordedMember{Ordinal: m.Ordinal, Mode: Joining})
 		case found && m.Leaving && !s.removes(member.ID):
 			m.Leaving = false // etcd did not receive the request or rejected it, and the reason for it is gone
+			r = r.With(m)
+		case found && m.Learner && !member.Learner:
+			m.Learner = false
 			r = r.With(m)
 		case !found:
 			if m.Mode == Sealed && m.Ordinal < s.Declared.Replicas {
@@ -48,7 +51,8 @@ func (s State) follow(r Record) Record {
 		gone, _ := r.removed(ordinal)
 		startsOnKept := gone.Kept() && s.remains(gone) && !member.Started
 		if _, found := r.Member(ordinal); !found && !startsOnKept {
-			r = r.With(RecordedMember{Ordinal: ordinal, Mode: modeOfNew(member)})
+			mode := modeOfNew(member)
+			r = r.With(RecordedMember{Ordinal: ordinal, Mode: mode, Learner: mode == Sealed && member.Learner})
 		}
 	}
 	r.LogVersion = s.logVersion(r.LogVersion)
@@ -214,8 +218,11 @@ func (s State) memberDifferences(required Record) []string {
 		}
 	}
 	for _, m := range s.Record.Members {
-		if _, found := required.Member(m.Ordinal); !found {
+		switch after, found := required.Member(m.Ordinal); {
+		case !found:
 			facts = append(facts, fmt.Sprintf("etcd no longer lists %s", s.ReplicaName(m.Ordinal)))
+		case m.Learner && !after.Learner:
+			facts = append(facts, fmt.Sprintf("%s has become a voter", s.ReplicaName(m.Ordinal)))
 		}
 	}
 	return facts

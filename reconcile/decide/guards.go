@@ -259,9 +259,16 @@ func membershipUnknown(s State) (Decision, bool) {
 		return block("members return different member lists%s, and no quorum confirms any of them; nothing is "+
 			"changed. Bring back the members that are not responding, and restart a member whose list is wrong with "+
 			"kubectl delete pod: %s%s", s.why(), s.describeReplicas(), s.describeTerminatingClaims())
-	case s.Membership.Unconfirmed && s.strangers() != "":
-		return block("no quorum confirms the member list%s: %s. Quorate cannot ask it. Remove it manually with etcdctl "+
-			"member remove", s.why(), s.strangers())
+	case s.Membership.Unrecorded:
+		return block("too few of the recorded voters return the same member list%s; nothing is changed. Bring back the "+
+			"members that are not responding, and restart a member whose list is wrong with kubectl delete pod: %s%s. "+
+			"If they cannot be brought back, and the member list is right (%s), set the annotation "+
+			"etcd.quorate.dev/confirm-members: %q in git", s.why(), s.describeReplicas(),
+			s.describeTerminatingClaims(), s.describeQuorum(), s.listToConfirm())
+	case s.Membership.Unconfirmed && len(s.strangers()) > 0:
+		pronoun := itOrThem(s.strangers())
+		return block("no quorum confirms the member list%s: %s. Quorate cannot ask %s. Remove %s manually with etcdctl "+
+			"member remove", s.why(), strings.Join(s.strangers(), "; "), pronoun, pronoun)
 	case len(RequiredRecord(s, "").Members) == 0:
 		if kept := s.wayOutOfMarks(); kept != "" {
 			return block("the cluster has formed before (%s), but none of its remaining members may be started%s",

@@ -147,6 +147,26 @@ func TestUnconfirmedListNamesWhatToDo(t *testing.T) {
 	}
 }
 
+// TestUnknownMembersAreCounted checks that the instruction to remove unknown members matches their number.
+func TestUnknownMembersAreCounted(t *testing.T) {
+	one, two := stranger(3), both(stranger(3), stranger(4))
+	hidden := func(s *State) { s.Membership.Known, s.Membership.Unconfirmed = false, true }
+	for _, c := range []struct {
+		rule   func(State) (Decision, bool)
+		change func(*State)
+		want   string
+	}{
+		{membershipMismatch, one, ". Remove it manually with"},
+		{membershipMismatch, two, ". Remove them manually with"},
+		{membershipUnknown, both(one, hidden), ". Quorate cannot ask it. Remove it manually with"},
+		{membershipUnknown, both(two, hidden), ". Quorate cannot ask them. Remove them manually with"},
+	} {
+		if d, _ := c.rule(after(5, c.change)); d.Verdict != Block || !strings.Contains(d.Message, c.want) {
+			t.Errorf("want %q: %s", c.want, d)
+		}
+	}
+}
+
 // forgottenFor sets the state of a cluster that exists only in git.
 func forgottenFor(s *State, lifecycle string) {
 	*s = State{Name: "a", Now: noon, Declared: Declared{Replicas: 3, Version: "3.6.16", Lifecycle: Lifecycle(lifecycle)}}

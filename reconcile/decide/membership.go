@@ -8,8 +8,8 @@ import (
 
 // Membership is etcd's member list, or the reason why it is unknown.
 type Membership struct {
-	// Known is true if the list is linearizable, and a majority of the voters in it returned the same list. A single
-	// member that returns a false list is not enough.
+	// Known is true if the list is linearizable, and a majority of the voters in it, and of the recorded voters,
+	// returned the same list. A single member that returns a false list is not enough.
 	Known bool `json:"known"`
 	// Why is why the list is unknown.
 	Why string `json:"why,omitempty"`
@@ -18,6 +18,9 @@ type Membership struct {
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
 	// Disputed is true if the list is Unconfirmed because members returned different lists.
 	Disputed bool `json:"disputed,omitempty"`
+	// Unrecorded is true if the list is Unconfirmed only because too few of the recorded voters returned it. Members are
+	// then the members in this list.
+	Unrecorded bool `json:"unrecorded,omitempty"`
 	// Forbidden is the API server's message if Quorate does not have the right to query etcd, or empty.
 	Forbidden string `json:"forbidden,omitempty"`
 	// ClusterID is the cluster ID that etcd reports.

@@ -225,8 +225,9 @@ func SealedRecord(s State, a Seal, freshToken string) Record {
 		if !ours || !m.Started || !a.Members.Has(ordinal) || s.listed()[ordinal].ID != m.ID {
 			continue
 		}
-		sealed := RecordedMember{Ordinal: ordinal, Mode: Sealed}
 		before, _ := r.Member(ordinal)
+		learner := m.Learner && (before.Mode != Sealed || before.Learner) // a voter never becomes a learner
+		sealed := RecordedMember{Ordinal: ordinal, Mode: Sealed, Learner: learner}
 		switch {
 		case m.Answers:
 			sealed.ID, sealed.VolumeUID = m.ID, s.Replica(ordinal).VolumeUID

@@ -94,14 +94,15 @@ func (s State) silentOrdinals() []int {
 // membershipMismatch blocks if etcd lists unknown members, which must be removed manually. Any other change of the list
 // is recorded.
 func membershipMismatch(s State) (Decision, bool) {
-	if strangers := s.strangers(); s.Membership.Known && strangers != "" {
-		return block("%s. Remove it manually with etcdctl member remove", strangers)
+	if strangers := s.strangers(); s.Membership.Known && len(strangers) > 0 {
+		return block("%s. Remove %s manually with etcdctl member remove", strings.Join(strangers, "; "),
+			itOrThem(strangers))
 	}
 	return Decision{}, false
 }
 
-// strangers describes the listed members that are not the cluster's replicas, or is empty.
-func (s State) strangers() string {
+// strangers describes each listed member that is not one of the cluster's replicas.
+func (s State) strangers() []string {
 	var strangers []string
 	inSlots := s.listed()
 	for _, m := range s.MembersInOrder() {
@@ -113,7 +114,7 @@ func (s State) strangers() string {
 				s.nameOf(m), orUnknown(m.PeerURL)))
 		}
 	}
-	return strings.Join(strangers, "; ")
+	return strangers
 }
 
 // unlisted returns the recorded members that etcd does not list.

@@ -7,8 +7,8 @@ import (
 )
 
 // membersMissing blocks if at least half of the recorded voters left the list at the same time: a member was started
-// with --force-new-cluster, or the voters were removed manually. The missing members may have the only copy of writes
-// that they acknowledged.
+// with --force-new-cluster, the voters were removed manually, or a member returns a false list while the others are
+// silent (hard case H133). The missing members may have the only copy of writes that they acknowledged.
 func membersMissing(s State) (Decision, bool) {
 	missing := s.missing()
 	formed := s.ReportedClusterID != 0 || s.formedBefore()
@@ -17,18 +17,52 @@ func membersMissing(s State) (Decision, bool) {
 		// corrected first.
 		return Decision{}, false
 	}
-	var names, ids []string
+	var names []string
 	for _, m := range missing {
 		names = append(names, s.ReplicaName(m.Ordinal))
-	}
-	for _, m := range s.MembersInOrder() {
-		ids = append(ids, m.ID.String())
 	}
 	return block("etcd no longer lists %s, at least half of the recorded voters, and Quorate did not remove them. All "+
 		"pods and volumes are kept. If the members that etcd lists (%s) hold all the data you need, set the "+
 		"annotation etcd.quorate.dev/confirm-members: %q in git; the other volumes are then deleted and the members "+
 		"recreated. Otherwise set spec.suspend and save those volumes first",
-		Enumerate(names), s.describeQuorum(), strings.Join(slices.Sorted(slices.Values(ids)), ","))
+		Enumerate(names), s.describeQuorum(), s.listToConfirm())
+}
+
+// listToConfirm returns the value of the annotation that confirms etcd's list.
+func (s State) listToConfirm() string {
+	var ids []string
+	for _, id := range s.listedIDs() {
+		ids = append(ids, id.String())
+	}
+	return strings.Join(slices.Sorted(slices.Values(ids)), ",")
+}
+
+// RecordedVoters returns the recorded members that have a vote and keep it, in order: etcd has listed them as voters, or
+// will list them as its initial members, and Quorate is not about to remove them. Members whose ID and volume are not
+// recorded do not count: a record that was recreated from the volumes may name members that etcd has removed. It returns
+// nothing for a record that does not describe the current cluster.
+func (s State) RecordedVoters() []RecordedMember {
+	if s.recordLost() {
+		return nil
+	}
+	var voters []RecordedMember
+	for _, m := range s.Record.Members {
+		unproven := m.Mode == Sealed && m.ID == 0 && m.VolumeUID == ""
+		if m.Mode != Joining && !m.Learner && !m.Leaving && !unproven {
+			voters = append(voters, m)
+		}
+	}
+	return voters
+}
+
+// MembersToConfirm returns the members that git confirms as the complete member list, in ascending order, unless Quorate
+// has already acted on this confirmation.
+func (s State) MembersToConfirm() []ID {
+	named := sortedIDs(s.Declared.ConfirmedMembers)
+	if slices.Equal(named, s.Record.Confirmed) {
+		return nil
+	}
+	return named
 }
 
 // missing returns the recorded voters that are not in the recorded cluster's linearizable list, if the list does not
@@ -44,7 +78,7 @@ func (s State) missing() []RecordedMember {
 // unconfirmed returns the same as missing, regardless of confirmations.
 func (s State) unconfirmed() []RecordedMember {
 	another := s.Record.ClusterID != 0 && s.Record.ClusterID != s.Membership.ClusterID
-	if !s.Membership.Known || another {
+	if !s.Membership.Known && !s.Membership.Unrecorded || another {
 		return nil
 	}
 	listed := s.listed()
@@ -82,8 +116,8 @@ func (m RecordedMember) standsBy(listed Member) bool {
 // membersConfirmed reports whether git names exactly the members that etcd lists. A confirmation is valid only once:
 // after Quorate has acted on it, it does not apply to members that go missing later.
 func (s State) membersConfirmed() bool {
-	named := sortedIDs(s.Declared.ConfirmedMembers)
-	return len(named) > 0 && slices.Equal(named, sortedIDs(s.listedIDs())) && !slices.Equal(named, s.Record.Confirmed)
+	named := s.MembersToConfirm()
+	return len(named) > 0 && slices.Equal(named, sortedIDs(s.listedIDs()))
 }
 
 func (s State) listedIDs() []ID {
@@ -97,8 +131,8 @@ func (s State) listedIDs() []ID {
 func sortedIDs(ids []ID) []ID { return slices.Compact(slices.Sorted(slices.Values(ids))) }
 
 // NeedsAnnouncement reports whether the removal of a member must be recorded before it is requested from etcd, because
-// fewer than a majority of the recorded voters would remain, and the list alone would not show that the removal was
-// intended.
+// fewer than a majority of the recorded voters would remain, or a quorum of those that remain could be smaller than such
+// a majority. The list alone would then not show that the removal was intended.
 func NeedsAnnouncement(s State, id ID) bool {
 	if m, listed := s.Membership.byID(id); listed {
 		ordinal, _ := s.OrdinalOf(m)
@@ -108,7 +142,7 @@ func NeedsAnnouncement(s State, id ID) bool {
 	}
 	voters, remaining := 0, 0
 	for _, m := range s.Record.Members {
-		if m.Mode == Joining {
+		if m.Mode == Joining || m.Learner {
 			continue
 		}
 		voters++
@@ -117,7 +151,7 @@ func NeedsAnnouncement(s State, id ID) bool {
 			remaining++
 		}
 	}
-	return remaining < Quorum(voters)
+	return remaining < Quorum(voters) || Quorum(remaining) < Quorum(voters)
 }
 
 // AnnouncedRecord returns the record that names the member to be removed from etcd.

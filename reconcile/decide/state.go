@@ -243,6 +243,8 @@ type RecordedMember struct {
 	// sealed.
 	ID        ID     `json:"id,omitempty"`
 	VolumeUID string `json:"volumeUID,omitempty"`
+	// Learner is true if the member was a learner when it was recorded, and etcd has not listed it as a voter since.
+	Learner bool `json:"learner,omitempty"`
 	// Leaving is true if Quorate is about to remove the member from etcd. It shows that the removal was intended, even
 	// if etcd then lists too few of the recorded members.
 	Leaving bool `json:"leaving,omitempty"`

@@ -34,6 +34,8 @@ func (w *world) setOne(target, key, text string) (err error) {
 		w.Membership.Known, w.Membership.Unconfirmed = false, text == "true"
 	case "etcd disputed":
 		w.Membership.Known, w.Membership.Unconfirmed, w.Membership.Disputed = false, text == "true", text == "true"
+	case "etcd unrecorded":
+		w.Membership.Known, w.Membership.Unconfirmed, w.Membership.Unrecorded = false, text == "true", text == "true"
 	case "etcd forbidden":
 		w.Membership.Known, w.Membership.Members, w.Membership.Forbidden = false, nil, text
 	case "etcd why":

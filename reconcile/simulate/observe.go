@@ -41,6 +41,7 @@ func (w *World) observe(says decide.Membership) decide.State {
 			s.Replicas = append(s.Replicas, r)
 		}
 	}
+	s.Membership = confirmedByRecord(s)
 	if w.exists(w.statefulSet()) {
 		s.Objects.RunsReplicas, s.Objects.RunsToken = w.set.replicas, w.set.token
 	}
@@ -174,7 +175,7 @@ func (w *World) answers(r *raft, m member) bool {
 // membership returns the membership that etcd reports: the list of a cluster with a leader, or a single member's list.
 func (w *World) membership() decide.Membership {
 	if r, id := w.reachable(); r != nil {
-		return w.confirmed(w.linearizable(id, r), r)
+		return w.lie(w.confirmed(w.linearizable(id, r), r), r)
 	}
 	if w.stuck.forbidden {
 		return decide.Membership{Why: "forbidden", Forbidden: "cannot create resource pods/portforward"}
@@ -189,6 +190,61 @@ func (w *World) membership() decide.Membership {
 		}
 	}
 	return decide.Membership{Why: "no pod responds"}
+}
+
+// lie replaces the list if only a member that lies responds: it claims to be the leader and the only voter.
+func (w *World) lie(m decide.Membership, r *raft) decide.Membership {
+	if decide.Answering(m.Members) != 1 {
+		return m
+	}
+	n := slices.IndexFunc(m.Members, func(m decide.Member) bool { return m.Answers })
+	if !w.stuck.liar[r.members[n].ordinal] {
+		return m
+	}
+	for i := range m.Members {
+		m.Members[i].Leader, m.Members[i].Learner = i == n, i != n
+	}
+	m.Members[n].Disagrees = ""
+	m.Known, m.Unconfirmed, m.Disputed, m.Why = true, false, false, ""
+	return m
+}
+
+// confirmedByRecord makes a list unknown if too few of the recorded voters return it, as clusters/etcd does.
+func confirmedByRecord(s decide.State) decide.Membership {
+	m := s.Membership
+	var ids []decide.ID
+	for _, entry := range m.Members {
+		ids = append(ids, entry.ID)
+	}
+	slices.Sort(ids)
+	if !m.Known || slices.Equal(ids, s.MembersToConfirm()) {
+		return m
+	}
+	agreeing, counted := 0, map[int]bool{}
+	alone := len(m.Voters()) == 1
+	for _, entry := range m.Members {
+		ordinal, _ := s.OrdinalOf(entry)
+		switch {
+		case !entry.Answers:
+		case entry.Learner:
+			counted[ordinal] = true
+		case entry.Disagrees == "" || alone:
+			agreeing++
+			counted[ordinal] = true
+		}
+	}
+	others := 0
+	for _, recorded := range s.RecordedVoters() {
+		if !counted[recorded.Ordinal] {
+			others++
+		}
+	}
+	if agreeing < decide.Quorum(agreeing+others) {
+		m.Known, m.Unconfirmed, m.Unrecorded = false, true, true
+		m.Why = fmt.Sprintf("%s returned the member list, but %s did not",
+			decide.Count(agreeing, "voter"), decide.Count(others, "other recorded voter"))
+	}
+	return m
 }
 
 // confirmed makes a list unknown unless a majority of the voters in it respond and return it. The list of an only voter
@@ -273,7 +329,7 @@ func (w *World) sayOfItself(entry *decide.Member, n int) {
 	entry.Version = w.pods[n].version
 	entry.RaftIndex, entry.Applied = d.index, d.index
 	entry.DBSize = w.dbSize
-	if entry.Revision = restoredRevision; w.startsElsewhere {
+	if entry.Revision = cmp.Or(w.record.Restored.Revision, restoredRevision); w.startsElsewhere {
 		entry.Revision--
 	}
 	if minorOf(entry.Version) >= saysStorage {

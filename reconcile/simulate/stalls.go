@@ -12,6 +12,7 @@ type stalls struct {
 	finalizer bool         // claims are not deleted
 	loyal     bool         // leaders do not transfer leadership
 	zombie    map[int]bool // members with a different member list
+	liar      map[int]bool // members that claim to be the only voter while no other member responds
 	forbidden bool         // Quorate is not allowed to reach etcd through the API server
 	// annotations is true if the API server drops annotations of claims, as an admission policy may do.
 	annotations bool
@@ -28,6 +29,13 @@ func (w *World) RefuseTransfer(refuse bool) { w.stuck.loyal = refuse }
 
 // Mislead makes a member report a member list that differs from the lists of other members, or the right list again.
 func (w *World) Mislead(n int, misled bool) { w.stuck.zombie = with(w.stuck.zombie, n, misled) }
+
+// Lie makes a member report a different member list in which it is the leader and the only voter, or the right list
+// again.
+func (w *World) Lie(n int, lies bool) {
+	w.Mislead(n, lies)
+	w.stuck.liar = with(w.stuck.liar, n, lies)
+}
 
 // Forbid revokes Quorate's right to reach pods, or grants it again.
 func (w *World) Forbid(forbid bool) { w.stuck.forbidden, w.cut = forbid, forbid }

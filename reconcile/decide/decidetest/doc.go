@@ -61,7 +61,7 @@
 //	set a-1 runs=3.6.16 storage=3.6 applied=100 revision=1018 silent-for=10m disagrees=(lists a-3 as a learner) hash=5c0ffee0@120/100 hash-why=(permission denied)
 //	set a-1 db=20 quota=20
 //	set etcd known=false why=(no response within 2s) cluster=c2 leader=a-1 downgrade=3.6
-//	set etcd unconfirmed|disputed=true why=(a-0: its member list is not confirmed)
+//	set etcd unconfirmed|disputed|unrecorded=true why=(a-0: its member list is not confirmed)
 //	set etcd forbidden=(pods/portforward is forbidden)
 //	set record cluster=c2 token=t2 log=3.5 ca=none|CA1 confirmed=a1 uncompared=true founds=c1
 //	set status cluster=c2 version=3.6.16 generation=2 seen=(a-0 18 a-1 20) void=true
@@ -113,7 +113,7 @@
 //	fault kill-pod=a-1 force-delete=a-1 crash=a-1 lose-volume=a-1 delete-claim=a-1 replace-claim=a-1 recreate-claim=a-1 old-data=a-1 strand=a-1 corrupt=a-1
 //	fault hang=a-1 unhang=a-1 node-down=a-1 node-up=a-1 mute=a-1 unmute=a-1 slow=a-1 fast=a-1 apart=a-1 together=a-1
 //	fault unready=a-1 ready-again=a-1 nospace=a-1 fill-database corrupt-alarm=a-1 nameless-alarm
-//	fault differ=a-1 check-data mislead=a-1 unmislead=a-1
+//	fault differ=a-1 check-data mislead=a-1 unmislead=a-1 lie=a-1 unlie=a-1
 //	fault add-member=a-3 add-learner=a-3 remove-member=a-2 add-stranger
 //	fault delete=(ConfigMap a-members) change=(Service a) occupy=(Service a) delete-status put-back-record
 //	fault refuse-backups forget-backups schedule-backup refuse-restores start-elsewhere delete-restore

@@ -82,6 +82,8 @@ func describeKnown(m decide.Membership) string {
 	switch {
 	case m.Disputed:
 		known = "disputed " + m.Why
+	case m.Unrecorded:
+		known = "unrecorded " + m.Why
 	case m.Unconfirmed:
 		known = "unconfirmed " + m.Why
 	case !m.Known:

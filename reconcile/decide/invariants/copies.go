@@ -238,10 +238,11 @@ func missesTheMissing(s decide.State, d decide.Decision) string {
 	if d.Rule != "MembersMissing" {
 		return ""
 	}
+	asked := s.Membership.Known || s.Membership.Unrecorded
 	for _, recorded := range s.Record.Members {
 		member, listed := memberAt(s, recorded.Ordinal)
 		another := listed && (recorded.ID != 0 && recorded.ID != member.ID || strange(recorded, member))
-		if s.Membership.Known && recorded.Mode != decide.Joining && (!listed || another) {
+		if asked && recorded.Mode != decide.Joining && (!listed || another) {
 			return ""
 		}
 	}
