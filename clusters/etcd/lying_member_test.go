@@ -288,3 +288,28 @@ func TestPretendedLeaderDoesNotWithholdChanges(t *testing.T) {
 		})
 	}
 }
+
+// TestVotersWithoutLeaderAreCompared checks that the lists of members that know no leader are compared, because a lying
+// leader can leave the others without one. It also checks that such a leader alone cannot report a removal as done.
+func TestVotersWithoutLeaderAreCompared(t *testing.T) {
+	for what, lie := range lies {
+		t.Run(what, func(t *testing.T) {
+			s := newStrangers(t, 3)
+			inner := lying(lie)
+			answer := func(q question) ([]byte, error) {
+				if q.method == "Status" && q.ordinal != 0 {
+					return proto.Marshal(status(q, func(s *etcdserverpb.StatusResponse) { s.Leader = 0 }))
+				}
+				return inner(q)
+			}
+			s.answer.Store(&answer)
+			c := newClients(t)
+			if m := c.Observe(t.Context(), s.cluster()).Membership; m.Known {
+				t.Errorf("one member alone made the list known: %+v", m)
+			}
+			if err := c.RemoveMember(t.Context(), s.cluster(), 3); err == nil {
+				t.Error("a member that no other member follows reported the removal of a voter")
+			}
+		})
+	}
+}

@@ -37,7 +37,8 @@ type view struct {
 
 // compare asks all responding members in parallel, within one timeout, for their own member lists, and compares each
 // with the list that source returned. The result is in the order of replies. A member may have applied a change
-// differently from the others (hard case H15), and a single member may lie.
+// differently from the others (hard case H15), and a single member may lie. A lying leader can leave the other members
+// without a leader, so they are asked too.
 func (c *Clients) compare(
 	ctx context.Context, list *clientv3.MemberListResponse, source *reply, replies []reply,
 ) []view {
@@ -50,7 +51,7 @@ func (c *Clients) compare(
 		switch {
 		case r == source:
 			views[i].same = true
-		case r.knowsLeader() && r.status.Header.ClusterId == list.Header.ClusterId:
+		case r.answered() && r.status.Header.ClusterId == list.Header.ClusterId:
 			asking.Go(func() { views[i] = c.view(ctx, list, source, r) })
 		}
 	}
@@ -64,7 +65,7 @@ func (c *Clients) view(ctx context.Context, list *clientv3.MemberListResponse, s
 		return view{differs: c.learnerDisagreement(ctx, list, source, r)}
 	}
 	own, err := c.listFrom(ctx, r, clientv3.WithSerializable())
-	if err == nil && difference(list, own) != "" {
+	if err == nil && difference(list, own) != "" && r.knowsLeader() {
 		// The member may just be slightly behind. With this option, it first applies all committed changes.
 		own, err = c.listFrom(clientv3.WithRequireLeader(ctx), r)
 	}
