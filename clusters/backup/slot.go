@@ -60,11 +60,12 @@ func Find(ctx context.Context, from Source, in store.Bucket, o Order) (*store.Ma
 
 // placeOf returns the slot in which to store a backup: the requested slot, or the next free second. An invalid backup
 // does not prevent a new one, but its names cannot be reused. placeOf returns an existing valid backup as earlier,
-// unless a fresh backup is required.
+// unless a fresh backup is required. It returns an error if the next mostOccupied seconds are not free either.
 func placeOf(
 	ctx context.Context, b store.Bucket, of store.Backup, fresh bool,
 ) (place time.Time, earlier *store.Manifest, err error) {
-	for ; ; of.Slot = of.Slot.Add(time.Second) {
+	requested := of
+	for ; of.Slot.Sub(requested.Slot) <= mostOccupied; of.Slot = of.Slot.Add(time.Second) {
 		m, err := store.ReadUseful(ctx, b, of)
 		switch {
 		case errors.Is(err, store.ErrUseless):
@@ -76,7 +77,13 @@ func placeOf(
 			return of.Slot, &m, nil
 		}
 	}
+	return time.Time{}, nil, fmt.Errorf("backup %s and those of the next %s exist, but cannot be used; delete their "+
+		"manifests, and check who can write to the store", requested.ID(), mostOccupied)
 }
+
+// mostOccupied is the maximum difference between the requested slot of a backup and its slot. With more backups than
+// that in consecutive seconds, another user of the store is planting manifests.
+const mostOccupied = time.Minute
 
 func (o Order) slot() time.Time { return o.Slot.UTC().Truncate(time.Second) }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -176,6 +177,33 @@ func TestInvalidBackupDoesNotBlockSlot(t *testing.T) {
 		if third := stored(t, b, o); third.Data != second.Data {
 			t.Errorf("%s: %+v and %+v", name, second, third)
 		}
+	}
+}
+
+// TestPlantedManifestsCannotDateBackupAhead checks that planted manifests move a backup by at most mostOccupied. With
+// more of them, the backup fails.
+func TestPlantedManifestsCannotDateBackupAhead(t *testing.T) {
+	dir := t.TempDir()
+	b, o := bucketIn(t, dir), order(t)
+	planted := filepath.Join(dir, "ns/a/00000000000000aa")
+	if err := os.MkdirAll(planted, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for ahead := time.Duration(0); ahead < mostOccupied; ahead += time.Second {
+		if err := write(filepath.Join(planted, store.SlotID(o.Slot.Add(ahead))), ".json", "{"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m := stored(t, b, o); m.Slot.Sub(o.slot()) != mostOccupied {
+		t.Errorf("%s, requested for %s", m.Slot, o.Slot)
+	}
+	o.Fresh = true
+	taken, err := Take(t.Context(), sound(t), o)
+	if err == nil {
+		_, err = taken.Store(t.Context(), b, o)
+	}
+	if err == nil || !strings.Contains(err.Error(), store.SlotID(o.Slot)) || !strings.Contains(err.Error(), "who can write to the store") {
+		t.Error(err)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 func newConfig(std streams) *cobra.Command {
-	var files []string
+	var file configPath
 	c := &cobra.Command{
 		Use:   "config",
 		Short: "Check a configuration file, and print the settings with their defaults",
@@ -33,7 +33,7 @@ with little memory.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f := &runFlags{}
 			newRunOf(f, std)
-			f.config.files = files
+			f.config.file = file
 			if err := f.config.apply(&f.source); err != nil {
 				return err
 			}
@@ -43,8 +43,7 @@ with little memory.`,
 			return f.config.print(std.out)
 		},
 	}
-	c.Flags().StringArrayVar(&files, "config", nil,
-		"configuration file to check; repeatable: later files override earlier files")
+	c.Flags().Var(&file, "config", "configuration file to check")
 	return c
 }
 
@@ -134,9 +133,7 @@ func (p *settingsPrinter) line(format string, args ...any) {
 func (p *settingsPrinter) settings(list []config.Setting, values []config.Value) {
 	in := map[string]config.Value{}
 	for _, v := range values {
-		if _, overridden := in[v.Flag]; !overridden { // the values of the last file come first
-			in[v.Flag] = v
-		}
+		in[v.Flag] = v
 	}
 	last, indent := "", p.indent
 	for _, s := range list {
@@ -201,8 +198,8 @@ func settingUsage(usage string) string {
 // hidden is printed in place of a value that may be secret.
 const hidden = "(hidden)"
 
-// passwordInURL matches a URL with a password, anywhere in a value.
-var passwordInURL = regexp.MustCompile(`://[^/@]*:[^/@]*@`)
+// passwordInURL matches a URL with a password or token, anywhere in a value. The user name of SSH is not secret.
+var passwordInURL = regexp.MustCompile(`(?i)https?://[^/@]*@|://[^/@]*:[^/@]*@`)
 
 // shown returns a value for printing, as it is written in the file. It hides values that may contain a secret.
 func shown(v config.Value, item config.Item, kind string) string {

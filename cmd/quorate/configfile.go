@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -17,15 +16,32 @@ import (
 	"quorate.dev/quorate/internal/config"
 )
 
-// configFlag names the configuration files. Flags parse the settings in the files.
+// configFlag names the configuration file. Flags parse the settings in the file.
 type configFlag struct {
-	files []string
+	file configPath
 	// flags are the flags of the command and of all its settings, including those that are not on the command line.
 	flags *pflag.FlagSet
-	// fromFile contains the flags that the files set.
+	// fromFile contains the flags that the file sets.
 	fromFile map[string]bool
-	// content is the content of the files.
-	content config.Configuration
+	content  config.Configuration
+}
+
+// configPath is the path of a configuration file. It can be set only once: if the last of several files were used, a
+// policy in another one would silently have no effect.
+type configPath string
+
+func (p *configPath) String() string { return string(*p) }
+func (p *configPath) Type() string   { return "string" }
+
+func (p *configPath) Set(path string) error {
+	switch {
+	case path == "":
+		return errors.New("expected a file name")
+	case *p != "":
+		return errors.New("only one file can be used")
+	}
+	*p = configPath(path)
+	return nil
 }
 
 // everyday lists the settings that are also flags of run and plan. All others are only in the configuration file.
@@ -49,8 +65,8 @@ func nameOf(flag string) string {
 // everyday or more.
 func (f *configFlag) add(c *cobra.Command, more ...string) {
 	f.flags = c.Flags()
-	f.flags.StringArrayVar(&f.files, "config", nil, "YAML file with settings, as printed by \"quorate config\"; "+
-		"flags override its settings. Repeatable: later files override earlier files")
+	f.flags.Var(&f.file, "config",
+		"YAML file with settings, as printed by \"quorate config\"; flags override its settings")
 	c.ResetFlags()
 	f.flags.VisitAll(func(flag *pflag.Flag) {
 		if nameOf(flag.Name) == "--"+flag.Name || slices.Contains(more, flag.Name) {
@@ -65,44 +81,33 @@ func (f *configFlag) has(flag string) bool { return f.flags.Lookup(flag) != nil 
 // given reports whether a flag is set on the command line.
 func (f *configFlag) given(flag string) bool { return f.flags.Changed(flag) && !f.fromFile[flag] }
 
-// alternatives lists groups of flags that override one another: setting any of them on the command line or in a later
-// file overrides earlier settings of the others.
+// alternatives lists groups of flags that override one another: setting any of them on the command line overrides the
+// others in the file.
 var alternatives = [][]string{sources.Selecting, {"context", "fleet"}, {"as", "as-group"}}
 
-// isReplaced reports whether a flag, or an alternative to it, is set elsewhere.
-func isReplaced(flag string, setElsewhere func(flag string) bool) bool {
-	return setElsewhere(flag) || slices.ContainsFunc(alternatives, func(names []string) bool {
-		return slices.Contains(names, flag) && slices.ContainsFunc(names, setElsewhere)
+// isReplaced reports whether a flag, or an alternative to it, is set on the command line.
+func (f *configFlag) isReplaced(flag string) bool {
+	return f.given(flag) || slices.ContainsFunc(alternatives, func(names []string) bool {
+		return slices.Contains(names, flag) && slices.ContainsFunc(names, f.given)
 	})
 }
 
 // apply sets the flags that the file sets and the command line does not. It ignores settings that the command does not
 // have, because a file may be shared by several commands.
 func (f *configFlag) apply(s *sourceFlags) error {
-	var errs []error
-	f.fromFile = map[string]bool{}
-	contents := make([]config.Configuration, len(f.files))
-	for i, file := range f.files {
-		if file == "" {
-			return usageError{errors.New(`--config "": expected a file name`)}
-		}
-		text, err := readConfig(file)
-		if err != nil {
-			return usageError{fmt.Errorf("--config: %w", err)}
-		}
-		var problems []config.Problem
-		contents[i], problems = config.Parse(text, os.LookupEnv, f.has)
-		errs = append(errs, inFile(file, problems)...)
+	if f.file == "" {
+		return nil
 	}
-	for i, file := range slices.Backward(f.files) { // the last file that contains a setting determines its value
-		errs = append(errs, inFile(file, f.set(s, contents[i]))...)
+	file := string(f.file)
+	text, err := readConfig(file)
+	if err != nil {
+		return usageError{fmt.Errorf("--config: %w", err)}
 	}
-	return usage(errs)
+	return f.applyText(file, text, os.LookupEnv, s)
 }
 
-// applyText does the same as apply with the content of one file. lookup returns the value of an environment variable.
+// applyText does the same as apply with the content of a file. lookup returns the value of an environment variable.
 func (f *configFlag) applyText(file string, text []byte, lookup func(string) (string, bool), s *sourceFlags) error {
-	f.fromFile = map[string]bool{}
 	content, problems := config.Parse(text, lookup, f.has)
 	if len(problems) == 0 {
 		problems = f.set(s, content)
@@ -129,30 +134,20 @@ func readConfig(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, config.MostBytes+1))
 }
 
-// set sets the flags, and the sources, except those that are set already.
+// set sets the flags, and the sources, except those that are set on the command line.
 func (f *configFlag) set(s *sourceFlags, c config.Configuration) (problems []config.Problem) {
-	later := maps.Clone(f.fromFile)
-	inLaterFile := func(v config.Value) bool {
-		return isReplaced(v.Flag, func(flag string) bool { return later[flag] })
-	}
-	c.Values, c.Defaults = slices.DeleteFunc(c.Values, inLaterFile), slices.DeleteFunc(c.Defaults, inLaterFile)
+	f.content, f.fromFile = c, map[string]bool{}
 	for _, v := range slices.Concat(c.Values, c.Defaults) {
 		flag := f.flags.Lookup(v.Flag)
-		if flag == nil || isReplaced(v.Flag, f.given) || s.shows != "" && v.Flag == nonFastForward {
+		if flag == nil || f.isReplaced(v.Flag) || s.shows != "" && v.Flag == nonFastForward {
 			continue
 		}
 		f.fromFile[v.Flag] = true
 		problems = append(problems, setFlag(flag, v)...)
 	}
-	f.content.Values = append(f.content.Values, c.Values...)
-	f.content.Defaults = append(f.content.Defaults, c.Defaults...)
 	if f.given("source") {
 		return append(problems, replaced(c.Sources)...)
 	}
-	if len(c.Sources) == 0 || s.own != nil {
-		return problems
-	}
-	f.content.Sources = c.Sources
 	for _, entry := range c.Sources {
 		own, wrong := ownSettings(entry, s.shows != "")
 		problems = append(problems, wrong...)

@@ -226,7 +226,7 @@ func (n *number) Type() string { return "int" }
 
 // check rejects flags that are invalid in every Kubernetes cluster, and returns the shard.
 func (f *liveFlags) check() (shard.Shard, error) {
-	if err := oneOf("etcd-access", f.access, "auto", "direct", "port-forward"); err != nil {
+	if err := oneOf("etcd-access", f.access, choices["etcd-access"]...); err != nil {
 		return shard.Shard{}, err
 	}
 	if f.leaseDuration > clusters.MaxLeaseDuration {

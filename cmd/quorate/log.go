@@ -28,19 +28,22 @@ func (f *logFlags) logger(std streams) (*slog.Logger, error) {
 		options.Level = slog.LevelError + 1 // the progress output and the report contain the same information
 	}
 	if f.level != "" {
+		if err := oneOf("log-level", f.level, choices["log-level"]...); err != nil {
+			return nil, err
+		}
 		var level slog.Level
 		if err := level.UnmarshalText([]byte(f.level)); err != nil {
-			return nil, usageError{fmt.Errorf("--log-level %q: expected debug, info, warn or error", f.level)}
+			return nil, fmt.Errorf("--log-level: %w", err)
 		}
 		options.Level = level
 	}
-	switch f.format {
-	case "text":
-		return slog.New(slog.NewTextHandler(std.err, options)), nil
-	case "json":
+	if err := oneOf("log-format", f.format, choices["log-format"]...); err != nil {
+		return nil, err
+	}
+	if f.format == "json" {
 		return slog.New(slog.NewJSONHandler(std.err, options)), nil
 	}
-	return nil, usageError{fmt.Errorf("--log-format %q: expected text or json", f.format)}
+	return slog.New(slog.NewTextHandler(std.err, options)), nil
 }
 
 // readable escapes log values for terminals and CI systems.

@@ -81,19 +81,26 @@ func (f *notifyFlags) checkAlone() error {
 	if err := checkContext(f.context); err != nil {
 		return usageError{fmt.Errorf("commitStatus.context: %w", err)}
 	}
-	if err := oneOf("notify-format", f.format, string(notify.JSON), string(notify.Slack),
-		string(notify.CloudEvents)); err != nil {
+	if err := oneOf("notify-format", f.format, choices["notify-format"]...); err != nil {
 		return err
 	}
+	if err := f.checkWebhooks(false); err != nil {
+		return err
+	}
+	return f.checkHost()
+}
+
+// checkWebhooks rejects invalid URLs of webhooks: those in files, or those on the command line.
+func (f *notifyFlags) checkWebhooks(inFiles bool) error {
 	for _, to := range f.to {
-		if strings.HasPrefix(to, "@") {
+		if strings.HasPrefix(to, "@") != inFiles {
 			continue
 		}
 		if _, err := webhookURL(to); err != nil {
 			return usageError{fmt.Errorf("notifications.webhooks: %w", err)}
 		}
 	}
-	return f.checkHost()
+	return nil
 }
 
 // checkHost rejects a commit status without a token, and an invalid host.
@@ -128,10 +135,8 @@ func (f *notifyFlags) check(s *sourceFlags) error {
 	if err := f.checkAlone(); err != nil {
 		return err
 	}
-	for _, to := range f.to {
-		if _, err := webhookURL(to); err != nil {
-			return usageError{fmt.Errorf("notifications.webhooks: %w", err)}
-		}
+	if err := f.checkWebhooks(true); err != nil {
+		return err
 	}
 	if f.secretFile != "" {
 		secret, err := secretIn(f.secretFile)

@@ -226,11 +226,11 @@ func (p pruner) stands(ctx context.Context) error {
 
 func (p pruner) remove(ctx context.Context, b store.Backup) error {
 	m, err := store.ReadManifest(ctx, p.bucket, b)
-	if err == nil {
-		err = m.Held(time.Now())
-	}
-	if err != nil || p.dryRun {
+	switch {
+	case err != nil:
 		return err
+	case p.dryRun:
+		return p.listed.Removable(ctx, p.bucket, m)
 	}
 	return p.listed.Remove(ctx, p.bucket, m)
 }

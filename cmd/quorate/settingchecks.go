@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,10 +27,10 @@ var settingChecks = map[string]func(value string) error{
 	"etcd-interval":   durationIn(time.Second, 0),
 	"resync":          durationIn(time.Second, 0),
 
-	"etcd-access":           among("auto", "direct", "port-forward"),
-	"log-level":             among("debug", "info", "warn", "error"),
-	"log-format":            among("text", "json"),
-	"notify-format":         among(string(notify.JSON), string(notify.Slack), string(notify.CloudEvents)),
+	"etcd-access":           among("etcd-access"),
+	"log-level":             among("log-level"),
+	"log-format":            among("log-format"),
+	"notify-format":         among("notify-format"),
 	"listen":                checkListen,
 	"notify":                checkURL,
 	"pushgateway":           checkURL,
@@ -62,14 +63,21 @@ func durationIn(least, most time.Duration) func(string) error {
 	}
 }
 
-func among(choices ...string) func(string) error {
+// choices contains the values of flags that accept only a few.
+var choices = map[string][]string{
+	"etcd-access":   {"auto", "direct", "port-forward"},
+	"log-level":     {"debug", "info", "warn", "error"},
+	"log-format":    {"text", "json"},
+	"notify-format": {string(notify.JSON), string(notify.Slack), string(notify.CloudEvents)},
+}
+
+// among returns a check that the value is one of a flag's choices.
+func among(flag string) func(string) error {
 	return func(value string) error {
-		for _, choice := range choices {
-			if strings.EqualFold(value, choice) {
-				return nil // the case is checked later
-			}
+		if !slices.Contains(choices[flag], value) {
+			return fmt.Errorf("%q: expected one of %s", value, strings.Join(choices[flag], ", "))
 		}
-		return fmt.Errorf("%q: expected one of %s", value, strings.Join(choices, ", "))
+		return nil
 	}
 }
 

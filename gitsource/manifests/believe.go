@@ -9,12 +9,35 @@ import (
 
 // keep counts a message whose content is kept, so that a compromised child cannot fill the memory of this process.
 func (r *reading) keep(line []byte) error {
-	r.kept += int64(len(line))
-	if most := mostKept(r.options.Limits); r.kept > most {
+	r.kept, r.keptValues = r.kept+int64(len(line)), r.keptValues+values(line)
+	l := r.options.Limits
+	switch {
+	case r.kept > mostKept(l):
 		return fmt.Errorf("the confined process sent more than %s of clusters and problems; to allow more, raise "+
-			settingBytes+" or "+settingObjects, mebibytes(most))
+			settingBytes+" or "+settingObjects, mebibytes(mostKept(l)))
+	case r.keptValues > mostValues(l):
+		return fmt.Errorf("the confined process sent clusters and problems with more than %d values; to allow more, raise "+
+			settingObjects, mostValues(l))
 	}
 	return nil
+}
+
+// values returns the number of JSON values and keys in a message, which may take far more memory than their text.
+func values(line []byte) (n int) {
+	inString, escaped := false, false
+	for _, c := range line {
+		switch {
+		case escaped:
+			escaped = false
+		case inString:
+			escaped, inString = c == '\\', c != '"'
+		case c == '"':
+			inString = true
+		case c == '{', c == '[', c == ',', c == ':':
+			n++
+		}
+	}
+	return n
 }
 
 // believe accepts a cluster from the child after checking it. Even a compromised child can only declare a cluster in an

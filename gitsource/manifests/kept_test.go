@@ -51,6 +51,25 @@ func TestCompromisedReaderCannotFillMemory(t *testing.T) {
 	}
 }
 
+// TestCompromisedReaderCannotSendManySmallValues checks that a compromised child cannot make this process keep many
+// small values, which take far more memory than their text, also if they look like text with an odd number of quotes.
+func TestCompromisedReaderCannotSendManySmallValues(t *testing.T) {
+	limits := Limits{FileBytes: 64 << 10, TotalBytes: 8 << 20, TotalNodes: 2000, Objects: 2000}.orDefault()
+	for _, value := range []string{`{}`, `[]`, `{"a":1}`, `{"\\\"":1}`, `{"\\":{}}`, `0`, `""`} {
+		text := fmt.Appendf(nil, `{"apiVersion":"etcd.quorate.dev/v1alpha1","kind":"EtcdCluster","metadata":{"name":"a","namespace":"dev"},"spec":{"x":[%s]}}`,
+			strings.TrimSuffix(strings.Repeat(value+",", 9000), ","))
+		r := reading{ctx: t.Context(), options: Options{Limits: limits}}
+		sent, err := 0, error(nil)
+		for err == nil && sent < 200 {
+			sent++
+			_, _, err = r.hear(encoded(t, message{Cluster: &wireCluster{Cluster: []byte(`{"metadata":{"name":"a","namespace":"dev"}}`), Applied: text}}))
+		}
+		if most := mostValues(limits)/9000 + 1; err == nil || sent > most || !strings.Contains(err.Error(), settingObjects) {
+			t.Errorf("%s: %d messages of 9,000 values, at most %d expected: %v", value, sent, most, err)
+		}
+	}
+}
+
 // TestSourcesNearLimitsAreKept checks that sources with as many objects as allowed, in hardly fewer bytes than allowed,
 // are kept: small clusters, which grow most by their defaults and their lines, and clusters with problems.
 func TestSourcesNearLimitsAreKept(t *testing.T) {

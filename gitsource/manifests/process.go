@@ -62,6 +62,17 @@ func mostKept(l Limits) int64 {
 	return (2*2+2)*l.TotalBytes + int64(l.Objects+allProblems)*resultBytes
 }
 
+// resultValues is the maximum number of JSON values and keys that the child sends about an object in addition to those
+// of its content.
+const resultValues = 200
+
+// mostValues returns the maximum number of JSON values and keys in the clusters and problems that an honest child sends.
+// Each node of a cluster is sent as a part of Cluster and of Applied, and may have an entry in Lines.
+func mostValues(l Limits) int {
+	l = l.orDefault()
+	return 3*l.TotalNodes + (l.Objects+allProblems)*resultValues
+}
+
 // serve runs in the child. It reads the source and sends the result to the parent.
 func serve(parent *confined.Parent, work json.RawMessage) {
 	var o Options
@@ -125,8 +136,10 @@ type reading struct {
 	// missing is the part of the path that is known to be missing.
 	missing string
 	read    Declarations
-	// kept is the total size of the messages whose content is kept.
-	kept int64
+	// kept is the total size of the messages whose content is kept, and keptValues is the number of JSON values and keys
+	// in them.
+	kept       int64
+	keptValues int
 }
 
 // hear handles a message from the child and returns the reply. It returns true for the last message.

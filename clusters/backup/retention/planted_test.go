@@ -77,6 +77,9 @@ func TestNothingIsDeletedBecauseOfPlantedLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := listing.Removable(t.Context(), bucket, all[2]); !errors.Is(err, store.ErrManifest) {
+		t.Errorf("a backup with a link as its damage mark is shown as removable: %v", err)
+	}
 	if err := listing.Remove(t.Context(), bucket, all[2]); !errors.Is(err, store.ErrManifest) {
 		t.Errorf("a backup with a link as its damage mark was removed: %v", err)
 	}

@@ -259,15 +259,13 @@ func Remove(ctx context.Context, b Bucket, m Manifest) error {
 }
 
 // Remove deletes a listed backup like the function Remove, but deletes only those marks that are in the listing. A mark
-// that another process creates at the same time remains, but does not belong to a backup. If the damage mark is not a
-// regular file, Remove returns ErrManifest, because the backup may be good.
+// that another process creates at the same time remains, but does not belong to a backup. It returns the error of
+// Removable.
 func (l Listing) Remove(ctx context.Context, b Bucket, m Manifest) error {
-	backup := m.Backup()
-	if slices.Contains(l.marks[backup.stem()], backup.damagedName()) {
-		if _, err := b.Size(ctx, backup.damagedName()); errors.Is(err, disk.ErrIrregular) {
-			return fmt.Errorf("%s: %w: %w", backup.manifestName(), ErrManifest, err)
-		}
+	if err := l.Removable(ctx, b, m); err != nil {
+		return err
 	}
+	backup := m.Backup()
 	names := []string{backup.manifestName()}
 	for _, mark := range backup.markNames() {
 		if slices.Contains(l.marks[backup.stem()], mark) {
@@ -275,6 +273,18 @@ func (l Listing) Remove(ctx context.Context, b Bucket, m Manifest) error {
 		}
 	}
 	return remove(ctx, b, append(names, m.DataPath())...)
+}
+
+// Removable returns ErrHeld if the backup is locked, and ErrManifest if its damage mark is not a regular file, because
+// the backup may then be good.
+func (l Listing) Removable(ctx context.Context, b Bucket, m Manifest) error {
+	backup := m.Backup()
+	if slices.Contains(l.marks[backup.stem()], backup.damagedName()) {
+		if _, err := b.Size(ctx, backup.damagedName()); errors.Is(err, disk.ErrIrregular) {
+			return fmt.Errorf("%s: %w: %w", backup.manifestName(), ErrManifest, err)
+		}
+	}
+	return m.Held(time.Now())
 }
 
 // remove deletes the names that exist, in the given order. Without the right to delete, a store may refuse to delete
