@@ -1,6 +1,6 @@
 # "make help" lists the targets. CI runs .ci/run, which runs "make test".
 .DEFAULT_GOAL := help
-.PHONY: help build s3 prometheus test test-alerts test-release fuzz race soak mutate lint vuln bench generate golden demo clean-demo image release clean
+.PHONY: help build s3 prometheus test test-all test-alerts test-release fuzz race soak mutate lint vuln bench generate golden demo clean-demo image release clean
 
 GO      ?= go
 BIN     ?= $(CURDIR)/bin
@@ -16,6 +16,9 @@ SANDBOX ?= test
 export QUORATE_BIN := $(BIN)
 export QUORATE_SANDBOX := $(SANDBOX)
 REAL    := QUORATE_ETCD_DIR=$(BIN)/tools QUORATE_KUBE_APISERVER=$(BIN)/tools/kube-apiserver QUORATE_S3=$(BIN)/s3
+# Tests in which all etcd versions must behave in the same way use one version, which depends on the commit. If it is
+# empty, they use all versions.
+ETCD_VERSION = $(shell ls $(BIN)/tools | sed -n 's/^etcd-//p' | sed -n "$$((0x$$(git rev-parse --short HEAD 2>/dev/null || echo 0) % 3 + 1))p")
 SANDBOX_TEST := $(GO) -C sandbox test -trimpath -p 1 -count 1 -timeout 60m
 
 help: ## list the targets
@@ -41,10 +44,10 @@ SLOWEST = echo 'The slowest tests:'; $(BIN)/gotestsum tool slowest --num 20 --js
 $(BIN)/gotestsum: .ci/gotestsum/go.mod
 	$(GO) -C .ci/gotestsum build -trimpath -o $@ gotest.tools/gotestsum
 
-test: build s3 prometheus $(BIN)/tools $(BIN)/gotestsum ## test everything: the packages, then scenarios on a sandbox; requires Linux and root
+test: build s3 prometheus $(BIN)/tools $(BIN)/gotestsum ## test the packages, then scenarios on a sandbox, with one etcd version if all must behave in the same way; requires Linux and root
 	$(BIN)/sandbox down --name $(SANDBOX) # the remains of an interrupted test would affect this one
 	$(BIN)/sandbox up --name $(SANDBOX) --nodes 3
-	trap '$(BIN)/sandbox down --name $(SANDBOX)' EXIT; \
+	trap '$(BIN)/sandbox down --name $(SANDBOX)' EXIT; export QUORATE_ETCD_VERSION=$(ETCD_VERSION); \
 	$(REAL) QUORATE_SANDBOX_KUBECONFIG=$$($(BIN)/sandbox kubeconfig --name $(SANDBOX)) $(call TIMED,tests) $(TEST) -json ./... && \
 	$(MAKE) fuzz && \
 	$(MAKE) test-alerts && \
@@ -52,6 +55,9 @@ test: build s3 prometheus $(BIN)/tools $(BIN)/gotestsum ## test everything: the 
 	$(call TIMED,scenarios) $(SANDBOX_TEST) -json ./...
 	$(SLOWEST) $(BIN)/tests.json
 	$(SLOWEST) $(BIN)/scenarios.json
+
+test-all: ## like test, and repeat tests with all etcd versions; before a release
+	$(MAKE) test ETCD_VERSION=
 
 test-alerts: ## test the rules of deploy/monitoring with the Prometheus engine
 	$(GO) -C .ci/alerts test -trimpath -count 1 $(TAGS) ./... # the cache does not track files of other modules
@@ -77,7 +83,7 @@ race: build ## test the packages under the race detector; requires a C compiler
 
 soak: ## walk a simulated world for a million steps of git changes, faults, manual actions and passes, and try all pairs of manual actions; STEPS and SEED override that
 	QUORATE_SOAK_STEPS=$(or $(STEPS),1000000) QUORATE_SOAK_SEED=$(SEED) $(TEST) -timeout 0 -count 1 -v -run 'TestLongPaths|TestNothingWaitsForever' ./reconcile/simulate
-	QUORATE_SOAK_PEOPLE=1 $(TEST) -timeout 0 -count 1 -v -run 'TestEvery.*(Deed|Sight|Incident|SmallWorld)' ./reconcile/...
+	QUORATE_SOAK_PEOPLE=1 $(TEST) -timeout 0 -count 1 -v -run 'TestEvery.*(Deed|Sight|Incident|Moment|SmallWorld)' ./reconcile/...
 
 mutate: ## change reconcile/decide in one place at a time, and report the changes that tests do not detect; MUTANTS='-stages 1-1 -only guards.go' selects a part
 	ulimit -d 2097152; $(GO) run -trimpath ./.ci/mutate $(MUTANTS) reconcile/decide

@@ -97,7 +97,7 @@ func program(t *testing.T, greeting string) string {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command("go", "build", "-o", "greeter", ".")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", "greeter", ".")
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
 	run(t, cmd)
 	return filepath.Join(dir, "greeter")

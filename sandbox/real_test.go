@@ -66,7 +66,8 @@ func start(t *testing.T) *subject {
 		t.Fatal(err)
 	}
 	s := &subject{binary: filepath.Join(t.TempDir(), "sandbox"), Sandbox: opened}
-	build := exec.Command("go", "build", "-o", s.binary, "./cmd/sandbox")
+	// With the flags of "make build", because with other flags, Go compiles all dependencies again.
+	build := exec.Command("go", "build", "-trimpath", "-o", s.binary, "./cmd/sandbox")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the program: %v\n%s", err, output)
 	}

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,9 +31,20 @@ import (
 // etcdDir is the environment variable that names the directory that contains etcd-<version>/etcd.
 const etcdDir = "QUORATE_ETCD_DIR"
 
-// eachVersion runs the test with every available etcd version.
+// eachVersion runs the test with every available etcd version, or only with the version QUORATE_ETCD_VERSION.
 func eachVersion(t *testing.T, test func(t *testing.T, binary string)) {
-	binaries := binaries(t)
+	found := binaries(t)
+	if only := os.Getenv("QUORATE_ETCD_VERSION"); only != "" {
+		found = slices.DeleteFunc(found, func(binary string) bool { return filepath.Base(filepath.Dir(binary)) != "etcd-"+only })
+		if len(found) == 0 {
+			t.Fatalf("%s holds no etcd-%s/etcd", os.Getenv(etcdDir), only)
+		}
+	}
+	withEach(t, found, test)
+}
+
+// withEach runs the test with each of the programs.
+func withEach(t *testing.T, binaries []string, test func(t *testing.T, binary string)) {
 	for _, binary := range binaries {
 		t.Run(filepath.Base(filepath.Dir(binary)), func(t *testing.T) {
 			t.Parallel()

@@ -15,7 +15,7 @@ import (
 // The log adds two learners before it promotes the first. An etcd that allows only one learner rejects the second. It
 // then panics when it has to remove the second from the new cluster, and never responds.
 func TestRecoverAfterJoiningTwoLearners(t *testing.T) {
-	eachVersion(t, func(t *testing.T, binary string) {
+	withEach(t, binaries(t), func(t *testing.T, binary string) {
 		s := newServers(t, binary, nil)
 		program, err := etcdprocess.Find(t.Context(), binary)
 		if err != nil {

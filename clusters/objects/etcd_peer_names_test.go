@@ -37,7 +37,7 @@ func (w *world) refuseStrangers() {
 // TestRealEtcdRejectsClientAsMember checks that a client is not accepted as a member even if etcd does not restrict the
 // names in peer certificates.
 func TestRealEtcdRejectsClientAsMember(t *testing.T) {
-	for text, binary := range etcdBinaries(t) {
+	for text, binary := range etcdToTest(t) {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, threeMembers(t, text), binary)

@@ -18,7 +18,7 @@ import (
 // directory that contains etcd-VERSION/etcd. The members run on their own loopback addresses, in a mount namespace
 // with its own /etc/hosts, which requires root.
 func TestRealEtcd(t *testing.T) {
-	for text, binary := range etcdBinaries(t) {
+	for text, binary := range etcdToTest(t) {
 		for _, mode := range []v1alpha1.TLSMode{v1alpha1.TLSManaged, v1alpha1.TLSDisabled} {
 			t.Run(text+"/"+string(mode), func(t *testing.T) {
 				t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -26,6 +27,20 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
+// etcdToTest returns the etcd programs by version, or only the version QUORATE_ETCD_VERSION. It is for tests in which
+// all versions must behave in the same way.
+func etcdToTest(t *testing.T) map[string]string {
+	binaries := etcdBinaries(t)
+	if only := os.Getenv("QUORATE_ETCD_VERSION"); only != "" {
+		maps.DeleteFunc(binaries, func(version, _ string) bool { return version != only })
+		if len(binaries) == 0 {
+			t.Fatalf("no etcd-%s/etcd in %s", only, os.Getenv("QUORATE_ETCD_DIR"))
+		}
+	}
+	return binaries
+}
+
+// etcdBinaries returns all etcd programs by version.
 func etcdBinaries(t *testing.T) map[string]string {
 	dir := os.Getenv("QUORATE_ETCD_DIR")
 	if dir == "" {

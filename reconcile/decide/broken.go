@@ -58,7 +58,7 @@ func (s State) waitsInVain(r Replica) bool {
 // current declaration. A member that etcd has removed can never run again. A member that the others report as leader
 // runs etcd, even if Quorate cannot reach it.
 func (s State) broken(r Replica) bool {
-	m, listed := s.listed()[r.Ordinal]
+	m, listed := s.listedAt(r.Ordinal)
 	removed := s.Membership.Known && s.Formed() && !listed
 	if removed || m.Leader || s.volumeLost(r.Ordinal) || r.Stranded != "" || r.VolumeTerminating {
 		return false
@@ -103,7 +103,7 @@ func (s State) failsForGood(r Replica) bool {
 
 // runsAsDeclared reports whether a pod was created from the current declaration and is ready, or its member responds.
 func (s State) runsAsDeclared(r Replica) bool {
-	m := s.listed()[r.Ordinal]
+	m, _ := s.listedAt(r.Ordinal)
 	return s.madeAsDeclared(r) && (r.Pod == PodReady || m.Answers)
 }
 

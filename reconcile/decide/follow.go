@@ -144,7 +144,7 @@ func (s State) removes(id ID) bool {
 
 // listed returns the members with this cluster's names, by ordinal.
 func (s State) listed() map[int]Member {
-	members := map[int]Member{}
+	members := make(map[int]Member, len(s.Membership.Members))
 	for _, m := range s.Membership.Members {
 		ordinal, ours := s.OrdinalOf(m)
 		if !ours {
@@ -155,6 +155,18 @@ func (s State) listed() map[int]Member {
 		}
 	}
 	return members
+}
+
+// listedAt returns the same member as listed()[ordinal], and whether there is one. It does not build the map, because
+// rules call it for every replica.
+func (s State) listedAt(ordinal int) (first Member, found bool) {
+	for _, m := range s.Membership.Members {
+		n, ours := s.OrdinalOf(m)
+		if ours && n == ordinal && (!found || compareMembers(&m, &first, n, n) < 0) {
+			first, found = m, true
+		}
+	}
+	return first, found
 }
 
 // removed returns a slot's entry if its member is gone.

@@ -111,9 +111,10 @@ func (s State) ReplicaName(ordinal int) string { return s.Name + "-" + strconv.I
 
 // Ordinal returns the ordinal in a member's name, and whether the name belongs to this cluster.
 func (s State) Ordinal(name string) (int, bool) {
-	digits, ours := strings.CutPrefix(name, s.Name+"-")
+	rest, ours := strings.CutPrefix(name, s.Name)
+	digits, dash := strings.CutPrefix(rest, "-")
 	n, _ := strconv.Atoi(digits) // if digits is not a number, Itoa returns something else
-	if !ours || n < 0 || n >= MaxOrdinals || strconv.Itoa(n) != digits {
+	if !ours || !dash || n < 0 || n >= MaxOrdinals || strconv.Itoa(n) != digits {
 		return 0, false
 	}
 	return n, true

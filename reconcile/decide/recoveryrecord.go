@@ -122,10 +122,11 @@ func (s State) leftOfLost(r Replica) bool {
 // lost cluster's data, because enough such members would form the lost cluster again. A listed member is a member of
 // this cluster, regardless of marks.
 func (s State) keepLost(r Record) Record {
-	listed := s.listed()
 	for _, slot := range s.replicasInOrder() {
-		_, inUse := listed[slot.Ordinal]
-		if hasVolume(slot) && s.leftOfLost(slot) && !(s.Membership.Known && inUse) && !r.Recovering() {
+		if !hasVolume(slot) || !s.leftOfLost(slot) || r.Recovering() {
+			continue
+		}
+		if _, inUse := s.listedAt(slot.Ordinal); !s.Membership.Known || !inUse {
 			r = r.keeping(slot, slot.LostCluster)
 		}
 	}

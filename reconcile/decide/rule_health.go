@@ -166,7 +166,7 @@ func (s State) neverReady() (Decision, bool) {
 
 // replacedInTime reports whether an unresponsive member can be replaced, and will be after the declared time.
 func (s State) replacedInTime(ordinal int) bool {
-	m := s.listed()[ordinal]
+	m, _ := s.listedAt(ordinal)
 	return s.Declared.ReplaceAfter > 0 && s.replaceable(m, s.Replica(ordinal)) && !s.standsBehindList(m) &&
 		s.Membership.without(m.ID).HasQuorum()
 }

@@ -146,7 +146,7 @@ func NeedsAnnouncement(s State, id ID) bool {
 			continue
 		}
 		voters++
-		member, found := s.listed()[m.Ordinal]
+		member, found := s.listedAt(m.Ordinal)
 		if found && member.ID != id && (m.ID == 0 || m.ID == member.ID) {
 			remaining++
 		}

@@ -33,7 +33,7 @@ func (s State) restoreDifferences() []string {
 	if len(s.Membership.Members) > 1 {
 		return facts
 	}
-	switch m := s.listed()[SeedOrdinal]; {
+	switch m, _ := s.listedAt(SeedOrdinal); {
 	case want.MemberID != 0 && m.ID != want.MemberID:
 		facts = append(facts, fmt.Sprintf("%s has member ID %s, not %s", name, m.ID, want.MemberID))
 	case m.Revision < want.Revision:

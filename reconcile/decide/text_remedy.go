@@ -123,7 +123,7 @@ func (s State) remedyForSpare(ordinal int) string {
 // remedyForPods returns the manual action for the first recorded member whose pod does not serve.
 func (s State) remedyForPods() string {
 	for _, recorded := range s.Record.Members {
-		m := s.listed()[recorded.Ordinal]
+		m, _ := s.listedAt(recorded.Ordinal)
 		r, name := s.Replica(recorded.Ordinal), s.ReplicaName(recorded.Ordinal)
 		switch {
 		case m.Answers:
@@ -179,7 +179,7 @@ func (s State) remedyForNode(ordinal int) string {
 
 // remedyForJoining returns how to replace a member that has never started, or "".
 func (s State) remedyForJoining(ordinal int) string {
-	m, listed := s.listed()[ordinal]
+	m, listed := s.listedAt(ordinal)
 	if !listed || m.Started {
 		return ""
 	}

@@ -57,7 +57,7 @@ func (s State) delaysDeletion(j VolumeJob) bool {
 func (s State) dispensable(ordinal int) bool {
 	m, _ := s.Record.Member(ordinal)
 	order := s.Declared.Recovery
-	listed, isListed := s.listed()[ordinal]
+	listed, isListed := s.listedAt(ordinal)
 	elsewhere := s.Membership.Known && !(isListed && s.copyCounts(listed))
 	givenUp := order.ClusterID != 0 && order.ClusterID == s.Record.ClusterID && order.Lost.Has(ordinal) &&
 		order.Refused == "" && !s.isVoid(order)

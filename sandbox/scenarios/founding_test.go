@@ -2,6 +2,8 @@ package scenarios
 
 import (
 	"fmt"
+	"os"
+	"slices"
 	"testing"
 )
 
@@ -9,6 +11,20 @@ import (
 var versions = []string{"3.5.35", "3.6.16", "3.7.3"}
 
 const modern = "3.6.16"
+
+// versionsToTest returns the versions, or only the version QUORATE_ETCD_VERSION. It is for scenarios in which all
+// versions must behave in the same way.
+func versionsToTest(t *testing.T) []string {
+	t.Helper()
+	only := os.Getenv("QUORATE_ETCD_VERSION")
+	switch {
+	case only == "":
+		return versions
+	case !slices.Contains(versions, only):
+		t.Fatalf("QUORATE_ETCD_VERSION=%s is not one of %q", only, versions)
+	}
+	return []string{only}
+}
 
 const (
 	plain = "tls: {mode: Disabled}"
@@ -18,7 +34,7 @@ const (
 
 // TestFounding pushes a declaration of each kind of cluster and checks that the cluster runs.
 func TestFounding(t *testing.T) {
-	for _, version := range versions {
+	for _, version := range versionsToTest(t) {
 		for _, size := range []int{1, 3} {
 			for _, mode := range []string{"Managed", "Disabled"} {
 				t.Run(fmt.Sprintf("%s/%d/%s", version, size, mode), func(t *testing.T) {

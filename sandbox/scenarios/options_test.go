@@ -15,7 +15,7 @@ import (
 // TestEtcdOptions declares options and checks that they affect etcd's behavior and appear in its log.
 func TestEtcdOptions(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions {
+	for _, version := range versionsToTest(t) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
