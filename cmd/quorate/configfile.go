@@ -110,7 +110,7 @@ func (f *configFlag) apply(s *sourceFlags) error {
 func (f *configFlag) applyText(file string, text []byte, lookup func(string) (string, bool), s *sourceFlags) error {
 	content, problems := config.Parse(text, lookup, f.has)
 	if len(problems) == 0 {
-		problems = f.set(s, content)
+		problems = f.set(s, file, content)
 	}
 	return usage(inFile(file, problems))
 }
@@ -135,7 +135,7 @@ func readConfig(name string) ([]byte, error) {
 }
 
 // set sets the flags, and the sources, except those that are set on the command line.
-func (f *configFlag) set(s *sourceFlags, c config.Configuration) (problems []config.Problem) {
+func (f *configFlag) set(s *sourceFlags, file string, c config.Configuration) (problems []config.Problem) {
 	f.content, f.fromFile = c, map[string]bool{}
 	for _, v := range slices.Concat(c.Values, c.Defaults) {
 		flag := f.flags.Lookup(v.Flag)
@@ -152,6 +152,7 @@ func (f *configFlag) set(s *sourceFlags, c config.Configuration) (problems []con
 		own, wrong := ownSettings(entry, s.shows != "")
 		problems = append(problems, wrong...)
 		s.values, s.own = append(s.values, entry.Location.Items[0].Text), append(s.own, own)
+		s.where = append(s.where, fmt.Sprintf("%s:%d: %s", file, entry.Line, entry.Name))
 	}
 	return problems
 }
