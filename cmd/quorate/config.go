@@ -198,8 +198,8 @@ func settingUsage(usage string) string {
 // hidden is printed in place of a value that may be secret.
 const hidden = "(hidden)"
 
-// passwordInURL matches a URL with a password, anywhere in a value.
-var passwordInURL = regexp.MustCompile(`://[^/@]*:[^/@]*@`)
+// passwordInURL matches a URL with a password or token, anywhere in a value. The user name of SSH is not secret.
+var passwordInURL = regexp.MustCompile(`(?i)https?://[^/@]*@|://[^/@]*:[^/@]*@`)
 
 // shown returns a value for printing, as it is written in the file. It hides values that may contain a secret.
 func shown(v config.Value, item config.Item, kind string) string {

@@ -45,10 +45,10 @@ func pages(t *testing.T) []string {
 	return list
 }
 
-var labelled = regexp.MustCompile(`(?s)^\n- \*\*Symptom:\*\* .*\n- \*\*Meaning:\*\* .*\n- \*\*Quorate does:\*\* .*\n- \*\*You can:\*\* `)
+var labelled = regexp.MustCompile(`(?s)^\n- \*\*Symptom:\*\* .*\n- \*\*Meaning:\*\* .*\n- \*\*What Quorate does:\*\* .*\n- \*\*What to do:\*\* `)
 
 // TestRunbookHasEveryRule checks that the runbook has a section for each rule, in the order of the rules. Each section
-// must contain the symptom, its meaning, what Quorate does, and what you do.
+// must contain the symptom, its meaning, what Quorate does, and what to do.
 func TestRunbookHasEveryRule(t *testing.T) {
 	runbook := read(t, "docs/operations.md")
 	var want, got []string
@@ -62,7 +62,7 @@ func TestRunbookHasEveryRule(t *testing.T) {
 		_, section, _ := strings.Cut(runbook, heading[0]+"\n")
 		section, _, _ = strings.Cut(section, "\n## ")
 		if !labelled.MatchString(section) {
-			t.Errorf("docs/operations.md: %s lacks a line that begins with Symptom, Meaning, Quorate does or You can, in this order", heading[1])
+			t.Errorf("docs/operations.md: %s lacks a line that begins with Symptom, Meaning, What Quorate does or What to do, in this order", heading[1])
 		}
 	}
 	if !slices.Equal(got, want) {

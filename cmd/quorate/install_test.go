@@ -127,6 +127,16 @@ func TestInstallReportsRemovedSettingsAndWidenedRights(t *testing.T) {
 	if got := w.install(cronjob); got.code != exitOK || !strings.HasSuffix(got.out, "\nruns no longer have these settings: limits.deletions\n") {
 		t.Errorf("in another mode: %+v", got)
 	}
+	two := "sources:\n- {location: https://git.example.com/a.git, allowNamespaces: [a], policy: {labels: []}}\n" +
+		"- {location: https://git.example.com/b.git"
+	write(two + ", allowNamespaces: [b], policy: {labels: []}}\n")
+	w.install(with[:7])
+	write(two + "}\n")
+	if got := w.install(with[:7]); !strings.HasSuffix(got.out, "\nruns no longer have these settings: allowNamespaces of "+
+		"https://git.example.com/b.git, policy.labels of https://git.example.com/b.git\n") {
+		t.Errorf("one of two sources: %+v", got)
+	}
+	w.install(cronjob)
 	// An overlay restricts runs to some namespaces by omitting the binding for all namespaces.
 	const widened = "runs did not have a ClusterRoleBinding, and now have their rights in all namespaces"
 	if got := w.install(cronjob); got.code != exitOK || strings.Contains(got.out, widened) {

@@ -67,6 +67,13 @@ func (f *runFlags) checkInstalled(file string) error {
 			problems = append(problems, fmt.Errorf("%s:%d: %s: the Deployment sets --listen=%s, where its probes expect the "+
 				"loop; remove the setting", file, v.Line, v.Name, f.loop.listen))
 		}
+		for _, item := range v.Items {
+			if passwordInURL.MatchString(item.Written) {
+				problems = append(problems, fmt.Errorf("%s:%d: %s: the URL contains a password or token, which everyone "+
+					"who may read ConfigMaps could read; use an overlay of deploy/base or deploy/loop that sets it in a "+
+					"variable from a Secret", file, item.Line, v.Name))
+			}
+		}
 	}
 	return errors.Join(usage(problems), f.loop.check(f.config.given), f.approve.check(f.untilConverged, f.loop.on))
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -143,24 +144,34 @@ func (f *sourceFlags) one(settings source, i int, value string) (source, error) 
 // parsed returns the given sources with their settings, which were checked before.
 func (f *sourceFlags) parsed() ([]source, error) { return f.sources(func(source) error { return nil }) }
 
-// checkEnvironment rejects credentials in the environment that would be sent to several hosts.
-func checkEnvironment(list []source) error {
-	if !credentials.FromEnvironment(os.Getenv).Given() {
-		return nil
-	}
-	var hosts []string
+// checkHostsOfCredentials rejects passwords and tokens, in the environment or in a directory, that would be sent to
+// several hosts: the host of one source could then read the repositories of another. Directories that cannot be read
+// are reported elsewhere.
+func checkHostsOfCredentials(list []source) error {
+	hosts := map[string][]string{}
 	for _, s := range list {
 		address, err := remote.ParseAddress(s.Location)
-		if s.Credentials == "" && remote.IsAddress(s.Location) && err == nil && !slices.Contains(hosts, address.Host) {
-			hosts = append(hosts, address.Host)
+		if !remote.IsAddress(s.Location) || err != nil {
+			continue
+		}
+		if of := hosts[s.Credentials]; !slices.Contains(of, address.Host) {
+			hosts[s.Credentials] = append(of, address.Host)
 		}
 	}
-	if len(hosts) < 2 {
-		return nil
+	var problems []error
+	for _, dir := range slices.Sorted(maps.Keys(hosts)) {
+		where, found := "the environment", credentials.FromEnvironment(os.Getenv)
+		if dir != "" {
+			where = dir
+			found, _ = credentials.Read(dir)
+		}
+		if len(hosts[dir]) > 1 && found.Given() {
+			problems = append(problems, fmt.Errorf("the credentials in %s would be sent to several hosts: %s; set separate "+
+				"credentials for each source: credentials in the configuration file, or git-credentials=DIRECTORY in "+
+				"--source", where, strings.Join(hosts[dir], ", ")))
+		}
 	}
-	return usageError{fmt.Errorf(
-		"the credentials in the environment would be sent to several hosts: "+
-			"%s; set separate credentials for each source with git-credentials=DIRECTORY", strings.Join(hosts, ", "))}
+	return usage(problems)
 }
 
 func (s source) check() error {
@@ -196,7 +207,7 @@ func (f *sourceFlags) check() error {
 	}
 	f.divide()
 	list, err := f.checkEach(f.checkOne)
-	return errors.Join(err, checkEnvironment(list))
+	return errors.Join(err, checkHostsOfCredentials(list))
 }
 
 // checkEach calls check for each source. If all succeed, it checks the sources against each other.

@@ -5,18 +5,20 @@ import (
 	"context"
 	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"quorate.dev/quorate/deploy"
 	"quorate.dev/quorate/internal/config"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // ofMode lists the flags whose presence depends on the mode and the source.
 var ofMode = []string{"loop", "listen", "until-converged", "timeout", "branch", "path", "config"}
 
-// lostSettings returns the names of settings and flags that runs had before but no longer have. It omits their values,
-// which may be secrets.
+// lostSettings returns the names of settings and flags that runs, or single sources, had before but no longer have. It
+// omits their values, which may be secrets.
 func lostSettings(before, after []*unstructured.Unstructured) []string {
 	var lost []string
 	have := slices.Clone(ofMode)
@@ -31,7 +33,38 @@ func lostSettings(before, after []*unstructured.Unstructured) []string {
 			}
 		}
 	}
-	return lost
+	sources := sourceSettings(after)
+	for location, flags := range sourceSettings(before) {
+		for _, flag := range flags {
+			name := config.NameOf(flag)
+			if now, still := sources[location]; still && !slices.Contains(now, flag) && !slices.Contains(lost, name) {
+				lost = append(lost, strings.TrimPrefix(name, "sourceDefaults.")+" of "+printable.Line(location))
+			}
+		}
+	}
+	slices.Sort(lost)
+	return slices.Compact(lost)
+}
+
+// sourceSettings returns the flags that are set for each source in the configuration files in ConfigMaps, by location.
+func sourceSettings(objects []*unstructured.Unstructured) map[string][]string {
+	set := map[string][]string{}
+	for _, object := range objects {
+		if object.GetKind() != "ConfigMap" {
+			continue
+		}
+		file := configFile(object)
+		for _, source := range file.Sources {
+			location := source.Location.Items[0].Written
+			for _, v := range slices.Concat(file.Defaults, source.Values) {
+				if !slices.Contains(ofMode, v.Flag) {
+					set[location] = append(set[location], v.Flag)
+				}
+			}
+			set[location] = append(set[location], "source")
+		}
+	}
+	return set
 }
 
 // flagsIn returns the flags set by the arguments of a workload, or by the configuration file in a ConfigMap.
@@ -52,9 +85,7 @@ func flagsIn(object *unstructured.Unstructured) []string {
 var flagName = regexp.MustCompile(`^--?([a-z][a-z-]*)(=|$)`)
 
 func flagsInFile(configMap *unstructured.Unstructured) []string {
-	text, _, _ := unstructured.NestedString(configMap.Object, "data", deploy.ConfigFile)
-	unexpanded := func(string) bool { return false }
-	file, _ := config.Parse([]byte(text), nil, unexpanded)
+	file := configFile(configMap)
 	var flags []string
 	values := slices.Concat(file.Values, file.Defaults)
 	for _, source := range file.Sources {
@@ -65,6 +96,15 @@ func flagsInFile(configMap *unstructured.Unstructured) []string {
 		flags = append(flags, v.Flag)
 	}
 	return flags
+}
+
+// configFile returns the configuration file in a ConfigMap, with variables that are not expanded, or nothing if it is
+// invalid.
+func configFile(configMap *unstructured.Unstructured) config.Configuration {
+	text, _, _ := unstructured.NestedString(configMap.Object, "data", deploy.ConfigFile)
+	unexpanded := func(string) bool { return false }
+	file, _ := config.Parse([]byte(text), nil, unexpanded)
+	return file
 }
 
 // argsOf returns the arguments of the quorate container, or nil if the object has no such container.

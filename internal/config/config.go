@@ -167,7 +167,7 @@ func (p *parser) sources(node *yaml.Node) (list []Source) {
 		values := p.values(entry, s.Name+".", settings)
 		at := slices.IndexFunc(values, func(v Value) bool { return v.Flag == "source" })
 		if at < 0 {
-			if entry.Kind == yaml.MappingNode && !p.sets(entry, location) {
+			if entry.Tag == "!!null" || entry.Kind == yaml.MappingNode && !p.sets(entry, location) {
 				p.problem(entry.Line, "%s.%s is required", s.Name, location)
 			}
 			continue

@@ -157,9 +157,9 @@ func (w *world) restoreAll(s3 *s3Inside, version string, allowed []string) {
 		w.t.Fatal(err)
 	}
 	book := w.openRunbook(s3)
-	book.follow("1. Stop what could make an empty cluster")
+	book.follow("1. Stop passes")
 	book.chooseBackup(lost)
-	book.follow("3. Let what is left of it go")
+	book.follow("3. Delete the remains of the cluster")
 	w.recreateNamespace()
 
 	// The Job cannot start without the Secrets, which were deleted with the namespace. The declared etcd
@@ -182,8 +182,8 @@ func (w *world) restoreAll(s3 *s3Inside, version string, allowed []string) {
 	w.kubectl("--namespace", w.namespace, "delete", "secret", s3SecretName)
 	w.declare(version, three)
 	book.declare(version, three)
-	book.follow("5. Make the namespace and the Secrets")
-	book.follow("6. Let passes run")
+	book.follow("5. Create the namespace and the Secrets")
+	book.follow("6. Resume passes")
 	book.follow("7. Watch")
 	// The store pads the ID with zeros.
 	if checked := book.follow("8. Check"); !strings.Contains(checked, lost+" at revision ") || !strings.Contains(checked, "greeting\n") {
