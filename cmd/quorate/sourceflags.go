@@ -33,9 +33,11 @@ type sourceFlags struct {
 	// values contains the values of --source. If the sources are in a configuration file, values contains their
 	// locations, own their settings, and where their positions in the file. settings contains the defaults for each
 	// source.
-	values   []string
-	own      [][]setting
-	where    []string
+	values []string
+	own    [][]setting
+	where  []string
+	// named returns how the user has set a flag, for errors.
+	named    func(flag string) string
 	settings source
 	// atOnce is the maximum number of sources that are read at the same time.
 	atOnce int
@@ -59,7 +61,7 @@ type sourceFlags struct {
 func (f *sourceFlags) add(c *cobra.Command, help string) {
 	c.Flags().StringArrayVar(&f.values, "source", nil, help)
 	b := budgetWithin(memoryLimit())
-	f.settings, f.atOnce = newSource(b.limits), b.atOnce
+	f.settings, f.atOnce, f.named = newSource(b.limits), b.atOnce, nameOf
 	f.settings.add(c.Flags())
 	addCount(c.Flags(), &f.atOnce, "sources-at-once",
 		"number of sources to read at the same time; the default is lower if the container has little memory")

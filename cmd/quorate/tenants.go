@@ -124,8 +124,8 @@ func (f *sourceFlags) scope() (scope, error) {
 		s.namespaces = slices.DeleteFunc(slices.Clone(s.namespaces),
 			func(n string) bool { return !slices.Contains(bound, n) })
 		if len(s.namespaces) == 0 { // an empty list would mean all
-			return scope{}, usageError{fmt.Errorf("--namespace %s: no source may declare clusters there: "+
-				"--allow-namespace names %s", strings.Join(f.namespaces, ";"), strings.Join(bound, ";"))}
+			return scope{}, usageError{fmt.Errorf("%s %s: no source may declare clusters there: the sources allow "+
+				"only %s", f.named("namespace"), strings.Join(f.namespaces, ";"), strings.Join(bound, ";"))}
 		}
 	}
 	for _, source := range list {
