@@ -112,12 +112,12 @@ func (s *inFlight) take() []report.Cluster {
 }
 
 // forget discards all state of clusters that no longer exist.
-func (s *inFlight) forget(known map[string]bool) {
+func (s *inFlight) forget(gone func(cluster string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	gone := func(cluster string, _ bool) bool { return !known[cluster] && !s.busy[cluster] }
-	maps.DeleteFunc(s.begun, gone)
-	maps.DeleteFunc(s.slow, gone)
+	idle := func(cluster string, _ bool) bool { return gone(cluster) && !s.busy[cluster] }
+	maps.DeleteFunc(s.begun, idle)
+	maps.DeleteFunc(s.slow, idle)
 }
 
 // rest waits for all clusters in flight to finish.

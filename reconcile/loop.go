@@ -173,18 +173,21 @@ func lockedElsewhere(c report.Cluster) bool {
 	return c.Decision.Rule == decide.LockedElsewhere && c.Decision.Verdict == decide.Wait
 }
 
-// passed updates the health of a loop after a pass. After a full pass that could list everything, it discards all state
-// of clusters that no longer exist.
+// passed updates the health of a loop after a pass. After a full pass, it discards all state of clusters that no longer
+// exist. It keeps the state of clusters in namespaces that could not be listed.
 func (r *Reconciler) passed(
 	todo *queue, in *feed, rep report.Report, acted map[string]*report.Outcome, all bool,
 ) {
 	unseen := in.unseen || rep.Unobserved
-	if r.health.note(all, in.waits, unseen); !all || unseen {
+	if r.health.note(all, in.waits, unseen); !all || in.unseen {
 		return
 	}
 	known := knownOf(rep)
-	gone := func(cluster string) bool { return !known[cluster] }
-	r.inFlight.forget(known)
+	gone := func(cluster string) bool {
+		namespace, _, _ := strings.Cut(cluster, "/")
+		return !known[cluster] && !rep.MayOmit(namespace)
+	}
+	r.inFlight.forget(gone)
 	in.forget(gone)
 	maps.DeleteFunc(acted, func(cluster string, _ *report.Outcome) bool { return gone(cluster) })
 	maps.DeleteFunc(r.failed, func(cluster string, _ bool) bool { return gone(cluster) })

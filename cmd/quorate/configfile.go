@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +24,9 @@ type configFlag struct {
 	flags *pflag.FlagSet
 	// fromFile contains the flags that the file sets.
 	fromFile map[string]bool
-	content  config.Configuration
+	// lines contains the positions of these settings, for errors.
+	lines   map[string]string
+	content config.Configuration
 }
 
 // configPath is the path of a configuration file. It can be set only once: if the last of several files were used, a
@@ -81,6 +84,9 @@ func (f *configFlag) has(flag string) bool { return f.flags.Lookup(flag) != nil 
 // given reports whether a flag is set on the command line.
 func (f *configFlag) given(flag string) bool { return f.flags.Changed(flag) && !f.fromFile[flag] }
 
+// named returns how the user has set something: the setting and its line in the file, or the name.
+func (f *configFlag) named(flag string) string { return cmp.Or(f.lines[flag], nameOf(flag)) }
+
 // alternatives lists groups of flags that override one another: setting any of them on the command line overrides the
 // others in the file.
 var alternatives = [][]string{sources.Selecting, {"context", "fleet"}, {"as", "as-group"}}
@@ -110,7 +116,7 @@ func (f *configFlag) apply(s *sourceFlags) error {
 func (f *configFlag) applyText(file string, text []byte, lookup func(string) (string, bool), s *sourceFlags) error {
 	content, problems := config.Parse(text, lookup, f.has)
 	if len(problems) == 0 {
-		problems = f.set(s, content)
+		problems = f.set(s, file, content)
 	}
 	return usage(inFile(file, problems))
 }
@@ -135,14 +141,15 @@ func readConfig(name string) ([]byte, error) {
 }
 
 // set sets the flags, and the sources, except those that are set on the command line.
-func (f *configFlag) set(s *sourceFlags, c config.Configuration) (problems []config.Problem) {
-	f.content, f.fromFile = c, map[string]bool{}
+func (f *configFlag) set(s *sourceFlags, file string, c config.Configuration) (problems []config.Problem) {
+	f.content, f.fromFile, f.lines = c, map[string]bool{}, map[string]string{}
 	for _, v := range slices.Concat(c.Values, c.Defaults) {
 		flag := f.flags.Lookup(v.Flag)
 		if flag == nil || f.isReplaced(v.Flag) || s.shows != "" && v.Flag == nonFastForward {
 			continue
 		}
 		f.fromFile[v.Flag] = true
+		f.lines[v.Flag] = fmt.Sprintf("%s:%d: %s", file, v.Line, v.Name)
 		problems = append(problems, setFlag(flag, v)...)
 	}
 	if f.given("source") {
@@ -152,6 +159,7 @@ func (f *configFlag) set(s *sourceFlags, c config.Configuration) (problems []con
 		own, wrong := ownSettings(entry, s.shows != "")
 		problems = append(problems, wrong...)
 		s.values, s.own = append(s.values, entry.Location.Items[0].Text), append(s.own, own)
+		s.where = append(s.where, fmt.Sprintf("%s:%d: %s", file, entry.Line, entry.Name))
 	}
 	return problems
 }

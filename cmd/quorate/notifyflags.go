@@ -33,6 +33,8 @@ type notifyFlags struct {
 
 	// given reports whether a flag is set. It is nil if the command has no notification flags.
 	given func(flag string) bool
+	// named returns how the user has set a flag, for errors.
+	named func(flag string) string
 	hosts []commitHost
 }
 
@@ -44,7 +46,7 @@ type commitHost struct {
 }
 
 func (f *notifyFlags) add(flags *pflag.FlagSet) {
-	f.given = flags.Changed
+	f.given, f.named = flags.Changed, nameOf
 	flags.StringVar(&f.status, "report-status", "",
 		"write a commit status to the commit that was read: "+inWords(deliver.Kinds())+
 			"; gitlab=URL sets the API URL (default: the repository's host)")
@@ -72,7 +74,7 @@ func (f *notifyFlags) checkAlone() error {
 		{"notify-format", "notify"}, {"notify-secret-file", "notify"},
 	} {
 		if flag, needs := pair[0], pair[1]; f.given(flag) && !f.given(needs) {
-			alone = append(alone, fmt.Errorf("%s: requires %s", nameOf(flag), nameOf(needs)))
+			alone = append(alone, fmt.Errorf("%s: requires %s", f.named(flag), nameOf(needs)))
 		}
 	}
 	if err := usage(alone); err != nil {
@@ -109,7 +111,7 @@ func (f *notifyFlags) checkHost() error {
 		return nil
 	}
 	if f.tokenFile == "" {
-		return refuseHost(errors.New("requires commitStatus.tokenFile"))
+		return f.refuseHost(errors.New("requires commitStatus.tokenFile"))
 	}
 	kind, api, named := strings.Cut(f.status, "=")
 	if err := oneOf("report-status", kind, deliver.Kinds()...); err != nil {
@@ -120,12 +122,14 @@ func (f *notifyFlags) checkHost() error {
 		err = errors.New("expected an API URL after =, without credentials")
 	}
 	if err != nil {
-		return refuseHost(err)
+		return f.refuseHost(err)
 	}
 	return nil
 }
 
-func refuseHost(err error) error { return usageError{fmt.Errorf("commitStatus.host: %w", err)} }
+func (f *notifyFlags) refuseHost(err error) error {
+	return usageError{fmt.Errorf("%s: %w", f.named("report-status"), err)}
+}
 
 // check rejects settings that would fail later.
 func (f *notifyFlags) check(s *sourceFlags) error {
@@ -194,7 +198,7 @@ func (f *notifyFlags) checkHosts(s *sourceFlags) error {
 		return nil
 	}
 	if s.live() {
-		return refuseHost(fmt.Errorf("--source %s: no git repository is read, so there is no commit", ofCluster))
+		return f.refuseHost(fmt.Errorf("--source %s: no git repository is read, so there is no commit", ofCluster))
 	}
 	list, err := s.parsed()
 	if err != nil {
@@ -202,13 +206,13 @@ func (f *notifyFlags) checkHosts(s *sourceFlags) error {
 	}
 	if f.repository != "" {
 		if len(list) > 1 {
-			return usageError{errors.New("commitStatus.repository: applies to one source, but there are several")}
+			return usageError{fmt.Errorf("%s: applies to one source, but there are several", f.named("report-status-repository"))}
 		}
 		list[0].Location = f.repository
 	}
 	kind, api, _ := strings.Cut(f.status, "=")
 	if f.hosts, err = hostsOf(kind, api, list); err != nil {
-		return refuseHost(err)
+		return f.refuseHost(err)
 	}
 	return nil
 }

@@ -102,6 +102,7 @@ or until the timeout. With --loop it runs until stopped.`,
 		"repeat passes until every cluster is up to date or blocked")
 	c.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "maximum duration of the run")
 	f.config.add(c)
+	f.source.named, f.notify.named = f.config.named, f.config.named
 	return c
 }
 

@@ -142,7 +142,7 @@ func (s source) at(location string, own []setting) (source, error) {
 			if errors.As(err, &invalid) {
 				err = invalid.Unwrap()
 			}
-			return s, usageError{fmt.Errorf("--source %s: %s: %w", s.Location, o.flag, err)}
+			return s, usageError{fmt.Errorf("%s: %s: %w", s.specified(), o.flag, err)}
 		}
 	}
 	s.Limits = s.limits.With(s.Limits, s.Timeout)

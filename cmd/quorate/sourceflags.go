@@ -31,9 +31,13 @@ const ofCluster = deploy.Cluster
 // sourceFlags specify the sources.
 type sourceFlags struct {
 	// values contains the values of --source. If the sources are in a configuration file, values contains their
-	// locations, and own their settings. settings contains the defaults for each source.
-	values   []string
-	own      [][]setting
+	// locations, own their settings, and where their positions in the file. settings contains the defaults for each
+	// source.
+	values []string
+	own    [][]setting
+	where  []string
+	// named returns how the user has set a flag, for errors.
+	named    func(flag string) string
 	settings source
 	// atOnce is the maximum number of sources that are read at the same time.
 	atOnce int
@@ -57,7 +61,7 @@ type sourceFlags struct {
 func (f *sourceFlags) add(c *cobra.Command, help string) {
 	c.Flags().StringArrayVar(&f.values, "source", nil, help)
 	b := budgetWithin(memoryLimit())
-	f.settings, f.atOnce = newSource(b.limits), b.atOnce
+	f.settings, f.atOnce, f.named = newSource(b.limits), b.atOnce, nameOf
 	f.settings.add(c.Flags())
 	addCount(c.Flags(), &f.atOnce, "sources-at-once",
 		"number of sources to read at the same time; the default is lower if the container has little memory")
@@ -133,6 +137,7 @@ func (f *sourceFlags) sources(check func(source) error) ([]source, error) {
 // one returns the source with index i.
 func (f *sourceFlags) one(settings source, i int, value string) (source, error) {
 	if f.own != nil {
+		settings.Where = f.where[i]
 		return settings.at(value, f.own[i])
 	}
 	return settings.with(value)
@@ -175,13 +180,20 @@ func (s source) check() error {
 	if err := s.as.check(s); err != nil {
 		return err
 	}
-	return s.Check()
+	err := s.Check()
+	if err != nil && s.Where != "" {
+		err = fmt.Errorf("%s: %w", s.Where, err)
+	}
+	return err
 }
+
+// specified returns where the source is specified, for errors.
+func (s source) specified() string { return cmp.Or(s.Where, "--source "+s.Location) }
 
 // checkOne checks one source with its own settings.
 func (f *sourceFlags) checkOne(s source) error {
 	if f.shows != "" && s.AllowNonFastForward {
-		return usageError{fmt.Errorf("--source %s: allow-non-fast-forward: %s", s.Location, f.whyNoRewind())}
+		return usageError{fmt.Errorf("%s: allow-non-fast-forward: %s", s.specified(), f.whyNoRewind())}
 	}
 	return s.check()
 }

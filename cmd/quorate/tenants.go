@@ -37,14 +37,14 @@ func (t *tenant) check(s source) error {
 		return nil
 	case strings.TrimSpace(t.User) == "":
 		return usageError{fmt.Errorf(
-			"--source %s: as=%q: expected a user name; without a user name, the run would act with its own rights",
-			s.Location, t.User)}
+			"%s: as=%q: expected a user name; without a user name, the run would act with its own rights",
+			s.specified(), t.User)}
 	case slices.ContainsFunc(t.Groups, func(group string) bool { return strings.TrimSpace(group) == "" }):
-		return usageError{fmt.Errorf("--source %s: as-group: expected a group name", s.Location)}
+		return usageError{fmt.Errorf("%s: as-group: expected a group name", s.specified())}
 	case len(s.AllowNamespaces) == 0:
 		return usageError{fmt.Errorf(
-			"--source %s: as=%s: allow-namespace is required: "+
-				"it determines which clusters are processed as this user", s.Location, t.User)}
+			"%s: as=%s: allow-namespace is required: "+
+				"it determines which clusters are processed as this user", s.specified(), t.User)}
 	}
 	return nil
 }
@@ -58,9 +58,9 @@ func checkAccounts(list []source) (problems []error) {
 		namespace, _, _ := strings.Cut(account, ":")
 		if is && slices.Contains(bound, namespace) {
 			problems = append(problems, usageError{fmt.Errorf(
-				"--source %s: as=%s: anyone who can create pods in the namespace %s can run as this account; use "+
+				"%s: as=%s: anyone who can create pods in the namespace %s can run as this account; use "+
 					"a user that pods cannot run as, such as quorate:tenant:%s (docs/how-to/tenants.md)",
-				s.Location, s.as.User, namespace, namespace)})
+				s.specified(), s.as.User, namespace, namespace)})
 		}
 	}
 	return problems
@@ -76,17 +76,17 @@ func checkTenants(list []source) error {
 	for _, s := range list {
 		if len(s.AllowNamespaces) == 0 {
 			problems = append(problems,
-				usageError{fmt.Errorf("--source %s: allow-namespace is required, because another source sets as=; "+
+				usageError{fmt.Errorf("%s: allow-namespace is required, because another source sets as=; "+
 					"otherwise, clusters in the other source's namespaces would not be processed as its "+
-					"user", s.Location)})
+					"user", s.specified())})
 		}
 		for _, namespace := range s.AllowNamespaces {
 			other, taken := whose[namespace]
 			if taken && !other.as.same(s.as) {
 				problems = append(problems, usageError{fmt.Errorf(
-					"--source: %s and %s may both declare clusters in the namespace %s, but as different users: "+
-						"give each source its own namespaces, or set the same as= for "+
-						"both", other.Location, s.Location, namespace)})
+					"%s: the source and %s may both declare clusters in the namespace %s, but as different users: "+
+						"give each source its own namespaces, or set the same user (as) for both",
+					s.specified(), other.specified(), namespace)})
 			}
 			whose[namespace] = s
 		}
@@ -124,8 +124,8 @@ func (f *sourceFlags) scope() (scope, error) {
 		s.namespaces = slices.DeleteFunc(slices.Clone(s.namespaces),
 			func(n string) bool { return !slices.Contains(bound, n) })
 		if len(s.namespaces) == 0 { // an empty list would mean all
-			return scope{}, usageError{fmt.Errorf("--namespace %s: no source may declare clusters there: "+
-				"--allow-namespace names %s", strings.Join(f.namespaces, ";"), strings.Join(bound, ";"))}
+			return scope{}, usageError{fmt.Errorf("%s %s: no source may declare clusters there: the sources allow "+
+				"only %s", f.named("namespace"), strings.Join(f.namespaces, ";"), strings.Join(bound, ";"))}
 		}
 	}
 	for _, source := range list {

@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 )
@@ -49,8 +50,8 @@ func CheckDistinct(list []Source) error {
 		s := list[i]
 		if count[name]++; count[name] == 2 {
 			problems = append(problems,
-				settingError{fmt.Errorf("--source %s: specified twice, so that each of its clusters would be "+
-					"declared twice: remove one, or give each its own path=, branch= or default-namespace=", s)})
+				settingError{fmt.Errorf("%s: specified twice, so that each of its clusters would be declared twice: "+
+					"remove one, or give each its own path, branch or default namespace", cmp.Or(s.Where, "--source "+s.String()))})
 		}
 	}
 	return errors.Join(problems...)

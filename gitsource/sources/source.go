@@ -21,6 +21,8 @@ import (
 type Source struct {
 	// Location is the URL of a git repository, the path of a local one, or a directory.
 	Location string
+	// Where is the position of the source in a configuration file, for errors; empty if it is specified in a flag.
+	Where    string
 	Selector refs.Selector
 	// Path is a directory in the repository; empty means its root.
 	Path string

@@ -94,11 +94,11 @@ func (m *Metrics) forget(rep report.Report) {
 	for _, key := range rep.Others {
 		known[key] = true
 	}
-	nothingSeen := rep.Unobserved || rep.Error != "" && len(known) == 0
+	nothingSeen := rep.Error != "" && len(known) == 0
 	for key, cluster := range m.clusters {
 		switch {
 		case known[key]:
-		case nothingSeen || slices.Contains(rep.UnlistedIn, cluster.namespace):
+		case nothingSeen || rep.MayOmit(cluster.namespace):
 			m.clusters[key] = cluster.unseen()
 		default:
 			delete(m.clusters, key)

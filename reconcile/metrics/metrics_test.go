@@ -232,6 +232,10 @@ func TestMetricsOfRemovedClusterDisappear(t *testing.T) {
 	rep.Error, rep.UnlistedIn = "list namespace shop: forbidden", []string{"shop"}
 	m.Observe(rep, time.Second)
 	requireSame(t, here(), "cluster_observed b shop 0\ncluster_observed z bank 1\ncluster_ready z bank 1")
+	rep = pass(full("b")) // z was deleted while a different namespace cannot be listed
+	rep.Error, rep.Unobserved, rep.UnlistedIn = "list namespace lab: too many requests", true, []string{"lab"}
+	m.Observe(rep, time.Second)
+	requireSame(t, here(), "cluster_observed b shop 1\ncluster_ready b shop 1")
 	m.Observe(pass(bank), time.Second)
 	requireSame(t, here(), "cluster_observed z bank 1\ncluster_ready z bank 1")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/internal/revision"
@@ -74,9 +75,10 @@ func (b *Board) Observe(rep report.Report, whole bool) {
 			b.unseen = true
 		}
 	}
-	if !rep.Unobserved {
-		maps.DeleteFunc(b.clusters, func(key string, _ standing) bool { return !known[key] })
-	}
+	maps.DeleteFunc(b.clusters, func(key string, _ standing) bool {
+		namespace, _, _ := strings.Cut(key, "/")
+		return !known[key] && !rep.MayOmit(namespace)
+	})
 }
 
 func standingOf(c report.Cluster) standing {

@@ -103,6 +103,14 @@ func TestBoardRemembersClustersBetweenPasses(t *testing.T) {
 	if _, s := b.Commit(""); s.State != Failure {
 		t.Error(s)
 	}
+	unlisted := report.Report{Revision: at, Others: []string{"shop/b"}, Unobserved: true, UnlistedIn: []string{"shop"}}
+	if b.Observe(unlisted, true); len(b.clusters) != 2 {
+		t.Errorf("clusters of an unlisted namespace are forgotten: %v", b.clusters)
+	}
+	unlisted.UnlistedIn = []string{"bank"}
+	if b.Observe(unlisted, true); len(b.clusters) != 1 {
+		t.Errorf("a deleted cluster is remembered while a different namespace cannot be listed: %v", b.clusters)
+	}
 	b.Observe(report.Report{Revision: at, Others: []string{"shop/b"}}, true)
 	if _, s := b.Commit(""); s != (Status{Success, "1 cluster is up to date"}) {
 		t.Error(s)

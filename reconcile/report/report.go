@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
@@ -140,6 +141,11 @@ func (p Problem) String() string {
 		text = p.Kubernetes + ": " + text
 	}
 	return text
+}
+
+// MayOmit reports whether the report may omit existing clusters of a namespace, because they could not be listed.
+func (r Report) MayOmit(namespace string) bool {
+	return r.Unobserved && len(r.UnlistedIn) == 0 || slices.Contains(r.UnlistedIn, namespace)
 }
 
 // Key returns namespace/name.

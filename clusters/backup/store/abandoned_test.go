@@ -8,9 +8,23 @@ import (
 	"time"
 )
 
-// TestAbandonedUploadsAreRemoved checks that old files of killed uploads are removed. Files of uploads that may still
-// be in progress, and all other files, are kept.
+// TestAbandonedUploadsAreRemoved checks that the next upload or deletion in a directory removes old files of killed
+// uploads. Files of uploads that may still be in progress, and all other files, are kept.
 func TestAbandonedUploadsAreRemoved(t *testing.T) {
+	for name, change := range map[string]struct {
+		do   func(b directory) error
+		kept string
+	}{
+		"upload": {func(b directory) error { return b.Create(t.Context(), "ns/a/second", strings.NewReader("2")) },
+			unfinished + "new first old second"},
+		"deletion": {func(b directory) error { return b.Delete(t.Context(), "ns/a/first") }, unfinished + "new old"},
+	} {
+		t.Run(name, func(t *testing.T) { testAbandoned(t, change.do, change.kept) })
+	}
+}
+
+func testAbandoned(t *testing.T, change func(b directory) error, want string) {
+	t.Helper()
 	root := t.TempDir()
 	b := directory{root}
 	if err := b.Create(t.Context(), "ns/a/first", strings.NewReader("1")); err != nil {
@@ -27,7 +41,7 @@ func TestAbandonedUploadsAreRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := b.Create(t.Context(), "ns/a/second", strings.NewReader("2")); err != nil {
+	if err := change(b); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(filepath.Join(root, "ns/a"))
@@ -38,7 +52,7 @@ func TestAbandonedUploadsAreRemoved(t *testing.T) {
 	for _, entry := range entries {
 		names = append(names, entry.Name())
 	}
-	if got, want := strings.Join(names, " "), unfinished+"new first old second"; got != want {
+	if got := strings.Join(names, " "); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

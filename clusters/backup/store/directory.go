@@ -231,6 +231,7 @@ func (d directory) Delete(_ context.Context, name string) error {
 	dir, last, err := d.enter(name, false)
 	if err == nil {
 		defer dir.Close()
+		clearUnfinished(dir)
 		err = dir.Remove(last)
 	}
 	if err != nil {
