@@ -85,10 +85,14 @@ func (s State) isLastBackup(b *Backup) bool {
 }
 
 // BackupBeforeDeletion returns, for the status, the backup on which deletion of this generation relies, or nil. It
-// outlives the Job that took it.
+// outlives the Job that took it. A backup that has become too old while the cluster serves does not count again once
+// someone else has stopped the pods.
 func (s State) BackupBeforeDeletion() *Backup {
 	noted := s.Backups.BeforeDeletion
 	if s.toDelete() && s.Declared.BacksUpBeforeDeletion && !s.isLastBackup(noted) {
+		if noted != nil && s.serves() && s.tooLongAgo(noted.StartedAt) {
+			noted = nil
+		}
 		noted = cmp.Or(s.takenBackup(), noted)
 	}
 	if noted == nil || noted.Generation != s.Generation {
