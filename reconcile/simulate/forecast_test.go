@@ -62,6 +62,48 @@ func TestForecastHandlesUnresponsiveLearner(t *testing.T) {
 	}
 }
 
+// TestForecastContinuesAfterRestore checks that the forecast in each step of a restore contains the steps that are taken,
+// although the restored member has not started yet.
+func TestForecastContinuesAfterRestore(t *testing.T) {
+	declared := decide.Declared{Replicas: 3, Version: "3.6.16", Lifecycle: decide.Running, SpecHash: "h",
+		Restore: decide.RestoreSource{From: "tuesday of b/a", Digest: "d1"}}
+	w := simulate.New("a", declared, 0)
+	for n := range 12 {
+		t.Run(fmt.Sprintf("after %d passes", n), func(t *testing.T) {
+			isTaken(t, w)
+			endsConverged(t, w.Observe())
+		})
+		w.Pass(simulate.NoCrash)
+		w.Tick()
+	}
+}
+
+// endsConverged checks the forecast with the IDs of a real restored cluster, which differ from the simulated IDs, and with
+// a first member that responds but does not return a member list yet. The Job may not have reported the IDs.
+func endsConverged(t *testing.T, s decide.State) {
+	t.Helper()
+	if !s.Record.Unproven() || s.Membership.Known {
+		return
+	}
+	real := decide.RestoredData{ClusterID: 0xcafe, MemberID: 0xbeef, Revision: 123456}
+	for what, data := range map[string]decide.RestoredData{"reported": real, "not reported": {}} {
+		for _, responds := range []bool{false, true} {
+			s := s
+			s.Record.Restored = data
+			s.Membership = decide.Membership{Why: "no pod responds"}
+			s.Replicas = slices.Clone(s.Replicas)
+			for i := range s.Replicas {
+				if responds && s.Replicas[i].Pod != decide.PodAbsent {
+					s.Replicas[i].Pod, s.Replicas[i].ClusterID = decide.PodStarting, real.ClusterID
+				}
+			}
+			if ahead := forecast.Of(s); ahead.Open || ahead.End.Verdict != decide.Done {
+				t.Errorf("restored data %s, first member responds: %t: open: %t, end: %s", what, responds, ahead.Open, ahead.End)
+			}
+		}
+	}
+}
+
 func isTaken(t *testing.T, w *simulate.World) {
 	t.Helper()
 	ahead := forecast.Of(w.Observe())

@@ -99,7 +99,11 @@ func (w *World) fromMembership(s decide.State) {
 	}
 	unlisted := len(s.Membership.Members) == 0
 	for _, m := range s.Record.Members {
-		id := cmp.Or(m.ID, hash(s.Record.Token, 1000+m.Ordinal))
+		id := m.ID
+		if m.Ordinal == decide.SeedOrdinal {
+			id = cmp.Or(id, s.Record.Restored.MemberID)
+		}
+		id = cmp.Or(id, hash(s.Record.Token, 1000+m.Ordinal))
 		started := m.Mode == decide.Sealed
 		if unlisted && m.Mode != decide.Founding && m.Mode != decide.Restoring {
 			r.members = append(r.members, member{id: id, ordinal: m.Ordinal, named: started, ran: started,
@@ -142,9 +146,12 @@ func (w *World) fromMember(s decide.State, r *raft, m decide.Member) {
 	}
 }
 
-// idOf returns the cluster ID, or an invented ID if the cluster ID is unknown.
+// idOf returns the cluster ID, or an invented ID if the cluster ID is unknown. A cluster that has just been created from
+// a backup is not recorded yet: its ID is the restored ID, or the ID that its first member reports.
 func idOf(s decide.State) decide.ID {
-	return cmp.Or(s.Membership.ClusterID, s.Record.ClusterID, s.ReportedClusterID, hash(s.Name, 0))
+	reported := s.Replica(decide.SeedOrdinal).ClusterID
+	return cmp.Or(s.Membership.ClusterID, s.Record.ClusterID, s.ReportedClusterID, s.Record.Restored.ClusterID, reported,
+		hash(s.Name, 0))
 }
 
 func (w *World) fromReplica(s decide.State, r decide.Replica) {
@@ -161,6 +168,9 @@ func (w *World) fromReplica(s decide.State, r decide.Replica) {
 	}
 	d := w.volumes[r.Ordinal].data
 	runs := r.Pod == decide.PodReady || r.ClusterID != 0 || !w.isOpen(w.rafts[d.cluster], d.member)
+	if s.Record.Unproven() && !s.Membership.Known && r.Pod == decide.PodStarting {
+		runs = false // the restored member responds, but does not lead yet
+	}
 	if hasData := d.member != 0; r.Pod != decide.PodAbsent {
 		w.pods[r.Ordinal] = pod{
 			uid: r.PodUID, version: r.PodVersion, hash: r.PodSpecHash, message: r.PodMessage, since: r.PodSince,

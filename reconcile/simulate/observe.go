@@ -273,7 +273,7 @@ func (w *World) sayOfItself(entry *decide.Member, n int) {
 	entry.Version = w.pods[n].version
 	entry.RaftIndex, entry.Applied = d.index, d.index
 	entry.DBSize = w.dbSize
-	if entry.Revision = restoredRevision; w.startsElsewhere {
+	if entry.Revision = cmp.Or(w.record.Restored.Revision, restoredRevision); w.startsElsewhere {
 		entry.Revision--
 	}
 	if minorOf(entry.Version) >= saysStorage {
