@@ -93,7 +93,7 @@ func (c cluster) Leave(bool) {}
 // State implements reconcile.Cluster. It returns the state of a simulated cluster that has converged to the older
 // revision.
 func (c cluster) State(context.Context) (decide.State, error) {
-	_, name := c.Identity()
+	namespace, name := c.Identity()
 	if c.before == nil {
 		return simulate.New(name, c.declared, 0).Observe(), nil
 	}
@@ -108,6 +108,7 @@ func (c cluster) State(context.Context) (decide.State, error) {
 	}
 	world.Declared = c.declared
 	s := world.Observe()
+	s.Namespace = namespace
 	s.Certificates = nil // these certificates are simulated
 	if s.Objects.RunsVersion != "" {
 		s.Objects.RunsStorage = targets.DescribeStorage(c.before.Cluster.Spec.Storage)
