@@ -99,6 +99,7 @@ func (c cluster) State(context.Context) (decide.State, error) {
 	}
 	before := targets.Target{Cluster: c.before.Cluster, Applied: c.before.Applied}
 	old := before.WithQuota(&inventory.Cluster{}).Declared()
+	restoredFrom := old.Restore.From
 	old.Recovery = decide.RecoveryOrder{}
 	world, d := simulate.Settled(name, old)
 	if d.Verdict != decide.Done {
@@ -109,6 +110,7 @@ func (c cluster) State(context.Context) (decide.State, error) {
 	world.Declared = c.declared
 	s := world.Observe()
 	s.Namespace = namespace
+	s.Record.RestoredFrom = restoredFrom // the assumed cluster was created as declared
 	s.Certificates = nil // these certificates are simulated
 	if s.Objects.RunsVersion != "" {
 		s.Objects.RunsStorage = targets.DescribeStorage(c.before.Cluster.Spec.Storage)
