@@ -111,7 +111,7 @@ func (c cluster) State(context.Context) (decide.State, error) {
 	s := world.Observe()
 	s.Namespace = namespace
 	s.Record.RestoredFrom = restoredFrom // the assumed cluster was created as declared
-	s.Certificates = nil // these certificates are simulated
+	s.Certificates = nil                 // these certificates are simulated
 	if s.Objects.RunsVersion != "" {
 		s.Objects.RunsStorage = targets.DescribeStorage(c.before.Cluster.Spec.Storage)
 	}
