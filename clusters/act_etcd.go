@@ -146,7 +146,7 @@ func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted c
 	if err != nil {
 		return report.Outcome{}, err
 	}
-	return report.Outcome{Changed: true, Detail: "etcd: " + action.String()}, nil
+	return report.Outcome{Changed: true, Detail: "etcd: " + c.state.DescribeAction(action)}, nil
 }
 
 // lists reports whether etcd lists a member for which is returns true.

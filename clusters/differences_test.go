@@ -94,7 +94,7 @@ func TestChanges(t *testing.T) {
 	s.differ(nil, "spec.etcd.quota: none -> 1Gi", "spec.replicas: 3 -> 5", "spec.version: 3.6.16 -> 3.7.3",
 		"PodDisruptionBudget a spec.minAvailable: 2 -> 3")
 	s.spec = plain + ", networkPolicy: {clients: [{pods: {app: web}}]}"
-	s.differ(nil, `spec.networkPolicy.clients: none -> [{"pods":{"app":"web"}}]`, "NetworkPolicy a: made")
+	s.differ(nil, `spec.networkPolicy.clients: none -> [{"pods":{"app":"web"}}]`, "NetworkPolicy a: will be created")
 	s.do(s.observe(), decide.ApplyObjects{}, true)
 	s.spec = plain
 	s.differ(nil, `spec.networkPolicy.clients: [{"pods":{"app":"web"}}] -> none`, "NetworkPolicy a: deleted")
@@ -120,7 +120,7 @@ func (s *stage) tamper() {
 	s.differ(nil,
 		"Secret a-client-tls: changed; values are not shown",
 		"Service a spec.publishNotReadyAddresses: none -> true",
-		"Service a-client: made",
+		"Service a-client: will be created",
 		"PodDisruptionBudget a spec.minAvailable: 1 -> 2",
 		"StatefulSet a spec.template.spec.containers[etcd].image: elsewhere\\x1b[31m -> gcr.io/etcd-development/etcd:v3.6.16",
 	)

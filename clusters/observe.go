@@ -154,6 +154,7 @@ func (c *cluster) observe(ctx context.Context) {
 	now, clockless := c.kube().Now()
 	c.state = decide.State{
 		Name:       t.Cluster.Name,
+		Namespace:  t.Cluster.Namespace,
 		Now:        now.UTC().Truncate(time.Second),
 		Declared:   c.declared(),
 		Replicas:   c.replicas(),

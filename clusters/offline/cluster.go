@@ -93,12 +93,13 @@ func (c cluster) Leave(bool) {}
 // State implements reconcile.Cluster. It returns the state of a simulated cluster that has converged to the older
 // revision.
 func (c cluster) State(context.Context) (decide.State, error) {
-	_, name := c.Identity()
+	namespace, name := c.Identity()
 	if c.before == nil {
 		return simulate.New(name, c.declared, 0).Observe(), nil
 	}
 	before := targets.Target{Cluster: c.before.Cluster, Applied: c.before.Applied}
 	old := before.WithQuota(&inventory.Cluster{}).Declared()
+	restoredFrom := old.Restore.From
 	old.Recovery = decide.RecoveryOrder{}
 	world, d := simulate.Settled(name, old)
 	if d.Verdict != decide.Done {
@@ -108,7 +109,9 @@ func (c cluster) State(context.Context) (decide.State, error) {
 	}
 	world.Declared = c.declared
 	s := world.Observe()
-	s.Certificates = nil // these certificates are simulated
+	s.Namespace = namespace
+	s.Record.RestoredFrom = restoredFrom // the assumed cluster was created as declared
+	s.Certificates = nil                 // these certificates are simulated
 	if s.Objects.RunsVersion != "" {
 		s.Objects.RunsStorage = targets.DescribeStorage(c.before.Cluster.Spec.Storage)
 	}

@@ -86,12 +86,12 @@ func TestNoDestinationIsAllowedByDefault(t *testing.T) {
 
 func TestDestinationMessages(t *testing.T) {
 	for _, test := range []struct{ patterns, destination, want string }{
-		{"", "s3://backups/etcd", `spec.backup.to: "s3://backups/etcd" is not allowed; policy.backupDestinations allows none`},
+		{"", "s3://backups/etcd", `spec.backup.to: "s3://backups/etcd" is not allowed; policy.backupDestinations allows none (--allow-backup-destination sets it)`},
 		{"volume://a;s3://bbb", "s3://backups@https://minio.example.com", `spec.backup.to: "s3://backups" at "https://minio.example.com" is not allowed; ` +
 			`policy.backupDestinations allows volume://a, s3://bbb; it would be allowed by s3://backups@https://minio.example.com`},
 		{"", "azblob://backups/a", `spec.backup.to: "azblob://backups/a" at "https://acc.blob.core.windows.net" is not allowed; ` +
-			`policy.backupDestinations allows none; it would be allowed by azblob://backups/a@https://acc.blob.core.windows.net`},
-		{"", "s3://*/..@http://\x1b[31m", `spec.backup.to: "s3://*/.." at "http://\x1b[31m" is not allowed; policy.backupDestinations allows none`},
+			`policy.backupDestinations allows none (--allow-backup-destination sets it); it would be allowed by azblob://backups/a@https://acc.blob.core.windows.net`},
+		{"", "s3://*/..@http://\x1b[31m", `spec.backup.to: "s3://*/.." at "http://\x1b[31m" is not allowed; policy.backupDestinations allows none (--allow-backup-destination sets it)`},
 	} {
 		got := limited(t, BackupDestinations, test.patterns).Refusals(backedUp(test.destination))
 		if len(got) != 1 || got[0].Message != test.want || got[0].Path != "spec.backup.to" {

@@ -115,7 +115,11 @@ func (r *refusals) refuse(path, asked string, kind Kind, a Allowed) {
 }
 
 func (a Allowed) describe(kind Kind) string {
-	return fmt.Sprintf("%s allows %s", kind.Setting(), cmp.Or(strings.Join(a.Patterns, ", "), "none"))
+	none := "none"
+	if kind == BackupDestinations {
+		none = "none (--allow-backup-destination sets it)"
+	}
+	return fmt.Sprintf("%s allows %s", kind.Setting(), cmp.Or(strings.Join(a.Patterns, ", "), none))
 }
 
 func (r *refusals) image(p Policy, spec v1alpha1.EtcdClusterSpec) {

@@ -102,12 +102,23 @@ func refusalsOf(c v1alpha1.EtcdCluster, source string, desired reconcile.Desired
 		return shortened(state.Refuses.Refusals(c.Spec))
 	}
 	for _, state := range desired.Sources {
-		if state.Namespaces.Allow(c.Namespace) && len(state.Refuses.Refusals(c.Spec)) > 0 {
-			return []string{"it is not known which source declared the last applied state, and not every source that " +
-				"may declare clusters in the namespace allows this state. Declare the cluster"}
+		refusals := state.Refuses.Refusals(c.Spec)
+		if state.Namespaces.Allow(c.Namespace) && len(refusals) > 0 {
+			field, _, _ := strings.Cut(refusals[0], ": ")
+			return []string{fmt.Sprintf("no source of this run declared the last applied state, and not every source "+
+				"that may declare clusters in the namespace allows its %s. Declare the cluster, or run with the "+
+				"policy of the source that declares it%s", field, flagFor(field))}
 		}
 	}
 	return nil
+}
+
+// flagFor names the flag that allows a field, or returns "" if only the configuration file can allow it.
+func flagFor(field string) string {
+	if strings.HasSuffix(field, ".to") || strings.HasSuffix(field, ".from") {
+		return ", such as --allow-backup-destination"
+	}
+	return ""
 }
 
 func shortened(problems []string) []string {

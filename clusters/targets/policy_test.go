@@ -17,7 +17,7 @@ func refusing(version string) reconcile.Policy {
 		if spec.Version != version {
 			return nil
 		}
-		return []string{version + " is not allowed"}
+		return []string{"image: " + version + " is not allowed"}
 	}
 }
 
@@ -26,9 +26,9 @@ func refusing(version string) reconcile.Policy {
 // applied spec, which may have been allowed earlier or changed manually.
 func TestPolicyAppliesToEverySpec(t *testing.T) {
 	const shop, fleet = "https://host/shop.git", "https://host/fleet.git"
-	const refused = "3.5.30 is not allowed"
-	const unknown = "it is not known which source declared the last applied state, and not every source that may declare clusters in the namespace allows " +
-		"this state. Declare the cluster"
+	const refused = "image: 3.5.30 is not allowed"
+	const unknown = "no source of this run declared the last applied state, and not every source that may declare clusters in the namespace allows " +
+		"its image. Declare the cluster, or run with the policy of the source that declares it"
 	unread := errors.New("no answer")
 	tests := []struct {
 		name string

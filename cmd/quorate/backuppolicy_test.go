@@ -17,7 +17,7 @@ func TestBackupDestinationAndImageMustBeAllowed(t *testing.T) {
 		" spec: {version: 3.6.16, lifecycle: Stopped, suspend: true,\n  backup: {schedule: H H * * *, to: {volume: {claimName: backups}}}}}\n", "a/two")
 	w.made("a/one", "a/two")
 	const (
-		refused = `spec.backup.to: "volume://backups" is not allowed; policy.backupDestinations allows none`
+		refused = `spec.backup.to: "volume://backups" is not allowed; policy.backupDestinations allows none (--allow-backup-destination sets it)`
 		noImage = "spec.backup: this run does not set --backup-image"
 		allowed = "--allow-backup-destination=volume://backups"
 		image   = "--backup-image=registry.example.com/quorate:v1"

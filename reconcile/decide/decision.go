@@ -70,6 +70,7 @@ func Decide(s State) Decision {
 	if named := d.Rule == "ScaleUp" || d.Rule == "MembersMissing"; d.Verdict == Block && !named {
 		d.Message += s.describeUnfilled()
 	}
+	d.Message = s.inNamespace(d.Message)
 	return d
 }
 
@@ -80,7 +81,7 @@ func (r rule) ask(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	d.Rule = r.Name
-	d.Message = cmp.Or(strings.Join(strings.Fields(d.Message), " "), r.About)
+	d.Message = s.inNamespace(cmp.Or(strings.Join(strings.Fields(d.Message), " "), r.About))
 	return d, true
 }
 

@@ -134,3 +134,27 @@ func TestOrdinalOfName(t *testing.T) {
 		}
 	}
 }
+
+// TestCommandsNameNamespace checks that kubectl commands in decisions and warnings contain the cluster's namespace.
+func TestCommandsNameNamespace(t *testing.T) {
+	s := healthy(3)
+	s.Namespace = "prod"
+	for message, want := range map[string]string{
+		"run kubectl delete job a-restore":                      "run kubectl -n prod delete job a-restore",
+		"run kubectl create job --from=cronjob/a-backup NAME":   "run kubectl -n prod create job --from=cronjob/a-backup NAME",
+		"Run kubectl cordon on its node, then kubectl logs a-0": "Run kubectl cordon on its node, then kubectl -n prod logs a-0",
+		"run kubectl -n prod delete job a-restore":              "run kubectl -n prod delete job a-restore",
+	} {
+		if got := s.inNamespace(message); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	relabelled, rejected := s, s
+	relabelled.Objects.Relabelled = []string{"Pod a-0 lacks its labels"}
+	rejected.Declared.Problems, rejected.Backups.Since = []string{"unknown field"}, noon
+	for _, text := range append(rejected.Warnings(), Decide(relabelled).Message) {
+		if !strings.Contains(text, "kubectl -n prod ") {
+			t.Errorf("%q", text)
+		}
+	}
+}

@@ -239,7 +239,9 @@ func Retried(s State, d Decision) Decision {
 	if !s.keepsBeingUndone(d) {
 		return d
 	}
-	return s.blockUndone(d, nil)
+	d = s.blockUndone(d, nil)
+	d.Message = s.inNamespace(d.Message)
+	return d
 }
 
 // Repeats returns the repeated actions that the status must record after a pass with decision d, which has changed

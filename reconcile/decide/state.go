@@ -30,6 +30,8 @@ func (id *ID) UnmarshalText(text []byte) error {
 type State struct {
 	// Name is the name of the cluster. Its replicas are named Name-0, Name-1, and so on.
 	Name string `json:"name"`
+	// Namespace is the namespace of the cluster, for the commands in messages. It may be empty in simulated states.
+	Namespace string `json:"namespace,omitempty"`
 	// Now is the time of the observation.
 	Now time.Time `json:"now"`
 	// Declared is the desired state in git.

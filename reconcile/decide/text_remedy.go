@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"regexp"
 	"time"
 )
 
@@ -251,4 +252,15 @@ func (s State) unwell() []string {
 		}
 	}
 	return append(names, s.unlisted()...)
+}
+
+// namespaced matches the kubectl commands in messages that concern objects in a namespace.
+var namespaced = regexp.MustCompile(`\bkubectl (annotate|create job|delete|describe|get|label|logs|scale)\b`)
+
+// inNamespace adds the cluster's namespace to the kubectl commands in a message, so that they can be pasted.
+func (s State) inNamespace(message string) string {
+	if s.Namespace == "" {
+		return message
+	}
+	return namespaced.ReplaceAllString(message, "kubectl -n "+s.Namespace+" $1")
 }

@@ -51,7 +51,9 @@ func NoProgress(s State, d Decision, why string) Decision {
 	if d.Verdict != Act {
 		return d
 	}
-	return s.escalate(d, strings.Join(strings.Fields(why), " "))
+	d = s.escalate(d, strings.Join(strings.Fields(why), " "))
+	d.Message = s.inNamespace(d.Message)
+	return d
 }
 
 // waited returns the recorded wait that corresponds to a decision.

@@ -8,7 +8,11 @@ import (
 
 // Warnings returns the warnings that a report contains in addition to the decision, except about certificates.
 func (s State) Warnings() []string {
-	return slices.Concat(s.EtcdWarnings(), s.BackupWarnings(), s.RewriteWarnings())
+	warnings := slices.Concat(s.EtcdWarnings(), s.BackupWarnings(), s.RewriteWarnings())
+	for i, warning := range warnings {
+		warnings[i] = s.inNamespace(warning)
+	}
+	return warnings
 }
 
 // CertificateWarnings returns certificate problems that require manual action, except expiry.

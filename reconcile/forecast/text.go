@@ -27,16 +27,17 @@ func (r Forecast) Text(indent string) string {
 	return b.String()
 }
 
-// Ending describes the end of the forecast: its verdict and rule, done, or an unknown outcome. If this run must not
-// carry out a recovery, it includes the reason.
+// Ending describes the end of the forecast: its verdict and rule, done, or an unknown outcome. It includes the reason of
+// a Block, without the instructions.
 func (r Forecast) Ending() string {
 	switch {
 	case r.Open:
 		return "an unknown outcome"
 	case r.End.Verdict == decide.Done:
 		return "done"
-	case r.End.Rule == decide.Recover && r.End.Verdict == decide.Block:
-		return fmt.Sprintf("%s %s (%s)", r.End.Verdict, r.End.Rule, r.End.Message)
+	case r.End.Verdict == decide.Block:
+		reason, _, _ := strings.Cut(r.End.Message, ". ")
+		return fmt.Sprintf("%s %s (%s)", r.End.Verdict, r.End.Rule, printable.Line(reason))
 	}
 	return fmt.Sprintf("%s %s", r.End.Verdict, r.End.Rule)
 }

@@ -60,7 +60,7 @@ const (
 // String returns the change on one line.
 func (c Change) String() string {
 	if c.What != "" {
-		words := map[What]string{Changed: "changed; values are not shown"}
+		words := map[What]string{Made: "will be created", Changed: "changed; values are not shown"}
 		return fmt.Sprintf("%s: %s", c.Object, cmp.Or(words[c.What], string(c.What)))
 	}
 	from, to := c.From, c.To

@@ -68,7 +68,7 @@ func TestChangeShowsOnlyDifferences(t *testing.T) {
 		want   string
 	}{
 		"of an object": {report.Change{Object: "PodDisruptionBudget a", Field: "spec.minAvailable", From: 2, To: 3}, "PodDisruptionBudget a spec.minAvailable: 2 -> 3"},
-		"missing":      {report.Change{Object: "Service a", What: report.Made}, "Service a: made"},
+		"missing":      {report.Change{Object: "Service a", What: report.Made}, "Service a: will be created"},
 		"surplus":      {report.Change{Object: "CronJob a-backup", What: report.Deleted}, "CronJob a-backup: deleted"},
 		"secret":       {report.Change{Object: "Secret a-ca", What: report.Changed}, "Secret a-ca: changed; values are not shown"},
 		"a line":       {report.Change{Field: "f", From: "a\nb\nc\n", To: "a\nB\nc\n"}, "f: b -> B"},

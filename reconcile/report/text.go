@@ -133,10 +133,11 @@ func Summary(r Report) string {
 	counts := map[decide.Verdict]int{}
 	failed := 0
 	for _, c := range r.Clusters {
-		counts[c.Decision.Verdict]++
 		if c.Error != "" {
 			failed++
+			continue
 		}
+		counts[c.Decision.Verdict]++
 	}
 	parts := []string{decide.Count(len(r.Clusters), "cluster")}
 	acting := "acted on"

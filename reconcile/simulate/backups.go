@@ -99,7 +99,8 @@ func (w *World) declare(isNew, changed bool) {
 	w.applied = w.Declared
 }
 
-// runBackups advances the backup Jobs. A Job succeeds once etcd has quorum and the store accepts the backup.
+// runBackups advances the backup Jobs. A Job succeeds once etcd has quorum and the store accepts the backup,
+// which the Job verifies if the spec requires it.
 func (w *World) runBackups() {
 	r, id := w.reachable()
 	for i := range w.backups.jobs {
@@ -114,7 +115,7 @@ func (w *World) runBackups() {
 		case r != nil && !w.backups.refused:
 			j.Phase, j.EndedAt = decide.JobSucceeded, w.now
 			j.Backup = &decide.Backup{Job: j.Name, Generation: j.Generation, Slot: j.CreatedAt, StartedAt: j.CreatedAt,
-				FinishedAt: w.now, To: w.applied.BackupTo, ClusterID: id}
+				FinishedAt: w.now, To: w.applied.BackupTo, ClusterID: id, Verified: w.applied.VerifiesBackups}
 			w.backups.newest = j.Backup
 		case w.now.Sub(j.CreatedAt) >= attemptsOfJob*TickLength:
 			j.Phase, j.EndedAt, j.Message = decide.JobFailed, w.now, "the store rejects the request"

@@ -12,7 +12,7 @@ import (
 // does not respond, etcd is assumed to be unreachable.
 func From(s decide.State, seed uint64) *World {
 	w := New(s.Name, s.Declared, seed)
-	w.now = s.Now
+	w.namespace, w.now = s.Namespace, s.Now
 	w.serial = 1 << 20 // new UIDs differ from observed UIDs
 	w.LockHolder = s.LockHolder
 	w.status.clusterID, w.status.version, w.status.waited = s.ReportedClusterID, s.ReportedVersion, s.Waited

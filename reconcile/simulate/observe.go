@@ -17,6 +17,7 @@ func (w *World) Observe() decide.State { return w.observe(w.membership()) }
 func (w *World) observe(says decide.Membership) decide.State {
 	s := decide.State{
 		Name:       w.name,
+		Namespace:  w.namespace,
 		Now:        w.now,
 		Declared:   w.Declared,
 		LockHolder: w.LockHolder,

@@ -21,8 +21,11 @@ const (
 	restoredInto = 1700
 )
 
-// into returns the ID of the cluster that the Job creates in a volume.
+// into returns the ID of the cluster that the Job creates, or has created, in a volume.
 func (j *recovery) into(v volume) decide.ID {
+	if j.Into != 0 {
+		return j.Into
+	}
 	kind := recoveredIn
 	if j.From != "" {
 		kind = restoredInto
@@ -275,7 +278,7 @@ func (w *World) fromRecovery(s decide.State) {
 	}
 	w.recovers = &recovery{RecoveryJob: *j, owner: w.objects[w.customResource()].uid, since: s.Now, wait: 1}
 	v := w.volumes[j.Ordinal]
-	if j.Phase != decide.JobSucceeded || v.uid != j.VolumeUID {
+	if created := idOf(s) != j.ClusterID; created || j.Phase != decide.JobSucceeded || v.uid != j.VolumeUID {
 		return
 	}
 	switch into := w.recovers.into(v); {

@@ -26,11 +26,13 @@ type World struct {
 	// Crashing is a SpecHash with which etcd cannot start, or empty.
 	Crashing string
 
-	name    string
-	now     time.Time
-	dice    rand.PCG
-	hurried bool // everything happens at the first possible tick
-	serial  int  // last serial number used in UIDs, tokens and member IDs
+	name string
+	// namespace is the namespace of the state from which the world was made.
+	namespace string
+	now       time.Time
+	dice      rand.PCG
+	hurried   bool // everything happens at the first possible tick
+	serial    int  // last serial number used in UIDs, tokens and member IDs
 
 	objects map[string]object
 	applied decide.Declared // the content of the custom resource

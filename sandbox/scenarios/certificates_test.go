@@ -25,7 +25,7 @@ func testCAChanged(t *testing.T, w *world) {
 	own, leaves := w.secretData("a-ca"), w.leafData()
 	w.putSecret("a-ca", anotherCA(t))
 	r := w.run("--until-converged", "--timeout", "20s").requireCode(t, exitBlocked).requireRule(t, "a", "CAChanged")
-	if !r.says("kubectl scale statefulset a") {
+	if !r.says("scale statefulset a") {
 		t.Errorf("the instructions are missing:\n%s", r)
 	}
 	w.requireCondition("a", "Stalled", "True", "CAChanged")
@@ -97,7 +97,7 @@ func testCAExpired(t *testing.T, w *world) {
 	expired["ca.crt"] = reissue(t, old, old["ca.crt"], -2*time.Hour, -time.Hour)
 	w.putSecret("a-ca", expired)
 	r := w.run("--until-converged", "--timeout", "20s").requireCode(t, exitBlocked).requireRule(t, "a", "CALost")
-	if !r.says("kubectl scale statefulset a --replicas=0") {
+	if !r.says("scale statefulset a --replicas=0") {
 		t.Errorf("the instructions are missing:\n%s", r)
 	}
 	w.requireCondition("a", "CertificatesValid", "False", "Expired")

@@ -167,7 +167,7 @@ func (w *world) restoreAll(s3 *s3Inside, version string, allowed []string) {
 	const older = "3.5.35"
 	w.declare(older, three, "restore: {from: "+s3.destination()+"}")
 	waiting := w.runFrom(outside, append([]string{"run", "--until-converged", "--timeout=20s"}, allowed...)...).requireCode(w.t, exitNotConverged)
-	if d := waiting.cluster("a").Decision; d.Rule != "Restore" || !strings.Contains(d.Message, "kubectl describe pod a-restore-") {
+	if d := waiting.cluster("a").Decision; d.Rule != "Restore" || !strings.Contains(d.Message, "describe pod a-restore-") {
 		w.t.Errorf("%s", waiting)
 	}
 	w.createSecrets(s3)

@@ -63,6 +63,9 @@ func ParseLocation(text string) (Location, error) {
 	switch {
 	case err != nil: // the URL and the error may contain credentials
 		return Location{}, errors.New("not a store URL: " + want)
+	case u.Scheme == "volume":
+		return Location{}, errors.New("a claim can be read only in a pod that mounts it, as file:///DIRECTORY: see " +
+			"\"List the backups in a volume\" in docs/how-to/recover-from-a-disaster.md")
 	case u.User != nil:
 		return Location{}, errors.New("a store URL must not contain credentials; set them in the environment")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -51,5 +52,20 @@ func TestNodeCredentialsAreNotUsed(t *testing.T) {
 				t.Errorf("the node was asked %d times", n)
 			}
 		})
+	}
+}
+
+// TestMissingCredentialsAreNamed checks that the error names the variables if there are no credentials for S3.
+func TestMissingCredentialsAreNamed(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	b, err := Location{Scheme: "s3", Bucket: "backups"}.Open(t.Context(), Options{S3: S3{Endpoint: "http://127.0.0.1:1", PathStyle: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if _, err := b.Size(t.Context(), "x"); !errors.Is(err, errNoCredentials) {
+		t.Error(err)
 	}
 }

@@ -81,6 +81,16 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 	if settings.Region == "" {
 		settings.Region = "us-east-1" // the library requires a region; stores other than AWS ignore it
 	}
+	if provider := settings.Credentials; provider != nil {
+		settings.Credentials = aws.NewCredentialsCache(aws.CredentialsProviderFunc(
+			func(ctx context.Context) (aws.Credentials, error) {
+				credentials, err := provider.Retrieve(ctx)
+				if err != nil {
+					err = fmt.Errorf("%w: %w", errNoCredentials, err)
+				}
+				return credentials, err
+			}))
+	}
 	return s3.NewFromConfig(settings, func(s *s3.Options) {
 		s.UsePathStyle = o.PathStyle
 		s.HTTPClient = limited{s.HTTPClient}
@@ -98,6 +108,11 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 		}
 	}), nil
 }
+
+// errNoCredentials is returned if no source provides credentials. The library names only the last source that it tried,
+// which is the machine's metadata service.
+var errNoCredentials = errors.New("no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or in a " +
+	"declaration secretName or serviceAccountName")
 
 // errCutOff is returned for a truncated list.
 var errCutOff = errors.New("the store truncated the list without returning a continuation token")
