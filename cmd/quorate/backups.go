@@ -123,6 +123,8 @@ func stateOf(b store.Backup) string {
 		return "damaged"
 	case b.Suspect:
 		return "suspect"
+	case b.Differs:
+		return "differs"
 	case b.Drilled && b.Verified:
 		return "drilled"
 	case b.Verified:
@@ -144,7 +146,8 @@ func newBackupsVerify(std streams) *cobra.Command {
 sent, and every page of the snapshot. The result is recorded next to the manifest: older backups are
 pruned only after a newer backup has been verified, and a damaged backup no longer counts as a backup.
 ` + helpWhich + `
-The exit code is 4 if the backup is damaged.`,
+The exit code is 4 if the backup is damaged. If a drill has found different data in etcd, only another
+drill can make the backup count as verified again.`,
 		Example: `  quorate backups verify prod/a --from s3://backups/etcd --identity key.txt`,
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -42,7 +42,8 @@ manifest: the backup then counts as verified and drilled.
 ` + helpWhich + `
 If etcd runs in a separate container, as in a pod, restore the backup with --prepare, start etcd, and
 continue with --prepared.
-If the backup is damaged, or etcd does not hold the data that was backed up, the exit code is 4.`,
+If the backup is damaged, or etcd does not hold the data that was backed up, the exit code is 4. In the
+second case, the backup does not count as verified until a drill succeeds with it.`,
 		Example: `  quorate backups drill prod/a --from s3://backups/etcd --identity key.txt
   quorate backups drill prod/a --from file:///srv/backups --etcd /opt/etcd-3.6.16/etcd -o json`,
 		Args: cobra.RangeArgs(1, 2),
@@ -189,7 +190,7 @@ func drilledResult(m store.Manifest, d store.Drill) result.Drilled {
 }
 
 // record stores the outcome of a drill: the backup is either good or damaged. If etcd's data differed from the backup,
-// record also withdraws any earlier verification.
+// record records that, and the backup no longer counts as verified.
 func record(ctx context.Context, to store.Bucket, found store.Drill, err error) error {
 	switch {
 	case err == nil:
@@ -198,7 +199,7 @@ func record(ctx context.Context, to store.Bucket, found store.Drill, err error) 
 		found.Verification.Damage = err.Error()
 		return found.Verification.Record(ctx, to)
 	case errors.Is(err, drill.ErrDiffers):
-		return found.Verification.Withdraw(ctx, to)
+		return found.Verification.RecordDifference(ctx, to)
 	}
 	return nil
 }

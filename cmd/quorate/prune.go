@@ -111,8 +111,11 @@ func pruneBackups(
 			of, err)
 	}
 	for _, b := range plan.Waiting {
-		fmt.Fprintf(std.out, "%s  %s is kept and does not count, because it has not been verified yet\n", of,
-			b.ID())
+		why := "it has not been verified yet"
+		if b.Differs {
+			why = "a drill with it found different data in etcd"
+		}
+		fmt.Fprintf(std.out, "%s  %s is kept and does not count, because %s\n", of, b.ID(), why)
 	}
 	pruner := pruner{std, bucket, of, listing, plan.RestsOn, plan.Earlier, dryRun}
 	if err := pruner.run(ctx, plan); err != nil {

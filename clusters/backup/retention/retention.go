@@ -72,6 +72,9 @@ func Prune(l store.Listing, p Policy, now time.Time) Plan {
 	switch {
 	case !some:
 		return Plan{Why: "no good backup exists"}
+	case newest.Differs:
+		return Plan{Why: fmt.Sprintf("a drill with the newest backup, %s, found different data in etcd. Run "+
+			"\"quorate backups drill\" with it again, or take a new backup", newest.ID())}
 	case !newest.Verified:
 		return Plan{Why: fmt.Sprintf(
 			"the newest backup, %s, has not been read back since it was stored. Verify it first", newest.ID())}

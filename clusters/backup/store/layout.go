@@ -21,6 +21,7 @@ import (
 //	                            /SLOT.verified.json                mark: the backup was read back and is sound
 //	                            /SLOT.damaged.json                 mark: the backup was read back and is damaged
 //	                            /SLOT.drilled.json                 mark: an etcd was started with the backup
+//	                            /SLOT.differs.json                 mark: that etcd had different data
 //
 // Each cluster ID has its own history, because a restored cluster starts at a different revision. Names in any other
 // format do not belong to the store and are left alone.
@@ -45,8 +46,9 @@ type Backup struct {
 	Suspect bool
 	// Verified or Damaged is set if the backup has since been read back.
 	Verified, Damaged bool
-	// Drilled is set if an etcd has been started with the backup.
-	Drilled bool
+	// Drilled is set if an etcd has been started with the backup. Differs is set if that etcd had different data. The
+	// backup then counts as neither verified nor drilled until a drill succeeds.
+	Drilled, Differs bool
 }
 
 // Good reports whether the backup counts, that is, whether it is neither suspect nor damaged.
@@ -82,10 +84,12 @@ func (b Backup) manifestName() string { return b.stem() + ".json" }
 func (b Backup) verifiedName() string { return b.stem() + ".verified.json" }
 func (b Backup) damagedName() string  { return b.stem() + ".damaged.json" }
 func (b Backup) drilledName() string  { return b.stem() + ".drilled.json" }
+func (b Backup) differsName() string  { return b.stem() + ".differs.json" }
 
-// markNames returns the names of the backup's marks. The damage mark comes last, because it must be deleted last.
+// markNames returns the names of the backup's marks. The marks that override others come last, because they must be
+// deleted last.
 func (b Backup) markNames() []string {
-	return []string{b.drilledName(), b.verifiedName(), b.damagedName()}
+	return []string{b.drilledName(), b.verifiedName(), b.differsName(), b.damagedName()}
 }
 
 // Listing contains all backups and all data of the requested clusters in a store.
@@ -142,9 +146,9 @@ func read(names []string) Listing {
 	}
 	for backup, said := range marks {
 		if slices.Contains(said, ".json") {
-			backup.Verified, backup.Damaged = slices.Contains(said, ".verified.json"),
-				slices.Contains(said, ".damaged.json")
-			backup.Drilled = slices.Contains(said, ".drilled.json")
+			backup.Damaged, backup.Differs = slices.Contains(said, ".damaged.json"), slices.Contains(said, ".differs.json")
+			backup.Verified = !backup.Differs && slices.Contains(said, ".verified.json")
+			backup.Drilled = !backup.Differs && slices.Contains(said, ".drilled.json")
 			listing.Backups = append(listing.Backups, backup)
 		}
 	}
@@ -226,14 +230,14 @@ var inLayout = regexp.MustCompile(`^` + namePart + `(?:/` + namePart + `(?:/[0-9
 func isDirectoryName(name string) bool { return inLayout.MatchString(name) }
 
 // listIrregular returns the names to list for something that is not a regular file and therefore has no content. It
-// assumes the worst: if a manifest or a damage mark is not a regular file, the backup counts as damaged. All other
-// marks, and data, are omitted.
+// assumes the worst: if a manifest or a damage mark is not a regular file, the backup counts as damaged. The mark of a
+// failed drill counts as well. All other marks, and data, are omitted.
 func listIrregular(name string) []string {
 	stem, isMetadata := strings.CutSuffix(name, ".json")
 	switch kind := path.Ext(stem); {
 	case !isMetadata, kind == ".verified", kind == ".drilled":
 		return nil
-	case kind == ".damaged":
+	case kind == ".damaged", kind == ".differs":
 		return []string{name}
 	}
 	return []string{name, stem + ".damaged.json"}

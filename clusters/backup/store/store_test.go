@@ -402,10 +402,10 @@ func TestListingRemoveDoesNotListAgain(t *testing.T) {
 			t.Error(err)
 		}
 		left, err := b.List(t.Context(), "")
-		if err != nil || len(left) != 5 || slices.ContainsFunc(left, func(name string) bool { return name != suspect.DataPath() && !strings.Contains(name, ".suspect.") }) {
+		if err != nil || len(left) != 6 || slices.ContainsFunc(left, func(name string) bool { return name != suspect.DataPath() && !strings.Contains(name, ".suspect.") }) {
 			t.Errorf("%q is left, %v", left, err)
 		}
-		if n := len(recorded.deleted); n != 5 || recorded.deleted[0] != m.Backup().manifestName() || recorded.deleted[n-2] != m.Backup().damagedName() ||
+		if n := len(recorded.deleted); n != 6 || recorded.deleted[0] != m.Backup().manifestName() || recorded.deleted[n-2] != m.Backup().damagedName() ||
 			recorded.deleted[n-1] != m.DataPath() {
 			t.Errorf("deleted were %q", recorded.deleted)
 		}
@@ -456,15 +456,64 @@ func TestConcurrentDamageOverridesVerification(t *testing.T) {
 		if err := later.Record(t.Context(), b); err != nil || state().Damaged || !state().Verified {
 			t.Errorf("%+v %v", state(), err)
 		}
-		if err := later.Withdraw(t.Context(), b); err != nil || state().Verified || state().Damaged {
-			t.Errorf("%+v %v", state(), err)
-		}
 		// Damage also overrides a good result if it is recorded just after the slow process has checked for damage.
 		slow, quick = begin(), begin()
 		quick.Damage = "it is"
 		if err := slow.Record(t.Context(), meanwhile{b, func() error { return quick.Record(t.Context(), b) }}); err != nil || !state().Damaged {
 			t.Errorf("%+v %v", state(), err)
 		}
+	})
+}
+
+// TestVerificationKeepsFailedDrill checks that a backup with which a drill has failed counts as verified only once a
+// drill has succeeded, also in a store that does not allow deletion. It stays usable.
+func TestVerificationKeepsFailedDrill(t *testing.T) {
+	eachBucket(t, func(t *testing.T, b Bucket) {
+		m := manifest()
+		if err := b.Create(t.Context(), m.DataPath(), strings.NewReader("abc")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Commit(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		begin := func() Verification {
+			v, err := BeginVerification(t.Context(), b, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		require := func(what string, err, want error, verified bool) {
+			t.Helper()
+			listing, unknown := List(t.Context(), b, Cluster{"ns", "a"})
+			if unknown != nil || len(listing.Backups) != 1 {
+				t.Fatalf("%s: %+v %v", what, listing, unknown)
+			}
+			is, confirmed := listing.Backups[0], Confirm(t.Context(), b, m.Backup())
+			if !errors.Is(err, want) || is.Damaged || is.Verified != verified || is.Drilled && !verified || is.Differs == verified ||
+				(confirmed == nil) != verified || !verified && !errors.Is(confirmed, ErrDiffered) {
+				t.Errorf("%s: %+v, %v, confirm: %v", what, is, err, confirmed)
+			}
+		}
+		require("drill", Drill{Verification: begin()}.Record(t.Context(), b), nil, true)
+		slow := begin()
+		require("failure", begin().RecordDifference(t.Context(), fixed{keeping{b}}), nil, false)
+		require("failure again", begin().RecordDifference(t.Context(), fixed{keeping{b}}), nil, false)
+		require("verification", begin().Record(t.Context(), b), ErrDiffered, false)
+		require("verification that began before", slow.Record(t.Context(), b), ErrDiffered, false)
+		require("drill that began before", Drill{Verification: slow}.Record(t.Context(), b), ErrDiffered, false)
+		if _, err := ReadUseful(t.Context(), b, m.Backup()); err != nil {
+			t.Errorf("it is not usable: %v", err)
+		}
+		damaged := begin()
+		damaged.Damage = "it is"
+		if err := damaged.Record(t.Context(), b); err != nil {
+			t.Error(err)
+		}
+		require("verification of a damaged one", begin().Record(t.Context(), b), ErrDiffered, false)
+		require("drill without the right to delete", Drill{Verification: begin()}.Record(t.Context(), keeping{b}), ErrHeld, false)
+		require("drill in another process", Drill{Verification: begin().Pending().Resume()}.Record(t.Context(), b), nil, true)
+		require("verification after it", begin().Record(t.Context(), b), nil, true)
 	})
 }
 
