@@ -102,6 +102,7 @@ func TestPromotionNeedsQuorum(t *testing.T) {
 		l.etcd.members, l.pods = l.etcd.members[:test.size], l.pods[:test.size]
 		l.etcd.members[learner].IsLearner = true
 		c := l.seen(l.old)
+		c.state.Record.Members = c.state.Record.Members[:test.size]
 		l.onVolumes(c, "")
 		for _, ordinal := range test.hangs {
 			l.etcd.running[ordinal].hangs.Store(true)
