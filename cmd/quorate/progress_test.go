@@ -17,8 +17,8 @@ func TestProgressShowsCurrentStep(t *testing.T) {
 	w, _ := simulate.Settled("a", decide.Declared{Replicas: 3, Version: "3.6.16", Lifecycle: decide.Running, SpecHash: "h"})
 	w.Declared.Replicas = 4
 	said := progressOf(w)
-	want := []string{"Act ApplyObjects (1 of 5)", "Act ScaleUp (2 of 5)", "Act ApplyObjects (3 of 5)", "Wait WaitForMembers (3 of 5)",
-		"Act Seal (4 of 5)", "Act PromoteLearner (5 of 5)", "Done Converged "}
+	want := []string{"Act ApplyObjects (1 of 6)", "Act ScaleUp (2 of 6)", "Act ApplyObjects (3 of 6)", "Wait WaitForMembers (3 of 6)",
+		"Act Seal (4 of 6)", "Act PromoteLearner (5 of 6)", "Act ApplyObjects (6 of 6)", "Done Converged "}
 	if !slices.Equal(said, want) {
 		t.Errorf("got %q", said)
 	}
