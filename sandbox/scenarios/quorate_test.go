@@ -145,7 +145,7 @@ func through(proxy *faultproxy.Proxy) vantage { return vantage{proxy: proxy} }
 // start starts quorate. args begin with the command. The flags for the source and the namespace are added.
 func (w *world) start(v vantage, args ...string) *process {
 	w.t.Helper()
-	full := append([]string{binary("quorate")}, args...)
+	full := append([]string{binary("quorate")}, withOneConfig(args)...)
 	full = append(full, "--namespace", w.namespace)
 	if slices.Contains([]string{"run", "plan"}, args[0]) {
 		full = append(full, "--source", w.source)
@@ -276,7 +276,7 @@ func offlineWith(t testing.TB, environment []string, args ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	command := exec.CommandContext(ctx, binary("quorate"), args...)
+	command := exec.CommandContext(ctx, binary("quorate"), withOneConfig(args)...)
 	command.Env = append(append(os.Environ(), "NO_COLOR=1", "KUBECONFIG=/nonexistent"), environment...)
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
