@@ -76,8 +76,8 @@ func (r Replica) lastVersion() (etcdversion.Version, error) {
 	return etcdversion.Parse(r.LastUse.Version)
 }
 
-// lastVersionUnknown returns a message if a cluster has only volumes left and the etcd version that last used them is
-// unknown. Otherwise, it returns "".
+// lastVersionUnknown returns a message if a cluster has only volumes left and the etcd version that last used some of
+// them is unknown. Otherwise, it returns "".
 func (s State) lastVersionUnknown() string {
 	if s.hasStatefulSet() || s.anyReplica(hasPod) || !s.toRun() || !s.Formed() ||
 		s.Record.Restoring() || s.Record.Recovering() || s.isBeingRestored() {
@@ -85,7 +85,7 @@ func (s State) lastVersionUnknown() string {
 	}
 	var names, claims []string
 	for _, r := range s.replicasInOrder() {
-		if hasVolume(r) && r.LostCluster == 0 {
+		if _, err := r.lastVersion(); err != nil && hasVolume(r) && r.LostCluster == 0 {
 			names, claims = append(names, s.ReplicaName(r.Ordinal)), append(claims, "data-"+s.ReplicaName(r.Ordinal))
 		}
 	}
