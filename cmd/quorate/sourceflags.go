@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -146,33 +145,42 @@ func (f *sourceFlags) one(settings source, i int, value string) (source, error) 
 // parsed returns the given sources with their settings, which were checked before.
 func (f *sourceFlags) parsed() ([]source, error) { return f.sources(func(source) error { return nil }) }
 
-// checkHostsOfCredentials rejects passwords and tokens, in the environment or in a directory, that would be sent to
-// several hosts: the host of one source could then read the repositories of another. Directories that cannot be read
-// are reported elsewhere.
+// checkHostsOfCredentials rejects passwords and tokens, in the environment or in directories, that would be sent to
+// several hosts: the host of one source could then read the repositories of another. It compares the passwords and
+// tokens themselves, because several paths may lead to one directory. Directories that cannot be read are reported
+// elsewhere.
 func checkHostsOfCredentials(list []source) error {
-	hosts := map[string][]string{}
+	type use struct{ places, hosts []string }
+	uses := map[string]use{}
 	for _, s := range list {
 		address, err := remote.ParseAddress(s.Location)
 		if !remote.IsAddress(s.Location) || err != nil {
 			continue
 		}
-		if of := hosts[s.Credentials]; !slices.Contains(of, address.Host) {
-			hosts[s.Credentials] = append(of, address.Host)
+		place, found := "the environment", credentials.FromEnvironment(os.Getenv)
+		if s.Credentials != "" {
+			place = s.Credentials
+			found, _ = credentials.Read(s.Credentials)
 		}
+		if !found.Given() {
+			continue
+		}
+		secret := strings.Join([]string{found.Password, found.BearerToken, string(found.GitHubApp.PrivateKey)}, "\x00")
+		u := uses[secret]
+		u.places, u.hosts = append(u.places, place), append(u.hosts, address.Host)
+		uses[secret] = u
 	}
 	var problems []error
-	for _, dir := range slices.Sorted(maps.Keys(hosts)) {
-		where, found := "the environment", credentials.FromEnvironment(os.Getenv)
-		if dir != "" {
-			where = dir
-			found, _ = credentials.Read(dir)
-		}
-		if len(hosts[dir]) > 1 && found.Given() {
+	for _, u := range uses {
+		slices.Sort(u.places)
+		slices.Sort(u.hosts)
+		if hosts := slices.Compact(u.hosts); len(hosts) > 1 {
 			problems = append(problems, fmt.Errorf("the credentials in %s would be sent to several hosts: %s; set separate "+
 				"credentials for each source: credentials in the configuration file, or git-credentials=DIRECTORY in "+
-				"--source", where, strings.Join(hosts[dir], ", ")))
+				"--source", strings.Join(slices.Compact(u.places), " and "), strings.Join(hosts, ", ")))
 		}
 	}
+	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return usage(problems)
 }
 
