@@ -17,6 +17,9 @@ import (
 // ofMode lists the flags whose presence depends on the mode and the source.
 var ofMode = []string{"loop", "listen", "until-converged", "timeout", "branch", "path", "config"}
 
+// ofContent lists the flags that select what a source reads.
+var ofContent = []string{"branch", "tag", "semver", "ref", "commit", "path"}
+
 // lostSettings returns the names of settings and flags that runs, or single sources, had before but no longer have. It
 // omits their values, which may be secrets.
 func lostSettings(before, after []*unstructured.Unstructured) []string {
@@ -33,38 +36,57 @@ func lostSettings(before, after []*unstructured.Unstructured) []string {
 			}
 		}
 	}
-	sources := sourceSettings(after)
-	for location, flags := range sourceSettings(before) {
-		for _, flag := range flags {
-			name := config.NameOf(flag)
-			if now, still := sources[location]; still && !slices.Contains(now, flag) && !slices.Contains(lost, name) {
-				lost = append(lost, strings.TrimPrefix(name, "sourceDefaults.")+" of "+printable.Line(location))
+	previous, now := sourceSettings(before), sourceSettings(after)
+	compare := func(same func(a, b settingsOfSource) bool) {
+		previous = slices.DeleteFunc(previous, func(p settingsOfSource) bool {
+			at := slices.IndexFunc(now, func(n settingsOfSource) bool { return same(p, n) })
+			if at < 0 {
+				return false
 			}
-		}
+			for _, flag := range p.flags {
+				if name := config.NameOf(flag); !slices.Contains(now[at].flags, flag) && !slices.Contains(lost, name) {
+					lost = append(lost, strings.TrimPrefix(name, "sourceDefaults.")+" of "+printable.Line(p.location))
+				}
+			}
+			now = slices.Delete(now, at, at+1)
+			return true
+		})
 	}
+	compare(func(a, b settingsOfSource) bool { return a.location == b.location && a.content == b.content })
+	compare(func(a, b settingsOfSource) bool { return a.location == b.location })
 	slices.Sort(lost)
 	return slices.Compact(lost)
 }
 
-// sourceSettings returns the flags that are set for each source in the configuration files in ConfigMaps, by location.
-func sourceSettings(objects []*unstructured.Unstructured) map[string][]string {
-	set := map[string][]string{}
+// settingsOfSource lists the flags that are set for a source in a configuration file. content is the revision and the
+// path that the source reads.
+type settingsOfSource struct {
+	location, content string
+	flags             []string
+}
+
+// sourceSettings returns the flags that are set for each source in the configuration files in ConfigMaps.
+func sourceSettings(objects []*unstructured.Unstructured) []settingsOfSource {
+	var list []settingsOfSource
 	for _, object := range objects {
 		if object.GetKind() != "ConfigMap" {
 			continue
 		}
 		file := configFile(object)
 		for _, source := range file.Sources {
-			location := source.Location.Items[0].Written
+			s := settingsOfSource{location: source.Location.Items[0].Written, flags: []string{"source"}}
 			for _, v := range slices.Concat(file.Defaults, source.Values) {
+				if slices.Contains(ofContent, v.Flag) {
+					s.content += "," + v.Flag + "=" + v.Items[0].Written
+				}
 				if !slices.Contains(ofMode, v.Flag) {
-					set[location] = append(set[location], v.Flag)
+					s.flags = append(s.flags, v.Flag)
 				}
 			}
-			set[location] = append(set[location], "source")
+			list = append(list, s)
 		}
 	}
-	return set
+	return list
 }
 
 // flagsIn returns the flags set by the arguments of a workload, or by the configuration file in a ConfigMap.

@@ -1,0 +1,42 @@
+package install
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"quorate.dev/quorate/deploy"
+)
+
+// TestLostSettingOfOneOfSeveralPathsIsReported checks that each source of a repository is compared with its own earlier
+// settings, so that the loss of a policy is reported even if another source of the repository keeps it.
+func TestLostSettingOfOneOfSeveralPathsIsReported(t *testing.T) {
+	const bound = ", allowNamespaces: [a]"
+	for what, c := range map[string]struct {
+		after string
+		lost  int
+	}{
+		"both keep it":            {source("a", bound) + source("b", bound), 0},
+		"one loses it":            {source("a", bound) + source("b", ""), 1},
+		"the other order":         {source("b", bound) + source("a", bound), 0},
+		"one loses it, reordered": {source("b", "") + source("a", bound), 1},
+		"one is removed":          {source("b", bound), 0},
+		"one moves and loses it":  {source("a", bound) + source("d", "") + source("c", ""), 1},
+		"a source without stays":  {source("a", bound) + source("b", bound) + source("c", ""), 0},
+		"another source had none": {source("b", ""), 1},
+	} {
+		before := configMap(source("c", "") + source("a", bound) + source("b", bound))
+		if lost := lostSettings(before, configMap(c.after)); len(lost) != c.lost {
+			t.Errorf("%s: %q", what, lost)
+		}
+	}
+}
+
+func source(path, settings string) string {
+	return "- {location: https://git.example.com/fleet.git, path: " + path + settings + "}\n"
+}
+
+func configMap(sources string) []*unstructured.Unstructured {
+	return []*unstructured.Unstructured{{Object: map[string]any{"kind": "ConfigMap", "data": map[string]any{
+		deploy.ConfigFile: "apiVersion: config.quorate.dev/v1alpha1\nkind: Configuration\nsources:\n" + sources}}}}
+}
