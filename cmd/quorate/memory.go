@@ -29,6 +29,9 @@ const (
 	programBytes, childBytes = 32 << 20, 16 << 20
 	// spareBytes is reserved for memory outside processes: network buffers and kernel tables.
 	spareBytes = 16 << 20
+	// nodesPerObject is the average number of YAML nodes that an object may have. Each node of a cluster takes up to 250
+	// bytes in this process, even if the process that reads the source has been taken over.
+	nodesPerObject = 130
 	// mostToFetch is the memory required for the maximum that a server may send within the default limits.
 	mostToFetch = 320 << 20
 )
@@ -69,6 +72,7 @@ func budgetFor(memory int64, atOnce int) budget {
 	l.Files.FileBytes = min(l.Files.FileBytes, rounded(l.Files.RenderMemory/18, 1<<19), l.Files.TotalBytes)
 	l.Files.DocumentNodes = min(l.Files.DocumentNodes, int(rounded(l.Files.RenderMemory/1000, 1000)))
 	l.Files.Objects = min(l.Files.Objects, int(rounded(part/1400, 100)))
+	l.Files.TotalNodes = min(l.Files.TotalNodes, nodesPerObject*l.Files.Objects)
 	b.own = max(memory-b.used(), programBytes)
 	return b
 }

@@ -104,6 +104,18 @@ func TestPartLimitsDoNotExceedTotals(t *testing.T) {
 	}
 }
 
+// TestValuesOfSourceFitIntoMemory checks that the values that the process reading a source may send, each in a cluster,
+// in the configuration that was applied to it and in its line numbers, fit into the memory of all sources together. A
+// value takes up to 84 bytes.
+func TestValuesOfSourceFitIntoMemory(t *testing.T) {
+	for memory := int64(128 << 20); memory <= 4<<30; memory += 1 << 20 {
+		b := budgetWithin(memory)
+		if used := int64(b.atOnce) * 3 * 84 * int64(b.limits.Files.TotalNodes); used > memory {
+			t.Fatalf("of %d MiB, values may take %d MiB", memory>>20, used>>20)
+		}
+	}
+}
+
 // TestLimitsPageListsBudgets checks that docs/reference/limits.md lists the budgets.
 func TestLimitsPageListsBudgets(t *testing.T) {
 	page := read(t, "docs/reference/limits.md")
