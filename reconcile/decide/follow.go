@@ -18,9 +18,8 @@ func (s State) follow(r Record) Record {
 	if len(s.missing()) > 0 {
 		return s.withoutRemoved(r, listed)
 	}
-	if s.membersConfirmed() {
-		r.Confirmed = s.MembersToConfirm()
-	}
+	// A confirmation in git has been used, or is not needed. Members that go missing later require a new confirmation.
+	r.Confirmed = sortedIDs(s.Declared.ConfirmedMembers)
 	others := !r.lists(listed)
 	for _, m := range slices.Clone(r.Members) {
 		member, found := listed[m.Ordinal]

@@ -226,7 +226,8 @@ func SealedRecord(s State, a Seal, freshToken string) Record {
 			continue
 		}
 		before, _ := r.Member(ordinal)
-		learner := m.Learner && (before.Mode != Sealed || before.Learner) // a voter never becomes a learner
+		// A voter never becomes a learner. A record that was recreated does not show whether the member was a voter.
+		learner := m.Learner && (before.Mode != Sealed || before.Learner || before.ID == 0)
 		sealed := RecordedMember{Ordinal: ordinal, Mode: Sealed, Learner: learner}
 		switch {
 		case m.Answers:

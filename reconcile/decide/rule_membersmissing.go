@@ -21,11 +21,15 @@ func membersMissing(s State) (Decision, bool) {
 	for _, m := range missing {
 		names = append(names, s.ReplicaName(m.Ordinal))
 	}
+	used := ""
+	if slices.Equal(sortedIDs(s.Declared.ConfirmedMembers), sortedIDs(s.listedIDs())) {
+		used = " (the annotation in git was already used: remove it first, and set it again after the next pass)"
+	}
 	return block("etcd no longer lists %s, at least half of the recorded voters, and Quorate did not remove them. All "+
 		"pods and volumes are kept. If the members that etcd lists (%s) hold all the data you need, set the "+
-		"annotation etcd.quorate.dev/confirm-members: %q in git; the other volumes are then deleted and the members "+
+		"annotation etcd.quorate.dev/confirm-members: %q in git%s; the other volumes are then deleted and the members "+
 		"recreated. Otherwise set spec.suspend and save those volumes first",
-		Enumerate(names), s.describeQuorum(), s.listToConfirm())
+		Enumerate(names), s.describeQuorum(), s.listToConfirm(), used)
 }
 
 // listToConfirm returns the value of the annotation that confirms etcd's list.
@@ -55,8 +59,8 @@ func (s State) RecordedVoters() []RecordedMember {
 	return voters
 }
 
-// MembersToConfirm returns the members that git confirms as the complete member list, in ascending order, unless Quorate
-// has already acted on this confirmation.
+// MembersToConfirm returns the members that git confirms as the complete member list, in ascending order, unless this
+// confirmation has already been used or was not needed.
 func (s State) MembersToConfirm() []ID {
 	named := sortedIDs(s.Declared.ConfirmedMembers)
 	if slices.Equal(named, s.Record.Confirmed) {
@@ -114,7 +118,7 @@ func (m RecordedMember) standsBy(listed Member) bool {
 }
 
 // membersConfirmed reports whether git names exactly the members that etcd lists. A confirmation is valid only once:
-// after Quorate has acted on it, it does not apply to members that go missing later.
+// after a pass in which no member was missing, it does not apply to members that go missing later.
 func (s State) membersConfirmed() bool {
 	named := s.MembersToConfirm()
 	return len(named) > 0 && slices.Equal(named, sortedIDs(s.listedIDs()))
@@ -132,7 +136,8 @@ func sortedIDs(ids []ID) []ID { return slices.Compact(slices.Sorted(slices.Value
 
 // NeedsAnnouncement reports whether the removal of a member must be recorded before it is requested from etcd, because
 // fewer than a majority of the recorded voters would remain, or a quorum of those that remain could be smaller than such
-// a majority. The list alone would then not show that the removal was intended.
+// a majority. The list alone would then not show that the removal was intended. Like missing, it also treats recorded
+// learners as voters.
 func NeedsAnnouncement(s State, id ID) bool {
 	if m, listed := s.Membership.byID(id); listed {
 		ordinal, _ := s.OrdinalOf(m)
@@ -140,18 +145,26 @@ func NeedsAnnouncement(s State, id ID) bool {
 			return false
 		}
 	}
-	voters, remaining := 0, 0
+	voters, remaining, learners, remainingLearners := 0, 0, 0, 0
 	for _, m := range s.Record.Members {
-		if m.Mode == Joining || m.Learner {
-			continue
-		}
-		voters++
 		member, found := s.listedAt(m.Ordinal)
-		if found && member.ID != id && (m.ID == 0 || m.ID == member.ID) {
-			remaining++
+		remains := found && member.ID != id && (m.ID == 0 || m.ID == member.ID)
+		switch {
+		case m.Mode == Joining:
+		case m.Learner:
+			learners++
+			if remains {
+				remainingLearners++
+			}
+		default:
+			voters++
+			if remains {
+				remaining++
+			}
 		}
 	}
-	return remaining < Quorum(voters) || Quorum(remaining) < Quorum(voters)
+	return remaining < Quorum(voters) || Quorum(remaining) < Quorum(voters) ||
+		remaining+remainingLearners < Quorum(voters+learners)
 }
 
 // AnnouncedRecord returns the record that names the member to be removed from etcd.

@@ -208,8 +208,8 @@ type Record struct {
 	// JoinedTogether is true if two learners are about to be listed at the same time, have been, or may have been. etcd
 	// before 3.6 cannot read the log of such a cluster.
 	JoinedTogether bool `json:"joinedTogether,omitempty"`
-	// Confirmed lists, in ascending order, the members that git had confirmed when Quorate accepted a list that lacked
-	// at least half of the recorded voters.
+	// Confirmed lists, in ascending order, the members that git had confirmed as the complete member list when no member
+	// was missing, or none any more after the confirmation: it is not valid again.
 	Confirmed []ID `json:"confirmed,omitempty"`
 	// Replaced counts how often the member of a slot was replaced recently, by ascending ordinal.
 	Replaced []Replacements `json:"replaced,omitempty"`
