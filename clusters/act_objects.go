@@ -94,7 +94,7 @@ func (c *cluster) recordNow(ctx context.Context) (record decide.Record, found bo
 	}
 	record, err = objects.DecodeRecord(present.Data[objects.RecordKey])
 	if err != nil {
-		return decide.Record{}, false, fmt.Errorf("%s of ConfigMap %s cannot be read: %w", objects.RecordKey,
+		return decide.Record{}, false, fmt.Errorf("read %s in ConfigMap %s: %w", objects.RecordKey,
 			c.names.ConfigMap, err)
 	}
 	return record, true, nil

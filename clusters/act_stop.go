@@ -89,7 +89,7 @@ func (c *cluster) stopsOnGoingVolume(ctx context.Context) (string, error) {
 				"with the pod", name), nil
 		case claim != nil && string(claim.GetUID()) != r.VolumeUID && recorded.VolumeUID != "" && !podGoes &&
 			r.Pod != decide.PodPending:
-			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is not the claim of the pod; the volume of the pod "+
+			return fmt.Sprintf("not yet: PersistentVolumeClaim %s is not the pod's claim; the pod's volume "+
 				"would be deleted with the pod", name), nil
 		}
 	}

@@ -173,7 +173,7 @@ func TestExpiredCA(t *testing.T) {
 	s := running(t)
 	expired := caMade(t, time.Now().Add(-11*year))
 	s.putCA(expired)
-	c := s.decided("CALost", "a backup does not help. To get a new CA, stop all pods (lifecycle: Stopped in git, or kubectl -n default scale statefulset a --replicas=0)")
+	c := s.decided("CALost", "restoring a backup would not help. To get a new CA, stop all pods (lifecycle: Stopped in git, or kubectl -n default scale statefulset a --replicas=0)")
 	if c.state.CertificatesValidity() != decide.Expired {
 		t.Errorf("the certificates are %s", c.state.CertificatesValidity())
 	}

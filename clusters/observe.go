@@ -228,8 +228,8 @@ func (c *cluster) readRecord() {
 	record, err := c.own.Record(c.names)
 	if err != nil {
 		c.state.Objects.Foreign = append(c.state.Objects.Foreign,
-			fmt.Sprintf("ConfigMap %s: cannot read %s: %v. Delete the key to have it recreated "+
-				"from etcd and the volumes", c.names.ConfigMap, objects.RecordKey, err))
+			fmt.Sprintf("ConfigMap %s: cannot read %s: %v. Delete the key, and Quorate recreates "+
+				"it from etcd and the volumes", c.names.ConfigMap, objects.RecordKey, err))
 		return
 	}
 	c.state.Record = record

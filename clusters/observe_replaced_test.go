@@ -87,7 +87,7 @@ func TestClaimCreatedUnderRunningPodIsNotItsVolume(t *testing.T) {
 // TestReplacedClaimBlocksStop checks that pods are not stopped if a pod's claim has been replaced, because its volume
 // would be deleted with the pod.
 func TestReplacedClaimBlocksStop(t *testing.T) {
-	const want = "not yet: PersistentVolumeClaim data-a-1 is not the claim of the pod; the volume of the pod would be deleted with the pod"
+	const want = "not yet: PersistentVolumeClaim data-a-1 is not the pod's claim; the pod's volume would be deleted with the pod"
 	for _, seen := range []string{"", "v1"} {
 		c := &cluster{live: &Live{kube: clientOf(t, &storageServer{claim: claimed("v2")})}}
 		c.target.Cluster.Name, c.target.Cluster.Spec.Lifecycle = "a", v1alpha1.LifecycleStopped

@@ -39,7 +39,7 @@ func (c *cluster) findOwnSecret(ctx context.Context) error {
 
 // unseenSecrets returns a message about the Secrets that were not read and the facts that are therefore unknown.
 func (c *cluster) unseenSecrets() string {
-	const unknown = "so it is not known whether they exist and whether certificates are valid"
+	const unknown = "so it is not known whether they exist or whether certificates are valid"
 	if c.ownHidden != nil {
 		return fmt.Sprintf("its Secrets could not be read (%v), %s. etcd was not contacted", c.ownHidden, unknown)
 	}

@@ -48,7 +48,7 @@ func TestUnreadableResourceFailsOnlyItsCluster(t *testing.T) {
 	for k, own := range sorter.Listed() {
 		c := s.live.newCluster(targets.Target{Cluster: *own.Custom}, own, nil)
 		_, err := c.State(t.Context())
-		unreadable := err != nil && strings.Contains(err.Error(), "read EtcdCluster default/bad, which must be corrected: ")
+		unreadable := err != nil && strings.Contains(err.Error(), "EtcdCluster default/bad is invalid and must be corrected: ")
 		if bad := k.Name == "bad"; unreadable != bad || own.Custom.UID == "" {
 			t.Errorf("%s: %v", k, err)
 		}

@@ -40,7 +40,8 @@ func (in *feed) doubt(d Desired) Desired {
 			late = time.Since(in.doubts[p.Name]) >= doubtPatience
 		}
 		if late {
-			p.Unread = errors.New(oneLine(p.Unread) + "; its clusters keep the last applied state until then")
+			p.Unread = errors.New(oneLine(p.Unread) + "; until the source is read, its clusters keep the last " +
+				"applied state")
 		}
 	}
 	return d

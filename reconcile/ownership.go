@@ -52,11 +52,12 @@ func (d Desired) counted(
 		keeper, kept := keeps[cluster]
 		switch {
 		case slices.Contains(d.Contested, cluster):
-			problems = append(problems, c.lost(fmt.Sprintf("the cluster %s is also declared by a different source", cluster),
+			problems = append(problems, c.lost(fmt.Sprintf("cluster %s is also declared by a different source",
+				cluster),
 				otherThan(c.Where.Source, claims[cluster])))
 		case kept && keeper != c.Source:
 			problems = append(problems,
-				c.lost(fmt.Sprintf("the cluster %s belongs to a different source, which has not released it", cluster),
+				c.lost(fmt.Sprintf("cluster %s belongs to a different source, which has not released it", cluster),
 					d.labelOf(keeper)))
 		default:
 			declared = append(declared, c)

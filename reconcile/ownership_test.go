@@ -78,7 +78,7 @@ func converged(d reconcile.Desired) string {
 		words = append(words, c.Source)
 	}
 	for _, p := range d.Problems {
-		_, message, lost := strings.Cut(p.Message, "the cluster ns/x ")
+		_, message, lost := strings.Cut(p.Message, "cluster ns/x ")
 		switch {
 		case lost && !p.Foreign:
 			words = append(words, "it holds up the cluster: "+p.Message)

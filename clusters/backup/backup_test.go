@@ -81,7 +81,7 @@ func TestTakeRejectsInvalidSnapshots(t *testing.T) {
 		}
 	}
 	unproven := sound(t)
-	unproven.Proof = etcd.Proof{Why: "the same data is held by 1 of 3 voters"}
+	unproven.Proof = etcd.Proof{Why: "1 of 3 voters hold the same data"}
 	if taken, err := Take(t.Context(), unproven, order(t)); err != nil || taken.Manifest.Snapshot.Unproven == "" {
 		t.Errorf("%+v %v", taken, err)
 	}

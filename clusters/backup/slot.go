@@ -77,8 +77,8 @@ func placeOf(
 			return of.Slot, &m, nil
 		}
 	}
-	return time.Time{}, nil, fmt.Errorf("backup %s and those of the next %s exist, but cannot be used; delete their "+
-		"manifests, and check who can write to the store", requested.ID(), mostOccupied)
+	return time.Time{}, nil, fmt.Errorf("backup %s and the backups of the next %s exist but cannot be used; delete "+
+		"their manifests, and check who can write to the store", requested.ID(), mostOccupied)
 }
 
 // mostOccupied is the maximum difference between the requested slot of a backup and its slot. With more backups than

@@ -56,7 +56,7 @@ type Order struct {
 var ErrOld = errors.New("the snapshot lacks changes that etcd has acknowledged")
 
 // ErrDiffers is returned for a snapshot whose data differs from that of other members.
-var ErrDiffers = errors.New("members hold different data from the snapshot")
+var ErrDiffers = errors.New("members hold data that differs from the snapshot")
 
 // Taken is a snapshot that was received, checked and, as far as possible, proven.
 type Taken struct {
@@ -134,7 +134,7 @@ func prove(ctx context.Context, from Source, s *store.Snapshot) error {
 	proof := from.Prove(ctx, decide.Hash{Revision: s.Revision, CompactRevision: s.CompactRevision, Sum: *s.Hash})
 	s.ProvenBy, s.Differs, s.Unproven = proof.By, proof.Differs, proof.Why
 	if proof.Why != "" && len(proof.Differs) > 0 {
-		return fmt.Errorf("%w: %q; find out which of them is right before relying on a backup", ErrDiffers,
+		return fmt.Errorf("%w: %q; find out which data is right before you rely on a backup", ErrDiffers,
 			proof.Differs)
 	}
 	return nil
@@ -211,7 +211,8 @@ func (t Taken) encode(ctx context.Context, w io.Writer, o Order) error {
 		return err
 	}
 	if read.size != proven.Bytes || read.String() != proven.SHA256 {
-		return fmt.Errorf("read the spooled snapshot: it differs from the received one; is the disk of %s full or broken?",
+		return fmt.Errorf("read the spooled snapshot: it differs from the received snapshot; is the disk of %s "+
+			"full or broken?",
 			t.File)
 	}
 	return nil

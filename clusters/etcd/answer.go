@@ -33,7 +33,7 @@ const (
 	longestList   = 1024 // all differences in one member's view
 )
 
-const advice = "check that the pod runs etcd"
+const advice = "check that the pod is running etcd"
 
 // noAnswer is the error of a response that cannot be etcd's.
 type noAnswer struct{ error }

@@ -125,14 +125,14 @@ func (c *Clients) MoveLeader(ctx context.Context, cluster Cluster, from, to deci
 				return err
 			})
 		default:
-			return fmt.Errorf("%s leads", leads)
+			return fmt.Errorf("the leader is %s", leads)
 		}
 	})
 }
 
 // DisarmAlarm disarms an alarm of a current or former member. It succeeds if the alarm is not active.
 func (c *Clients) DisarmAlarm(ctx context.Context, cluster Cluster, alarm decide.Alarm) error {
-	what := fmt.Sprintf("disarm the alarm %s of %s", alarm.Kind, alarm.ID)
+	what := fmt.Sprintf("disarm the %s alarm of member %s", alarm.Kind, alarm.ID)
 	kind := etcdserverpb.AlarmType(etcdserverpb.AlarmType_value[string(alarm.Kind)])
 	if kind == etcdserverpb.AlarmType_NONE { // etcd's client treats NONE as all alarms of all members
 		return fmt.Errorf("%s: etcd does not have this kind of alarm", what)

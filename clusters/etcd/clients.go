@@ -305,7 +305,7 @@ func readRoots(text []byte) (*x509.CertPool, error) {
 func checkRSA(public crypto.PublicKey) error {
 	const most = 8192
 	if key, is := public.(*rsa.PublicKey); is && key.N.BitLen() > most {
-		return fmt.Errorf("its RSA key has %d bits, more than %d", key.N.BitLen(), most)
+		return fmt.Errorf("its RSA key has %d bits; the maximum is %d", key.N.BitLen(), most)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func tooManyAlarms(m *decide.Membership) bool {
 	if n > maxAlarms {
 		*m = decide.Membership{Why: fmt.Sprintf(
 			"the members report %d alarms, more than the limit of %d; disarm them with etcdctl, or check that "+
-				"the pods run etcd", n, maxAlarms)}
+				"the pods are running etcd", n, maxAlarms)}
 	}
 	return n > maxAlarms
 }
@@ -117,7 +117,7 @@ func absence(pod string, clusterID uint64, replies []reply) string {
 		case r.status.Header.ClusterId != clusterID:
 			return fmt.Sprintf("its pod belongs to a different cluster, %s", decide.ID(r.status.Header.ClusterId))
 		default:
-			return fmt.Sprintf("its pod runs member %s", decide.ID(r.status.Header.MemberId))
+			return fmt.Sprintf("its pod is running member %s", decide.ID(r.status.Header.MemberId))
 		}
 	}
 	return "it has no running pod"

@@ -213,7 +213,7 @@ func TestAlarmsAreReportedAndDisarmed(t *testing.T) {
 		eventually(t, clients, s.cluster(3), "without alarms", func(m decide.Membership) bool {
 			return allAnswer(3)(m) && len(m.StaleAlarms) == 0 && len(byName(t, m, pod(1)).Alarms) == 0
 		})
-		const what = "disarm the alarm FIRE of abcd"
+		const what = "disarm the FIRE alarm of member abcd"
 		checkRefused(t, clients.DisarmAlarm(t.Context(), s.cluster(3), decide.Alarm{ID: stranger, Kind: "FIRE"}), what+": etcd does not have this kind of alarm")
 	})
 }

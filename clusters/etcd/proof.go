@@ -160,7 +160,7 @@ func (p *prover) proof(m decide.Membership) (proof Proof, settled bool) {
 	if len(proof.By) >= quorum {
 		return proof, true
 	}
-	proof.Why = fmt.Sprintf("the same data is held by %d of %d voters", len(proof.By), len(voters))
+	proof.Why = fmt.Sprintf("%d of %d voters hold the same data", len(proof.By), len(voters))
 	if len(reasons) > 0 {
 		proof.Why += "; " + strings.Join(reasons, "; ")
 	}

@@ -281,7 +281,7 @@ func TestProofStopsWaiting(t *testing.T) {
 	if took := time.Since(started); took < impatient.Patience || took > 3*impatient.Patience {
 		t.Errorf("it took %s", took)
 	}
-	if !slices.Equal(proof.By, []string{pod(0)}) || proof.Why != "the same data is held by 1 of 3 voters; a-2: connection refused" {
+	if !slices.Equal(proof.By, []string{pod(0)}) || proof.Why != "1 of 3 voters hold the same data; a-2: connection refused" {
 		t.Errorf("one member is down: %+v", proof)
 	}
 	if after := [2]int{s.hashes(t, 0), s.hashes(t, 1)}; after != [2]int{before[0] + 1, before[1] + 1} {

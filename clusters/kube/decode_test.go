@@ -19,7 +19,7 @@ func TestHugeQuantityIsNotDecoded(t *testing.T) {
 		}}
 		began := time.Now()
 		custom, err := readCluster(item)
-		const want = "read EtcdCluster shop/a, which must be corrected: spec.pod.resources.limits.example.com/x: a quantity may have"
+		const want = "EtcdCluster shop/a is invalid and must be corrected: spec.pod.resources.limits.example.com/x: a quantity may have"
 		if err == nil || !strings.HasPrefix(err.Error(), want) || custom.Name != "a" || time.Since(began) > time.Second {
 			t.Errorf("%.20s: %v in %s", text, err, time.Since(began))
 		}

@@ -233,7 +233,7 @@ func readCluster(item *unstructured.Unstructured) (custom *v1alpha1.EtcdCluster,
 	forgetOthers(item)
 	custom, err := decodeCluster(item)
 	if err != nil {
-		return unread(item), fmt.Errorf("read EtcdCluster %s/%s, which must be corrected: %w",
+		return unread(item), fmt.Errorf("EtcdCluster %s/%s is invalid and must be corrected: %w",
 			item.GetNamespace(), item.GetName(), err)
 	}
 	return custom, nil

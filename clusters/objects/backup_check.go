@@ -40,7 +40,8 @@ func checkRestore(r *v1alpha1.RestoreSpec) []string {
 		return nil
 	}
 	if _, err := time.Parse(decide.SlotLayout, r.Backup); err != nil {
-		return []string{fmt.Sprintf("spec.restore.backup: %q is not a time. List backups with quorate backups list",
+		return []string{fmt.Sprintf("spec.restore.backup: must be the time of a backup, not %q. To list backups, "+
+			"run quorate backups list",
 			r.Backup)}
 	}
 	return nil
@@ -71,11 +72,11 @@ func checkRecipients(declared []v1alpha1.BackupRecipient) []string {
 // parseRecipient parses a recipient in the same way as the --recipient flag.
 func parseRecipient(text string) (age.Recipient, error) {
 	if strings.ContainsAny(text, "\r\n") {
-		return nil, errors.New("it has more than one line; use one age public key, such as age1…")
+		return nil, errors.New("must be a single age public key, such as age1…, on one line")
 	}
 	recipients, err := age.ParseRecipients(strings.NewReader(text))
 	if err != nil || len(recipients) != 1 {
-		return nil, errors.New("it is not an age public key as printed by age-keygen -y; is it complete?")
+		return nil, errors.New("must be a complete age public key, as printed by age-keygen -y")
 	}
 	return recipients[0], nil
 }

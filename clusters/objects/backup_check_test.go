@@ -44,8 +44,8 @@ func TestCheckBackup(t *testing.T) {
 			`spec.backup.schedule: "H/2": H may only replace the whole minute`, `spec.backup.timeZone: "Local" is not an IANA time zone`}},
 		{v1alpha1.BackupSpec{Schedule: "@daily", TimeZone: "Etc/UTC", Recipients: []v1alpha1.BackupRecipient{key, key[:60], ssh, "", "# a", key + "\n" + key,
 			v1alpha1.BackupRecipient(identity.String())}}, []string{
-			`spec.backup.recipients[1]: it is not an age public key`, `spec.backup.recipients[2]: it is not an age public key`, `spec.backup.recipients[3]: it is not an age public key`,
-			`spec.backup.recipients[4]: it is not an age public key`, `spec.backup.recipients[5]: it has more than one line`, `spec.backup.recipients[6]: it is not an age public key`}},
+			`spec.backup.recipients[1]: must be a complete age public key`, `spec.backup.recipients[2]: must be a complete age public key`, `spec.backup.recipients[3]: must be a complete age public key`,
+			`spec.backup.recipients[4]: must be a complete age public key`, `spec.backup.recipients[5]: must be a single age public key`, `spec.backup.recipients[6]: must be a complete age public key`}},
 		{v1alpha1.BackupSpec{Schedule: "@daily", TimeZone: "Etc/UTC", Recipients: []v1alpha1.BackupRecipient{key, pq}}, []string{`spec.backup.recipients: age does not encrypt to post-quantum`}},
 	} {
 		got := CheckBackup(v1alpha1.EtcdClusterSpec{Backup: &test.backup}, "prod", "a")

@@ -113,7 +113,7 @@ func checkPeers(list string, declared []v1alpha1.NetworkPeer) (problems []string
 		}
 		switch prefix, err := netip.ParsePrefix(d.CIDR); {
 		case err != nil:
-			problems = append(problems, fmt.Sprintf("%s: %q is not an address range, such as 192.0.2.0/24",
+			problems = append(problems, fmt.Sprintf("%s: must be an address range such as 192.0.2.0/24, not %q",
 				at.Child("cidr"), d.CIDR))
 		case prefix != prefix.Masked():
 			problems = append(problems, fmt.Sprintf("%s: %q has bits set beyond the prefix length: write %s",

@@ -21,7 +21,7 @@ func TestNetworkPolicyIsChecked(t *testing.T) {
 		{v1alpha1.NetworkPeer{CIDR: "192.0.2.5/24"}, `spec.networkPolicy.clients[0].cidr: "192.0.2.5/24" has bits set beyond the prefix length: write 192.0.2.0/24`},
 		{v1alpha1.NetworkPeer{CIDR: "2001:db8::1/32"}, "write 2001:db8::/32"},
 		{v1alpha1.NetworkPeer{CIDR: "1:2:3:4:5:6:7::/64"}, "write 1:2:3:4::/64"},
-		{v1alpha1.NetworkPeer{CIDR: "192.0.2.0"}, "is not an address range"},
+		{v1alpha1.NetworkPeer{CIDR: "192.0.2.0"}, "must be an address range"},
 		{v1alpha1.NetworkPeer{Pods: labels("a..b/x")}, "spec.networkPolicy.clients[0].pods"},
 		{v1alpha1.NetworkPeer{Namespaces: labels("a.-b/x")}, "spec.networkPolicy.clients[0].namespaces"},
 	} {

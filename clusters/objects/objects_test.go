@@ -81,7 +81,7 @@ func TestBuildRejectsInvalidInput(t *testing.T) {
 		"has no token or no mem": func(in *Input) { in.Record.Members = nil },
 		"unknown mode":           func(in *Input) { in.Record.Members[1].Mode = "" },
 		"is missing":             func(in *Input) { in.Certificates.PeerClient.Key = nil },
-		"spec.etcd.options.max-wals: \"many\" is not a whole number": func(in *Input) {
+		"spec.etcd.options.max-wals: must be a whole number": func(in *Input) {
 			in.Cluster.Spec.Etcd.Options = map[string]v1alpha1.OptionValue{"max-wals": "many"}
 		},
 		"read version \"latest\"": func(in *Input) { in.Cluster.Spec.Version = "latest" },
@@ -109,11 +109,11 @@ func TestCheckOptions(t *testing.T) {
 	want := []string{
 		`spec.etcd.heartbeatInterval: time: invalid duration "soon"`,
 		`spec.etcd.options.data-dir is not supported; supported options are `,
-		`spec.etcd.options.enable-distributed-tracing: "yes" is neither true nor false`,
-		`spec.etcd.options.log-level: "loud" is not one of debug, info, warn, error, panic, fatal`,
-		`spec.etcd.options.max-wals: "-1" is not a whole number from 0 to 4294967295`,
+		`spec.etcd.options.enable-distributed-tracing: must be true or false, not "yes"`,
+		`spec.etcd.options.log-level: must be one of debug, info, warn, error, panic, fatal, not "loud"`,
+		`spec.etcd.options.max-wals: must be a whole number from 0 to 4294967295, not "-1"`,
 		`spec.etcd.options.snapshot-catchup-entries: the configuration file of etcd 3.5.9 does not support this option; use etcd 3.5.14 or newer, or remove the option`,
-		`spec.etcd.options.warning-apply-duration: "5" is not a duration such as 100ms, 5s or 1h`,
+		`spec.etcd.options.warning-apply-duration: must be a duration such as 100ms, 5s or 1h, not "5"`,
 		`spec.etcd.options.warning-unary-request-duration: the configuration file of etcd 3.5.9 does not support this option; use etcd 3.6.0 or newer, or remove the option`,
 	}
 	got := CheckOptions(c.Spec)

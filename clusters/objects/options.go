@@ -155,23 +155,23 @@ func (o option) parse(value string) (any, error) {
 	case duration:
 		length, err := time.ParseDuration(value)
 		if err != nil || length <= 0 {
-			return nil, fmt.Errorf("%q is not a duration such as 100ms, 5s or 1h", value)
+			return nil, fmt.Errorf("must be a duration such as 100ms, 5s or 1h, not %q", value)
 		}
 		return length.Nanoseconds(), nil
 	case boolean:
 		if value != "true" && value != "false" {
-			return nil, fmt.Errorf("%q is neither true nor false", value)
+			return nil, fmt.Errorf("must be true or false, not %q", value)
 		}
 		return value == "true", nil
 	case word:
 		if !slices.Contains(o.words, value) {
-			return nil, fmt.Errorf("%q is not one of %s", value, strings.Join(o.words, ", "))
+			return nil, fmt.Errorf("must be one of %s, not %q", strings.Join(o.words, ", "), value)
 		}
 		return value, nil
 	default:
 		n, err := strconv.ParseUint(value, 10, 32)
 		if err != nil {
-			return nil, fmt.Errorf("%q is not a whole number from 0 to %d", value, uint32(math.MaxUint32))
+			return nil, fmt.Errorf("must be a whole number from 0 to %d, not %q", uint32(math.MaxUint32), value)
 		}
 		return int64(n), nil
 	}

@@ -108,7 +108,8 @@ func RecoveryVersion(c *v1alpha1.EtcdCluster, runs string) (string, error) {
 		return "", fmt.Errorf("the version of etcd that last ran: %w", err)
 	}
 	if digests := c.Spec.Image.Digests; digests[c.Spec.Version] != "" && digests[version] == "" {
-		return "", fmt.Errorf("spec.image.digests has no digest for etcd %s, which last ran and must recover the data",
+		return "", fmt.Errorf("spec.image.digests must contain a digest for etcd %s, which last ran and is needed "+
+			"to recover the data",
 			version)
 	}
 	return version, nil

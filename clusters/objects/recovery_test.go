@@ -22,7 +22,7 @@ func TestRecoveryVersion(t *testing.T) {
 		{"", nil, "3.7.3", ""},
 		{"3.6.16", nil, "3.6.16", ""},
 		{"3.6.16", digests, "3.6.16", ""},
-		{"3.6.15", digests, "", "no digest for etcd 3.6.15"},
+		{"3.6.15", digests, "", "must contain a digest for etcd 3.6.15"},
 		{"3.6.15", map[string]v1alpha1.ImageDigest{"3.6.16": "sha256:bb"}, "3.6.15", ""},
 		{"3.6.16 whatever", nil, "", "the version of etcd that last ran: "},
 		{"$(TMPDIR)", nil, "", "the version of etcd that last ran: "},

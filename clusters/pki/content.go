@@ -52,7 +52,7 @@ func checkExcess(certificate *x509.Certificate, l Leaf) error {
 		return fmt.Errorf("it is valid for more than a year")
 	}
 	if extra := excess(certificate, l); len(extra) > 0 {
-		return fmt.Errorf("it has %s, which it must not have", strings.Join(extra, ", "))
+		return fmt.Errorf("it must not have %s", strings.Join(extra, ", "))
 	}
 	return nil
 }

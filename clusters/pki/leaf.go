@@ -43,7 +43,7 @@ func (a *CA) Check(p Pair, l Leaf, now time.Time) error {
 	var foreign error
 	issuer := a.certificate
 	if certificate.CheckSignatureFrom(issuer) != nil {
-		foreign = fmt.Errorf("it was issued by %q, which is not the CA of this cluster", certificate.Issuer)
+		foreign = fmt.Errorf("it was issued by %q, which is not this cluster's CA", certificate.Issuer)
 		issuer = nil
 	}
 	return errors.Join(

@@ -63,7 +63,7 @@ func TestCheckReportsReason(t *testing.T) {
 		{"not PEM", Pair{Certificate: []byte("x"), Key: good.Key}, first, now, "text found outside the PEM blocks"},
 		{"key of another", Pair{Certificate: good.Certificate, Key: issue(t, a, first).Key}, first, now, "the key does not match the certificate"},
 		{"a chain", Pair{Certificate: append(bytes.Clone(good.Certificate), a.Pair().Certificate...), Key: good.Key}, first, now, "expected one certificate, found 2"},
-		{"other CA", issue(t, other, first), first, now, "which is not the CA of this cluster"},
+		{"other CA", issue(t, other, first), first, now, "which is not this cluster's CA"},
 		{"expired", good, first, now.Add(366 * day), "it expired at 2027-03-01T12:00:00Z"},
 		{"soon expired", good, first, now.Add(244 * day), "it expires at 2027-03-01T12:00:00Z: less than a third of its lifetime is left"},
 		{"from the future", good, first, now.Add(-2 * time.Hour), "it is not valid before 2026-03-01T11:00:00Z"},
@@ -71,7 +71,7 @@ func TestCheckReportsReason(t *testing.T) {
 		{"no such SAN", good, with(func(l *Leaf) { l.DNSNames = []string{"b"} }), now, "it lacks the name b"},
 		{"no such address", good, with(func(l *Leaf) { l.IPAddresses = []net.IP{net.IPv6loopback} }), now, "it lacks the address ::1"},
 		{"no such usage", issue(t, a, with(func(l *Leaf) { l.Usages = both[:1] })), first, now, "it lacks the usage clientAuth"},
-		{"names where none belong", good, nameless, now, "it has the name *.a.default.svc, the address 127.0.0.1"},
+		{"names where none belong", good, nameless, now, "it must not have the name *.a.default.svc, the address 127.0.0.1"},
 	} {
 		err := a.Check(test.pair, test.leaf, test.now)
 		if err == nil || !strings.Contains(err.Error(), test.want) {

@@ -22,7 +22,7 @@ func checkPeer(pattern string) error {
 	}
 	addresses, err := netip.ParsePrefix(pattern)
 	if err != nil || addresses != addresses.Masked() {
-		return fmt.Errorf("%q is not an address range such as 10.0.0.0/8, with all bits after the prefix zero",
+		return fmt.Errorf("%q is not an address range such as 10.0.0.0/8, in which all bits after the prefix are zero",
 			pattern)
 	}
 	return nil

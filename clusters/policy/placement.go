@@ -61,7 +61,7 @@ func describe(t v1alpha1.Toleration) string {
 	words := "tolerating every taint"
 	switch {
 	case t.Key != "" && t.Operator == "Exists":
-		words = "tolerating " + quoted(t.Key) + " of any value"
+		words = "tolerating " + quoted(t.Key) + " with any value"
 	case t.Key != "":
 		words = "tolerating " + quoted(t.Key+"="+t.Value)
 	}
@@ -173,6 +173,7 @@ func (r *refusals) podTerm(path string, namespaces []string, term v1alpha1.PodAf
 	}
 	if term.NamespaceSelector != nil {
 		r.add(path+".namespaceSelector",
-			"a selector also selects other sources' namespaces; this source may name only %s, in namespaces", own)
+			"a selector can also match other sources' namespaces; this source may name only %s, in the field "+
+				"namespaces", own)
 	}
 }

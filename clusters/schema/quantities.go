@@ -32,7 +32,7 @@ func CheckQuantities(object map[string]any) error {
 		return nil
 	}
 	slices.Sort(paths)
-	return fmt.Errorf("%s: a quantity may have %d characters, and an exponent of two digits",
+	return fmt.Errorf("%s: a quantity may have at most %d characters and an exponent of at most two digits",
 		strings.Join(paths, ", "), longestQuantity)
 }
 

@@ -110,7 +110,7 @@ func staleCondition(status *v1alpha1.BackupStatus, seen decide.Backups) (reason,
 	due, last := stamp(seen.Due), seen.Last
 	switch {
 	case seen.Overdue && last == nil:
-		return "NoBackup", "no backup yet" + failureOf(status), true
+		return "NoBackup", "no backup has been taken yet" + failureOf(status), true
 	case seen.Overdue:
 		return "Overdue", fmt.Sprintf("the newest backup is from %s, but a newer backup was due at "+
 			"%s%s", stamp(last.Slot), due,

@@ -252,8 +252,8 @@ func (t Target) waitForDeletion(custom *v1alpha1.EtcdCluster, live bool, all, mo
 	problem := fmt.Sprintf("lifecycle Deleted with retention Delete: %d clusters in its %s "+
 		"are newly declared for deletion with their data, and this cluster is not among the %d that a run may start "+
 		"to delete. "+
-		"To delete them all, raise %s to %d; otherwise revert the declaration of this "+
-		"cluster", all, owner, most, FlagMaxDeletions, all)
+		"To delete them all, raise %s to %d; otherwise revert this cluster's "+
+		"declaration", all, owner, most, FlagMaxDeletions, all)
 	if why := cmp.Or(blockedNow(custom), blockedBefore(custom)); why != "" {
 		problem += couldNotBegin + why
 	}

@@ -105,9 +105,9 @@ func refusalsOf(c v1alpha1.EtcdCluster, source string, desired reconcile.Desired
 		refusals := state.Refuses.Refusals(c.Spec)
 		if state.Namespaces.Allow(c.Namespace) && len(refusals) > 0 {
 			field, _, _ := strings.Cut(refusals[0], ": ")
-			return []string{fmt.Sprintf("no source of this run declared the last applied state, and not every source "+
-				"that may declare clusters in the namespace allows its %s. Declare the cluster, or run with the "+
-				"policy of the source that declares it%s", field, flagFor(field))}
+			return []string{fmt.Sprintf("no source of this run declared the last applied state, and at least one "+
+				"source that may declare clusters in this namespace does not allow its %s. Declare the cluster, or "+
+				"run with the policy of the source that declares it%s", field, flagFor(field))}
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ func refusing(version string) reconcile.Policy {
 func TestPolicyAppliesToEverySpec(t *testing.T) {
 	const shop, fleet = "https://host/shop.git", "https://host/fleet.git"
 	const refused = "image: 3.5.30 is not allowed"
-	const unknown = "no source of this run declared the last applied state, and not every source that may declare clusters in the namespace allows " +
+	const unknown = "no source of this run declared the last applied state, and at least one source that may declare clusters in this namespace does not allow " +
 		"its image. Declare the cluster, or run with the policy of the source that declares it"
 	unread := errors.New("no answer")
 	tests := []struct {

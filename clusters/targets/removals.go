@@ -145,6 +145,6 @@ func UnusedConfirmations(confirmed []string, removals []report.Removal) []string
 			held = append(held, r.Revision)
 		}
 	}
-	return []string{fmt.Sprintf("%s names %s, but the held clusters were removed at %s: none of them is confirmed",
+	return []string{fmt.Sprintf("%s names %s, but the held clusters were removed at %s, so none of them is confirmed",
 		report.FlagConfirm, strings.Join(confirmed, " and "), strings.Join(held, " and at "))}
 }

@@ -303,8 +303,8 @@ func TestUnusedConfirmations(t *testing.T) {
 	}{
 		{nil, []report.Removal{shop}, ""},
 		{[]string{"main@sha1:9"}, nil, ""},
-		{[]string{"main@sha1:9"}, []report.Removal{shop}, "--confirm-removals names main@sha1:9, but the held clusters were removed at main@sha1:1: none of them is confirmed"},
-		{[]string{"8", "9"}, []report.Removal{shop, bank, shop}, "--confirm-removals names 8 and 9, but the held clusters were removed at main@sha1:1 and at main@sha1:2: none of them is confirmed"},
+		{[]string{"main@sha1:9"}, []report.Removal{shop}, "--confirm-removals names main@sha1:9, but the held clusters were removed at main@sha1:1, so none of them is confirmed"},
+		{[]string{"8", "9"}, []report.Removal{shop, bank, shop}, "--confirm-removals names 8 and 9, but the held clusters were removed at main@sha1:1 and at main@sha1:2, so none of them is confirmed"},
 	} {
 		if got := strings.Join(UnusedConfirmations(test.confirmed, test.held), "\n"); got != test.want {
 			t.Errorf("%q: got %q, want %q", test.confirmed, got, test.want)

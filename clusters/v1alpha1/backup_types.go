@@ -4,9 +4,9 @@ import "strings"
 
 // BackupSpec specifies when and where a cluster is backed up, and how long backups are kept.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.retention) || !has(self.verify) || self.verify != 'Never'",message="backup.retention needs backup.verify: Every, because a backup that has not been read back must not cause another to be deleted",fieldPath=".retention"
-// +kubebuilder:validation:XValidation:rule="!has(self.retention) || !has(self.recipients) || self.recipients.size() == 0 || has(self.identitySecretName)",message="backup.retention of encrypted backups needs backup.identitySecretName to decrypt them; otherwise delete backups with the store or quorate backups prune",fieldPath=".retention"
-// +kubebuilder:validation:XValidation:rule="!has(self.drill) || !has(self.recipients) || self.recipients.size() == 0 || has(self.identitySecretName)",message="backup.drill of encrypted backups needs backup.identitySecretName to decrypt them",fieldPath=".drill"
+// +kubebuilder:validation:XValidation:rule="!has(self.retention) || !has(self.verify) || self.verify != 'Never'",message="backup.retention requires backup.verify: Every, because a backup must be read back before older backups are deleted",fieldPath=".retention"
+// +kubebuilder:validation:XValidation:rule="!has(self.retention) || !has(self.recipients) || self.recipients.size() == 0 || has(self.identitySecretName)",message="backup.retention requires backup.identitySecretName if backups are encrypted; otherwise delete backups with the store or quorate backups prune",fieldPath=".retention"
+// +kubebuilder:validation:XValidation:rule="!has(self.drill) || !has(self.recipients) || self.recipients.size() == 0 || has(self.identitySecretName)",message="backup.drill requires backup.identitySecretName if backups are encrypted",fieldPath=".drill"
 // +kubebuilder:validation:XValidation:rule="!has(self.identitySecretName) || has(self.recipients) && self.recipients.size() > 0",message="backup.identitySecretName is for encrypted backups; set backup.recipients as well",fieldPath=".identitySecretName"
 type BackupSpec struct {
 	// schedule is the cron schedule: minute, hour, day of the month, month and day of the week, such as "0 * * * *". It
@@ -183,7 +183,7 @@ type BackupDestination struct {
 // BackupPrefix is the prefix of backup names in a bucket, such as etcd or team/etcd.
 //
 // +kubebuilder:validation:MaxLength=256
-// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$')",message="a prefix must consist of names of letters, digits, '.', '_' and '-', separated by '/', such as team/etcd"
+// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$')",message="a prefix must consist of names made of letters, digits, '.', '_' and '-', separated by '/', such as team/etcd"
 type BackupPrefix string
 
 // EndpointURL is the URL of a store.
@@ -196,7 +196,7 @@ type EndpointURL string
 type S3Destination struct {
 	// bucket is the name of the bucket.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$')",message="a bucket name must have 3 to 63 lowercase letters, digits, '.' and '-'"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$')",message="a bucket name must consist of 3 to 63 lowercase letters, digits, '.' and '-'"
 	// +kubebuilder:validation:MaxLength=63
 	Bucket string `json:"bucket"`
 	// prefix is the prefix of all names in the bucket.
@@ -240,7 +240,7 @@ type GCSDestination struct {
 	// bucket is the name of the bucket.
 	// +required
 	// +kubebuilder:validation:MaxLength=222
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9][a-z0-9._-]+[a-z0-9]$')",message="a bucket name must have at least 3 lowercase letters, digits, '.', '_' and '-'"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9][a-z0-9._-]+[a-z0-9]$')",message="a bucket name must consist of at least 3 lowercase letters, digits, '.', '_' and '-'"
 	Bucket string `json:"bucket"`
 	// prefix is the prefix of all names in the bucket.
 	// +optional
@@ -255,7 +255,7 @@ type AzureDestination struct {
 	// container is the name of the container.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]{1,61}[a-z0-9])$')",message="a container name must have 3 to 63 lowercase letters, digits and '-'"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]{1,61}[a-z0-9])$')",message="a container name must consist of 3 to 63 lowercase letters, digits and '-'"
 	Container string `json:"container"`
 	// prefix is the prefix of all names in the container.
 	// +optional
@@ -263,7 +263,7 @@ type AzureDestination struct {
 	// account is the name of the storage account.
 	// +required
 	// +kubebuilder:validation:MaxLength=24
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]{3,24}$')",message="a storage account name must have 3 to 24 lowercase letters and digits"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]{3,24}$')",message="a storage account name must consist of 3 to 24 lowercase letters and digits"
 	Account string `json:"account"`
 	// endpoint is the URL of the account, for example in a sovereign cloud. Defaults to
 	// https://ACCOUNT.blob.core.windows.net.

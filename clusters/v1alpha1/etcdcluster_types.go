@@ -22,7 +22,7 @@ import (
 // +kubebuilder:printcolumn:name="Revision",type=string,priority=1,JSONPath=`.status.declaredRevision`,description="the git revision acted on"
 // +kubebuilder:printcolumn:name="Cluster-ID",type=string,priority=1,JSONPath=`.status.clusterID`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 48",message="metadata.name may have at most 48 characters, so that every name derived from it fits into 63"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 48",message="metadata.name may have at most 48 characters, because names derived from it are limited to 63"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.backup) || self.metadata.name.size() <= 45",message="metadata.name may have at most 45 characters if spec.backup is set, because Kubernetes limits the length of CronJob names"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label that starts with a letter: Services are named after it"
 type EtcdCluster struct {

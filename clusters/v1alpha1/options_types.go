@@ -54,13 +54,13 @@ type EtcdOptions struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=24
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['backend-batch-interval', 'backend-batch-limit', 'compaction-batch-limit', 'compaction-sleep-interval', 'corrupt-check-time', 'enable-distributed-tracing', 'grpc-keepalive-interval', 'grpc-keepalive-min-time', 'grpc-keepalive-timeout', 'log-level', 'max-concurrent-streams', 'max-snapshots', 'max-txn-ops', 'max-wals', 'metrics', 'snapshot-catchup-entries', 'tls-min-version', 'warning-apply-duration', 'warning-unary-request-duration', 'watch-progress-notify-interval'])",message="unknown or unsafe option; use the named fields of spec.etcd if one exists. See docs/reference/api.md for supported options"
-	// +kubebuilder:validation:XValidation:rule="['backend-batch-limit', 'compaction-batch-limit', 'max-concurrent-streams', 'max-txn-ops', 'snapshot-catchup-entries'].all(k, !(k in self) || self[k].matches('^[1-9][0-9]{0,8}$'))",message="backend-batch-limit, compaction-batch-limit, max-concurrent-streams, max-txn-ops and snapshot-catchup-entries are whole numbers from 1"
-	// +kubebuilder:validation:XValidation:rule="['max-snapshots', 'max-wals'].all(k, !(k in self) || self[k].matches('^[0-9]{1,9}$'))",message="max-snapshots and max-wals are whole numbers, 0 for no limit"
+	// +kubebuilder:validation:XValidation:rule="['backend-batch-limit', 'compaction-batch-limit', 'max-concurrent-streams', 'max-txn-ops', 'snapshot-catchup-entries'].all(k, !(k in self) || self[k].matches('^[1-9][0-9]{0,8}$'))",message="backend-batch-limit, compaction-batch-limit, max-concurrent-streams, max-txn-ops and snapshot-catchup-entries must be whole numbers of at least 1"
+	// +kubebuilder:validation:XValidation:rule="['max-snapshots', 'max-wals'].all(k, !(k in self) || self[k].matches('^[0-9]{1,9}$'))",message="max-snapshots and max-wals must be whole numbers; 0 means no limit"
 	// +kubebuilder:validation:XValidation:rule="['backend-batch-interval', 'compaction-sleep-interval', 'corrupt-check-time', 'grpc-keepalive-interval', 'grpc-keepalive-min-time', 'grpc-keepalive-timeout', 'warning-apply-duration', 'warning-unary-request-duration', 'watch-progress-notify-interval'].all(k, !(k in self) || self[k].matches('^([0-9]{1,5}(ms|s|m|h))+$'))",message="intervals, times, timeouts and durations must be written as 100ms, 90s, 5m or 1h30m"
-	// +kubebuilder:validation:XValidation:rule="!('enable-distributed-tracing' in self) || self['enable-distributed-tracing'] in ['true', 'false']",message="enable-distributed-tracing is 'true' or 'false'"
-	// +kubebuilder:validation:XValidation:rule="!('log-level' in self) || self['log-level'] in ['debug', 'info', 'warn', 'error', 'panic', 'fatal']",message="log-level is debug, info, warn, error, panic or fatal"
-	// +kubebuilder:validation:XValidation:rule="!('metrics' in self) || self['metrics'] in ['basic', 'extensive']",message="metrics is basic or extensive"
-	// +kubebuilder:validation:XValidation:rule="!('tls-min-version' in self) || self['tls-min-version'] in ['TLS1.2', 'TLS1.3']",message="tls-min-version is TLS1.2 or TLS1.3"
+	// +kubebuilder:validation:XValidation:rule="!('enable-distributed-tracing' in self) || self['enable-distributed-tracing'] in ['true', 'false']",message="enable-distributed-tracing must be 'true' or 'false'"
+	// +kubebuilder:validation:XValidation:rule="!('log-level' in self) || self['log-level'] in ['debug', 'info', 'warn', 'error', 'panic', 'fatal']",message="log-level must be debug, info, warn, error, panic or fatal"
+	// +kubebuilder:validation:XValidation:rule="!('metrics' in self) || self['metrics'] in ['basic', 'extensive']",message="metrics must be basic or extensive"
+	// +kubebuilder:validation:XValidation:rule="!('tls-min-version' in self) || self['tls-min-version'] in ['TLS1.2', 'TLS1.3']",message="tls-min-version must be TLS1.2 or TLS1.3"
 	Options map[string]OptionValue `json:"options,omitempty"`
 }
 
@@ -84,7 +84,7 @@ const (
 
 // AutoCompaction specifies how the key history is compacted.
 //
-// +kubebuilder:validation:XValidation:rule="self.mode == 'Periodic' ? self.retention.matches('^([0-9]{1,5}(s|m|h))+$') && duration(self.retention) >= duration('1m') : self.retention.matches('^[1-9][0-9]{0,17}$')",message="retention is a duration of at least 1m, such as 1h, when mode is Periodic, and a number of revisions, such as 1000, when it is Revision; etcd would read either as the other and never compact",fieldPath=".retention"
+// +kubebuilder:validation:XValidation:rule="self.mode == 'Periodic' ? self.retention.matches('^([0-9]{1,5}(s|m|h))+$') && duration(self.retention) >= duration('1m') : self.retention.matches('^[1-9][0-9]{0,17}$')",message="retention must be a duration of at least 1m, such as 1h, if mode is Periodic, or a number of revisions, such as 1000, if mode is Revision; otherwise etcd could misread it and never compact",fieldPath=".retention"
 type AutoCompaction struct {
 	// mode specifies the unit of retention: Periodic (a duration) or Revision (a number of revisions).
 	// +required

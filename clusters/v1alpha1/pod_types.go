@@ -39,7 +39,7 @@ type PodSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('app.kubernetes.io/') && !k.startsWith('etcd.quorate.dev/'))",message="labels under app.kubernetes.io/ and etcd.quorate.dev/ are reserved for Quorate"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('statefulset.kubernetes.io/') && !k.startsWith('apps.kubernetes.io/') && k != 'controller-revision-hash')",message="labels under statefulset.kubernetes.io/ and apps.kubernetes.io/ and controller-revision-hash are reserved for Kubernetes"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('statefulset.kubernetes.io/') && !k.startsWith('apps.kubernetes.io/') && k != 'controller-revision-hash')",message="labels under statefulset.kubernetes.io/ and apps.kubernetes.io/, and the label controller-revision-hash, are reserved for Kubernetes"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="a label key must be NAME or DOMAIN/NAME, with a NAME of at most 63 characters"
 	Labels map[string]PodLabelValue `json:"labels,omitempty"`
 	// annotations are added to the pods, in addition to Quorate's own annotations.

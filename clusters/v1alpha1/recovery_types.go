@@ -63,7 +63,7 @@ type RecoveryBackup struct {
 	// name is the time of the backup, as shown by quorate backups list, such as 20261121t180000z.
 	// +required
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{8}t[0-9]{6}z$')",message="a backup is named by its time, such as 20261121t180000z"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{8}t[0-9]{6}z$')",message="a backup must be named by its time, such as 20261121t180000z"
 	Name string `json:"name"`
 	// identitySecretName is the name of a Secret in the cluster's namespace. Its key identity.txt contains the age
 	// identity to decrypt an encrypted backup.

@@ -15,7 +15,7 @@ type RestoreSpec struct {
 	// several cluster IDs.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{8}t[0-9]{6}z$')",message="a backup is named by its time, such as 20261121t180000z"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{8}t[0-9]{6}z$')",message="a backup must be named by its time, such as 20261121t180000z"
 	Backup string `json:"backup,omitempty"`
 	// identitySecretName is the name of a Secret in the cluster's namespace. Its key identity.txt contains the age
 	// identity to decrypt an encrypted backup.

@@ -37,7 +37,7 @@ func TestPolicyViolationAffectsOnlyItsCluster(t *testing.T) {
 	w.made("a/one", "a/two", "b/one")
 	const allowed = ",allow-toleration=dedicated"
 	source, other := w.repository("a")+",allow-namespace=a", w.repository("b")+",allow-namespace=b"
-	const refused = `spec.pod.tolerations[0]: tolerating "dedicated" of any value is not allowed; policy.tolerations allows none`
+	const refused = `spec.pod.tolerations[0]: tolerating "dedicated" with any value is not allowed; policy.tolerations allows none`
 
 	for _, command := range []string{"validate", "plan", "run"} {
 		got := w.says(command, "--source", source, "--source", other)

@@ -142,7 +142,7 @@ func TestRemovalsAreHeld(t *testing.T) {
 	f.pass("run", exitBlocked, all, "--path", "none")
 	another := strings.Repeat("0", 40)
 	for _, command := range []string{"plan", "run"} {
-		const want = "--confirm-removals names ANOTHER, but the held clusters were removed at directory: none of them is confirmed"
+		const want = "--confirm-removals names ANOTHER, but the held clusters were removed at directory, so none of them is confirmed"
 		if said := f.pass(command, exitBlocked, all, "--confirm-removals", another); strings.Count(said, strings.Replace(want, "ANOTHER", another, 1)) != 1 {
 			t.Errorf("%s: it is not reported that a different revision is confirmed:\n%s", command, said)
 		}

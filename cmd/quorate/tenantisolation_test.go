@@ -181,7 +181,7 @@ func TestClusterIsNotTakenOverByAnotherSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := w.run(w.sources("a", "b")...)
-	if c := w.cluster("a/one"); c.Status.DeclaredSource != w.repository("a") || !strings.Contains(got.out, "the cluster a/one belongs to a different source, which has not released it: "+w.repository("a")) {
+	if c := w.cluster("a/one"); c.Status.DeclaredSource != w.repository("a") || !strings.Contains(got.out, "cluster a/one belongs to a different source, which has not released it: "+w.repository("a")) {
 		t.Errorf("it was taken over: %+v\n%s", c.Status, got.out)
 	}
 	if said := w.condition("a/one", v1alpha1.ConditionStalled); !strings.HasPrefix(said, "Stalled=False") {
@@ -204,7 +204,7 @@ func TestClusterDeclaredByTwoSourcesIsStalled(t *testing.T) {
 	w.push("a", "a/one", "c/both")
 	w.push("b", "b/one", "c/both")
 	got := w.run(w.sources("a", "b")...)
-	if got.code != exitInvalid || !strings.Contains(got.out, "the cluster c/both is also declared by a different source: "+w.repository("b")) {
+	if got.code != exitInvalid || !strings.Contains(got.out, "cluster c/both is also declared by a different source: "+w.repository("b")) {
 		t.Errorf("%d\n%s", got.code, got.out)
 	}
 	if said := w.condition("c/both", v1alpha1.ConditionStalled); !strings.Contains(said, "Stalled=True") || !strings.Contains(said, "more than one source declares the cluster") {

@@ -42,11 +42,11 @@ func (s State) heldByAlarm() string {
 		switch {
 		case !s.madeOtherwise(r):
 		case r.PodQuota == 0 || s.Declared.Quota == 0:
-			return fmt.Sprintf("during a NOSPACE alarm, only a larger etcd.quota is rolled out, and the quota of %s "+
-				"is unknown", s.ReplicaName(r.Ordinal))
+			return fmt.Sprintf("during a NOSPACE alarm, only a larger etcd.quota is rolled out, but %s's quota is "+
+				"unknown", s.ReplicaName(r.Ordinal))
 		case r.PodQuota > s.Declared.Quota:
-			return fmt.Sprintf("during a NOSPACE alarm, only a larger etcd.quota is rolled out, and %s has a larger "+
-				"quota than declared", s.ReplicaName(r.Ordinal))
+			return fmt.Sprintf("during a NOSPACE alarm, only a larger etcd.quota is rolled out, but %s already "+
+				"has a larger quota than declared", s.ReplicaName(r.Ordinal))
 		case r.PodQuota < s.Declared.Quota:
 			raised = true
 		}

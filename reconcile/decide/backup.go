@@ -188,7 +188,7 @@ func (s State) startDueBackup() (Decision, bool) {
 	case s.lacksBackup():
 		return act(StartBackup{s.Generation}, "taking a backup before etcd %s is rolled out", s.Declared.Version)
 	case s.Declared.BacksUp && !s.hasBackupSince(time.Time{}) && !s.Backups.anyRuns():
-		return act(StartBackup{s.Generation}, "taking the first backup: no backup of this cluster is known")
+		return act(StartBackup{s.Generation}, "taking the first backup: this cluster has no known backups")
 	}
 	return Decision{}, false
 }
@@ -321,7 +321,7 @@ func (s State) awaitedBackup(occasion string) (progress string, ends bool) {
 	case s.Backups.Hidden != "":
 		return "cannot tell whether the required backup exists: " + s.Backups.Hidden, true
 	case !started && s.earlierBackupRuns() != "":
-		return fmt.Sprintf("the required backup starts once Job %s, which was started for an earlier spec, has ended",
+		return fmt.Sprintf("the required backup will start once Job %s, started for an earlier spec, has ended",
 			s.earlierBackupRuns()), true
 	case !started:
 		return "the required backup cannot be started yet", true

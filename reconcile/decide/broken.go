@@ -17,7 +17,7 @@ func restartBroken(s State) (Decision, bool) {
 	for _, r := range slices.Backward(s.replicasInOrder()) {
 		if s.waitsInVain(r) {
 			return act(RestartReplica{r.Ordinal, r.PodUID},
-				"the pod of %s was scheduled before its claim existed and can never get its volume; recreating it",
+				"pod %s was scheduled before its claim existed, so it can never get its volume; recreating the pod",
 				s.ReplicaName(r.Ordinal))
 		}
 		_, recorded := s.Record.Member(r.Ordinal)
@@ -40,8 +40,8 @@ func restartBroken(s State) (Decision, bool) {
 func (s State) moveOne(r Replica) (Decision, bool) {
 	for _, before := range s.replicasInOrder() {
 		if !s.anyReplica(s.holdsAsDeclared) && s.onTrial(before) {
-			return wait(recheck, "%s is not running; it is recreated from the current spec once %s has proved "+
-				"healthy (%s)", s.ReplicaName(r.Ordinal), s.ReplicaName(before.Ordinal), s.describePod(before))
+			return wait(recheck, "%s is not running; it will be recreated from the current spec once %s has "+
+				"proved healthy (%s)", s.ReplicaName(r.Ordinal), s.ReplicaName(before.Ordinal), s.describePod(before))
 		}
 	}
 	return act(RestartReplica{r.Ordinal, r.PodUID},
@@ -131,8 +131,8 @@ func (s State) describeHeldBack() string {
 		!s.anyReplica(func(r Replica) bool { return s.counts(r) && s.broken(r) }) {
 		return ""
 	}
-	return "; pods created from the current spec do not run either, so the other pods are not moved to that spec. " +
-		"If the spec is the cause, revert it in git. A pod that you delete is recreated from the current spec"
+	return "; pods created from the current spec are not running either, so the other pods keep their earlier spec. " +
+		"If the spec is the cause, revert it in git. Any pod that you delete is recreated from the current spec"
 }
 
 // describeNotMoved returns why members that do not run keep the etcd version of their pods, or "".

@@ -92,7 +92,8 @@ func caChanged(s State) (Decision, bool) {
 	case why == "":
 		return Decision{}, false
 	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPodThatStays):
-		return wait(recheck, "Secret %s contains CA %s, but %s; the CA in the Secret is used once the pods are gone",
+		return wait(recheck, "Secret %s contains CA %s, but %s; the CA in the Secret will be used once the pods "+
+			"are gone",
 			s.caSecret(), short(s.CA.Secret), why)
 	}
 	if d, spoke := s.stopForCA(); spoke {

@@ -47,7 +47,7 @@ type DrillFailure struct {
 func (b Backups) drillWarnings() []string {
 	var warnings []string
 	if b.DrillForeign != "" {
-		warnings = append(warnings, "drills do not run: "+b.DrillForeign)
+		warnings = append(warnings, "no drills are run: "+b.DrillForeign)
 	}
 	if f := b.DrillFailed; f != nil {
 		warnings = append(warnings, fmt.Sprintf("no drill has succeeded since Job %s failed: %s", f.Job,

@@ -90,7 +90,8 @@ func (s State) usedByDifferent() (Decision, bool) {
 		return Decision{}, false
 	}
 	return block("the record and status are lost, and the claims were last used by different clusters: %s. Mark the "+
-		"claims of the cluster that was lost: kubectl annotate pvc CLAIM etcd.quorate.dev/lost-cluster=ID", Enumerate(uses))
+		"claims that belong to the lost cluster: kubectl annotate pvc CLAIM etcd.quorate.dev/lost-cluster=ID",
+		Enumerate(uses))
 }
 
 // describeOldData returns which members started on data of a different cluster during bootstrap, and how to correct
@@ -105,8 +106,8 @@ func (s State) describeOldData() string {
 	if len(volumes) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf(". %s started on data that was on the volumes before this cluster was bootstrapped. Keep "+
-		"these volumes. To create a new cluster, declare it under a different name, on volumes without data",
+	text := fmt.Sprintf(". %s started on data that existed before this cluster was bootstrapped. Keep these volumes. "+
+		"To create a new cluster, declare it under a different name, with empty volumes",
 		Enumerate(volumes))
 	if len(volumes) == len(s.Record.Members) {
 		text += fmt.Sprintf(". To run the cluster with that data under this name, delete record.yaml from ConfigMap "+
@@ -184,15 +185,15 @@ func caLost(s State) (Decision, bool) {
 	case lost == "":
 		return Decision{}, false
 	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPodThatStays):
-		return wait(recheck, "%s; it is recreated once the pods that trust it are gone", lost)
+		return wait(recheck, "%s; it will be recreated once the pods that trust it are gone", lost)
 	}
 	if d, spoke := s.stopForCA(); spoke {
 		return d, true
 	}
 	remedy := "Restore it from a backup or, to get a new CA, stop all pods"
 	if s.caExpired() {
-		remedy = "Members and clients reject each other's new connections, and a backup does not help. " +
-			"To get a new CA, stop all pods"
+		remedy = "Members and clients are rejecting new connections from each other, and restoring a backup would " +
+			"not help. To get a new CA, stop all pods"
 	}
 	return block("%s. %s%s", sentence(s.Objects.Irreplaceable), remedy, s.howToStop())
 }
@@ -257,18 +258,18 @@ func membershipUnknown(s State) (Decision, bool) {
 		return s.notAllowedToAsk()
 	case s.Membership.Disputed:
 		return block("members return different member lists%s, and no quorum confirms any of them; nothing is "+
-			"changed. Bring back the members that are not responding, and restart a member whose list is wrong with "+
-			"kubectl delete pod: %s%s", s.why(), s.describeReplicas(), s.describeTerminatingClaims())
+			"changed. Bring back the members that are not responding, and restart any member with a wrong list by "+
+			"running kubectl delete pod. Members: %s%s", s.why(), s.describeReplicas(), s.describeTerminatingClaims())
 	case s.Membership.Unrecorded:
 		return block("too few of the recorded voters return the same member list%s; nothing is changed. Bring back the "+
-			"members that are not responding, and restart a member whose list is wrong with kubectl delete pod: %s%s. "+
-			"If they cannot be brought back, and the member list is right (%s), set the annotation "+
+			"members that are not responding, and restart any member with a wrong list by running kubectl delete pod. "+
+			"Members: %s%s. If they cannot be brought back, and the member list is right (%s), set the annotation "+
 			"etcd.quorate.dev/confirm-members: %q in git", s.why(), s.describeReplicas(),
 			s.describeTerminatingClaims(), s.describeQuorum(), s.listToConfirm())
 	case s.Membership.Unconfirmed && len(s.strangers()) > 0:
 		pronoun := itOrThem(s.strangers())
-		return block("no quorum confirms the member list%s: %s. Quorate cannot ask %s. Remove %s manually with etcdctl "+
-			"member remove", s.why(), strings.Join(s.strangers(), "; "), pronoun, pronoun)
+		return block("no quorum confirms the member list%s: %s. Quorate cannot query %s. Remove %s manually with "+
+			"etcdctl member remove", s.why(), strings.Join(s.strangers(), "; "), pronoun, pronoun)
 	case len(RequiredRecord(s, "").Members) == 0:
 		if kept := s.wayOutOfMarks(); kept != "" {
 			return block("the cluster has formed before (%s), but none of its remaining members may be started%s",

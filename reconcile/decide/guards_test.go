@@ -76,7 +76,7 @@ func TestGuardRulesInIsolation(t *testing.T) {
 	for what, c := range map[string]slotCase{
 		"expired": {expired(lasts("ca", true, 0)), true}, "good": {expired(lasts("ca", true, 1)), false}, "another one": {expired(lasts("a", false, 0)), false},
 	} {
-		if d, _ := caLost(after(3, c.change)); strings.Contains(d.Message, "a backup does not help") != c.want {
+		if d, _ := caLost(after(3, c.change)); strings.Contains(d.Message, "restoring a backup would not help") != c.want {
 			t.Errorf("a CA, %s: %s", what, d)
 		}
 	}
@@ -127,7 +127,7 @@ func TestQuorumLost(t *testing.T) {
 }
 
 // TestUnconfirmedListNamesWhatToDo checks that a Block because of an unconfirmed member list names unknown members, which
-// Quorate cannot ask, and the claims that are Terminating: restarting their pods destroys data.
+// Quorate cannot query, and the claims that are Terminating: restarting their pods destroys data.
 func TestUnconfirmedListNamesWhatToDo(t *testing.T) {
 	strange := Decide(after(3, func(s *State) {
 		stranger(1)(s)
@@ -158,8 +158,8 @@ func TestUnknownMembersAreCounted(t *testing.T) {
 	}{
 		{membershipMismatch, one, ". Remove it manually with"},
 		{membershipMismatch, two, ". Remove them manually with"},
-		{membershipUnknown, both(one, hidden), ". Quorate cannot ask it. Remove it manually with"},
-		{membershipUnknown, both(two, hidden), ". Quorate cannot ask them. Remove them manually with"},
+		{membershipUnknown, both(one, hidden), ". Quorate cannot query it. Remove it manually with"},
+		{membershipUnknown, both(two, hidden), ". Quorate cannot query them. Remove them manually with"},
 	} {
 		if d, _ := c.rule(after(5, c.change)); d.Verdict != Block || !strings.Contains(d.Message, c.want) {
 			t.Errorf("want %q: %s", c.want, d)

@@ -22,19 +22,19 @@ func backUpBeforeDeletion(s State) (Decision, bool) {
 		return act(Declare{}, "updating the custom resource: the cluster will be deleted")
 	case !s.recorded():
 		return block("cannot delete the cluster yet: the required backup cannot be taken, because the record is lost. "+
-			"Declare Running to bring %s back with the existing data, or recover the cluster from a volume; or, if "+
-			"the backup is not needed, remove %s from spec.backup.before", s.describeRemains(), occasion)
+			"Declare lifecycle Running to bring %s back with the existing data, or recover the cluster from a volume; "+
+			"or, if the backup is not needed, remove %s from spec.backup.before", s.describeRemains(), occasion)
 	case s.takenBackup() != nil:
-		return wait(recheckSettling, "cannot delete the cluster yet: waiting for the backup of Job %s to be "+
+		return wait(recheckSettling, "cannot delete the cluster yet: waiting for Job %s's backup to be "+
 			"recorded in the status", s.takenBackup().Job)
 	case s.mayStartBackup():
 		return act(StartBackup{s.Generation}, "taking a backup %s", before)
 	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPod):
 		return block("cannot delete the cluster yet: the required backup cannot be taken, because the cluster is not "+
-			"running. Declare Running first, or remove %s from spec.backup.before", occasion)
+			"running. Declare lifecycle Running first, or remove %s from spec.backup.before", occasion)
 	case s.canBackUp() && s.outlasted(job):
 		return act(DiscardBackup{job.UID}, "taking another backup %s: Job %s ended too long ago, and no pass used its "+
-			"backup within %s of its start. Run Quorate with --until-converged, so that a run is still active when "+
+			"backup within %s of its start. Run Quorate with --until-converged so that a run is still active when "+
 			"the next backup completes",
 			before, job.Name, s.lastsFor())
 	case s.canBackUp() && job.Phase == JobSucceeded && s.yetToCome(job):

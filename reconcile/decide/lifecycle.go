@@ -49,7 +49,7 @@ func stop(s State) (Decision, bool) {
 		return Decision{}, false
 	case s.anyReplica(s.keepsGoingVolume) && !s.deletesVolumes():
 		return block("lifecycle %s: the volumes of %s are being deleted and would disappear with their data as soon "+
-			"as the pods stop. Declare Running, so that these members are replaced first",
+			"as the pods stop. Declare lifecycle Running so that these members are replaced first",
 			s.Declared.Lifecycle, s.describeGoingVolumes())
 	case s.Objects.RunsReplicas > 0 && len(RequiredRecord(s, "").Members) == 0:
 		return block("lifecycle %s: it is unknown which members the StatefulSet runs (no record, no volumes, no "+

@@ -31,7 +31,7 @@ func (s State) describeLoss() string {
 	switch {
 	case has == 0 || len(others) == 0:
 	case newest > has:
-		text = fmt.Sprintf("; last seen: %s at revision %d, %s. Up to %s may be missing from the log of %[1]s and "+
+		text = fmt.Sprintf("; last seen: %s at revision %d, %s. Up to %s may be missing from %[1]s's log and "+
 			"would be lost", survivor, has, Enumerate(others), plural(int(newest-has), "revision", "revisions"))
 	default:
 		text = fmt.Sprintf("; last seen: %s at revision %d, and no other member was ahead of it: %s", survivor, has,

@@ -35,7 +35,7 @@ func (s State) lost(m Member) string {
 	case m.Started && !s.copyCounts(m) && s.failsWithoutData(r):
 		return "has no data on its volume"
 	case s.crashLoops(m, r):
-		return fmt.Sprintf("has crashed %d times, while the other members run well (%s)", r.PodCrashes, r.PodMessage)
+		return fmt.Sprintf("has crashed %d times while the other members are healthy (%s)", r.PodCrashes, r.PodMessage)
 	case s.silentForLong(m, r) && s.replaceable(m, r):
 		return fmt.Sprintf("has not responded since %s, longer than replaceAfter (%s)",
 			silentSince(m, r).UTC().Format(time.RFC3339), s.Declared.ReplaceAfter)
@@ -162,7 +162,7 @@ func (s State) replacedAgainAndAgain(m Member) string {
 	if gone || before.Times < replacementThreshold || s.Now.Sub(before.Last) >= replacementMemory {
 		return ""
 	}
-	return fmt.Sprintf("it has been replaced %d times, most recently at %s, and its replacements did no better "+
-		"(%s). Check its node, its network and its options",
+	return fmt.Sprintf("it has been replaced %d times, most recently at %s, without lasting success (%s). Check "+
+		"its node, network and options",
 		before.Times, before.Last.UTC().Format(time.RFC3339), s.describePod(r))
 }

@@ -194,8 +194,8 @@ func (s State) hinderedByOthers() string {
 		return fmt.Sprintf("volumes of %s also exist. If these members can be brought back, no data is lost; if "+
 			"their data is lost, list them in spec.recovery.lost", Enumerate(left))
 	}
-	return fmt.Sprintf("volumes of %s also exist. Recover the member whose log ends last, and list the others in "+
-		"spec.recovery.lost", Enumerate(left))
+	return fmt.Sprintf("volumes of %s also exist. Recover the member with the newest log entry, and list the others "+
+		"in spec.recovery.lost", Enumerate(left))
 }
 
 // nothingRuns reports whether no pods exist and the StatefulSet does not create any.
@@ -249,7 +249,7 @@ func (s State) stopForRecovery(source string) (Decision, bool) {
 		return act(StopPods{}, "spec.recovery requests a new cluster from %s: stopping all pods first%s",
 			source, s.describeLoss())
 	case s.anyReplica(hasPod):
-		return wait(recheck, "a new cluster is created from %s once all pods are gone: %s",
+		return wait(recheck, "a new cluster will be created from %s once all pods are gone: %s",
 			source, s.describeReplicas())
 	}
 	return Decision{}, false
@@ -270,7 +270,7 @@ func (s State) startRecovery() (Decision, bool) {
 			"writes made after the backup are lost%s", order.Backup, s.ReplicaName(order.Ordinal), s.describeLoss())
 	case job == nil:
 		return act(StartRecovery{order.Ordinal, order.Digest}, "creating a new cluster from the data of %s; data that "+
-			"only the lost members had is lost%s", s.ReplicaName(order.Ordinal), s.describeLoss())
+			"existed only on the lost members is lost%s", s.ReplicaName(order.Ordinal), s.describeLoss())
 	case job.Terminating:
 		return wait(recheck, "Job %s is being deleted", s.recoveryJobName())
 	}
@@ -285,14 +285,14 @@ func (s State) goOnRecovering() (Decision, bool) {
 	source, r := s.describeBegun(), s.Replica(begun.Ordinal)
 	switch serving := s.replicaNames(isReady); {
 	case s.Membership.MayServe() || len(serving) > 0:
-		return block("a new cluster was being created from %s, but etcd serves requests (%s). If no data is lost, "+
+		return block("a new cluster was being created from %s, but etcd is serving requests (%s). If no data is lost, "+
 			"%sremove recovery from record.yaml in ConfigMap %s-members; otherwise stop etcd: kubectl scale "+
 			"statefulset %[4]s --replicas=0", source,
 			cmp.Or(Enumerate(serving), "it returns a member list"), s.firstGiveUp(), s.Name)
 	case len(s.usedByOthers(begun.ClusterID)) > 0:
-		return block("according to the record, a new cluster is being created from %s, but the claims of %s were "+
-			"already used by another cluster. If that cluster is the new one, restore the ConfigMap %s-members that "+
-			"contained its record", source, Enumerate(s.usedByOthers(begun.ClusterID)), s.Name)
+		return block("according to the record, a new cluster is being created from %s, but the claims of %s have "+
+			"already been used by another cluster. If that cluster is the new one, restore the ConfigMap %s-members "+
+			"that contained its record", source, Enumerate(s.usedByOthers(begun.ClusterID)), s.Name)
 	case s.stopsRecovery() != "":
 		return act(StopRecovery{s.Recovery.Job.UID}, "stopping Job %s: %s", s.recoveryJobName(), s.stopsRecovery())
 	case order.ClusterID != begun.ClusterID:

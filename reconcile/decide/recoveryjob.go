@@ -97,7 +97,7 @@ func (s State) followRecovery() (Decision, bool) {
 		}
 		doubt := ""
 		if job.Suspect {
-			doubt = "; etcd had found that members hold different data: compare the volumes before you rely on this " +
+			doubt = "; etcd had found that members held different data: compare the volumes before you rely on this " +
 				"data"
 		}
 		return act(FinishRecovery{ClusterID: job.Into, VolumeUID: begun.VolumeUID},

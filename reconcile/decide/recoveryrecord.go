@@ -173,10 +173,10 @@ func (s State) restoredDuring(job RecoveryJob) bool {
 func (s State) mayBeRight(gone RemovedMember) string {
 	switch made := s.Record.Recovery; {
 	case made.ClusterID != gone.LostCluster:
-		return "the record no longer shows whether etcd had found that the lost members hold different data, so this " +
+		return "the record no longer shows whether etcd had found that the lost members held different data, so this " +
 			"volume may hold the right data"
 	case made.Suspect:
-		return "etcd had found that the lost members hold different data, so this volume may hold the right data"
+		return "etcd had found that the lost members held different data, so this volume may hold the right data"
 	}
 	return ""
 }

@@ -22,7 +22,7 @@ func TestRemedy(t *testing.T) {
 	overdue := func(ago time.Duration) func(*Replica) {
 		return func(r *Replica) { r.PodGoing = noon.Add(-ago) }
 	}
-	const force, node, objects = "--force", "bring its node back", "the cluster's objects"
+	const force, node, objects = "--force", "bring back the node of ", "the cluster's objects"
 	for what, c := range map[string]struct {
 		change        func(*State)
 		pods, members string // parts of the messages

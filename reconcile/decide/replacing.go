@@ -51,7 +51,8 @@ func (s State) giveUp(m Member, why string) (Decision, bool) {
 		return s.transferLeadership(m, func(Member) bool { return true }, "%s %s", m.Name, why)
 	}
 	return s.removal(ruleReplaceMember, RemoveMember{m.ID, s.nameOf(m), s.evidenceFor(m)},
-		"%s %s: removing it, so that a new member can take its place; %s", s.nameOf(m), why, s.describeResponding())
+		"%s %s: removing this member so that a new one can take its place; %s", s.nameOf(m), why,
+		s.describeResponding())
 }
 
 // transferLeadership asks the leader to transfer leadership to the acceptable voter with the lowest ordinal that has
@@ -72,7 +73,8 @@ func (s State) transferLeadership(from Member, willDo func(Member) bool, format 
 	if len(late) == 0 {
 		return Decision{}, false
 	}
-	return wait(recheckSettling, "%s: leadership is transferred once %s has caught up", why, strings.Join(late, " or "))
+	return wait(recheckSettling, "%s: leadership will be transferred once %s has caught up", why, strings.Join(late,
+		" or "))
 }
 
 // mayLead reports whether leadership may be transferred to a member once it has caught up.
@@ -154,7 +156,7 @@ func cleanUp(s State) (Decision, bool) {
 		serves := inUse && (m.Started || m.Answers) || mayServe
 		if !serves && s.Membership.allNamed(s) && r.holdsGoingVolume() && r.Ordinal < s.Record.Replicas() {
 			return act(RestartReplica{r.Ordinal, r.PodUID},
-				"the pod of %s uses the volume of a removed member: recreating the pod on an empty volume",
+				"pod %s uses a removed member's volume: recreating the pod on an empty volume",
 				s.ReplicaName(r.Ordinal))
 		}
 	}

@@ -96,8 +96,8 @@ func restore(s State) (Decision, bool) {
 	seed, job := s.Replica(SeedOrdinal), s.Restore.Job
 	switch {
 	case s.besideRestore() != "":
-		return block("according to the record, %s must be restored, but %s. Nothing is restored, because this may be "+
-			"the cluster's own data. If it is not needed, delete it. If an older record was restored, remove "+
+		return block("according to the record, %s must be restored, but %s. Nothing is restored, because the existing "+
+			"data may be the cluster's own. If it is not needed, delete it. If an older record was restored, remove "+
 			"record.yaml from ConfigMap %s-members; the record is then rebuilt from the live state",
 			s.ReplicaName(SeedOrdinal), s.besideRestore(), s.Name)
 	case s.hasID():
@@ -122,8 +122,8 @@ func restore(s State) (Decision, bool) {
 	case job.Terminating:
 		return wait(recheck, "Job %s is being deleted", s.restoreJobName())
 	case !hasVolume(seed) || job.VolumeUID != seed.VolumeUID:
-		return act(StopRestore{job.UID}, "the volume that Job %s fills no longer exists; deleting the Job to start "+
-			"again",
+		return act(StopRestore{job.UID}, "the volume that Job %s was filling no longer exists; deleting the Job to "+
+			"start again",
 			s.restoreJobName())
 	}
 	return s.followRestore(*job)

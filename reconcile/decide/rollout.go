@@ -116,11 +116,12 @@ func (s State) tooFew() bool { return len(s.Membership.Voters()) < 3 && s.Declar
 
 func (s State) describeRollout() string {
 	if runs := s.Objects.RunsVersion; runs != s.Declared.Version {
-		return fmt.Sprintf("git declares etcd %s, but %s is running: new pods get the declared version, then members "+
-			"are restarted in turn",
+		return fmt.Sprintf("git declares etcd %s, but %s is running: updating the pod template, then restarting "+
+			"members one at a time",
 			s.Declared.Version, runs)
 	}
-	return "git declares different etcd options or pod settings: new pods get them, then members are restarted in turn"
+	return "etcd options or pod settings have changed in git: updating the pod template, then restarting members one " +
+		"at a time"
 }
 
 // rollOneMember restarts the members whose pods were created from a different declaration, one at a time and while all
@@ -163,7 +164,7 @@ func (s State) describeStoppedRollout() string {
 	if s.WantsOtherPods() || !s.anyReplica(s.madeOtherwise) {
 		return ""
 	}
-	return "; the rollout has stopped, and the other members still run with the previous declaration. If the new " +
+	return "; the rollout has stopped, and the other members still use the previous declaration. If the new " +
 		"declaration is the cause, revert it in git"
 }
 

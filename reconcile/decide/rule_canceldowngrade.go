@@ -16,7 +16,7 @@ func cancelDowngrade(s State) (Decision, bool) {
 		return act(CancelDowngrade{under}, "git declares %s: canceling the downgrade to %s", s.Declared.Version, under)
 	case s.lacksMember() && s.hasStatefulSet() && s.newPodsTooOld() == "":
 		return act(CancelDowngrade{under}, "members cannot join while the downgrade to %s is enabled: canceling it "+
-			"until all declared members run", under)
+			"until all declared members are running", under)
 	}
 	return Decision{}, false
 }
@@ -37,7 +37,7 @@ func (s State) newPodsTooOld() string {
 		return ""
 	}
 	return fmt.Sprintf("new pods run etcd %s, but members older than %s cannot join this cluster. Declare etcd %s "+
-		"until all members run", s.Objects.RunsVersion, runs[0].MajorMinor(), runs[0])
+		"until all members are running", s.Objects.RunsVersion, runs[0].MajorMinor(), runs[0])
 }
 
 // cannotJoin starts the rollout of the declared version if new pods are too old to join but the declared version is

@@ -186,7 +186,7 @@ func (s State) describeClosed() string {
 	if !s.Record.MayFound() {
 		return ""
 	}
-	return fmt.Sprintf("; Service %s-client routes to the members once all initial members have started", s.Name)
+	return fmt.Sprintf("; Service %s-client will route to the members once all initial members have started", s.Name)
 }
 
 // untilSettled returns when to ask etcd again: nothing reports when a learner has caught up.

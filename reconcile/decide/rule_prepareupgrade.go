@@ -63,8 +63,8 @@ func prepareUpgrade(s State) (Decision, bool) {
 	switch s.Membership.Downgrade {
 	case "":
 		return act(EnableDowngrade{before},
-			"the logs may hold entries that etcd %s wrote and %s cannot read: enabling a downgrade, so that "+
-				"etcd writes them out, and canceling it afterwards", before, target)
+			"the logs may hold entries that etcd %s wrote and %s cannot read: temporarily enabling a downgrade "+
+				"so that etcd writes them out", before, target)
 	case before:
 		return wait(recheckSettling, "etcd is writing out log entries that %s cannot read; storage versions: %s",
 			target,

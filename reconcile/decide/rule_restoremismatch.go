@@ -85,7 +85,8 @@ func (s State) describeUnproven() string {
 	if !s.Record.Unproven() {
 		return ""
 	}
-	return fmt.Sprintf("; Service %s-client routes to %s once it is confirmed to run on the restored data",
+	return fmt.Sprintf("; Service %s-client will route to %s once %[2]s is confirmed to be running on the "+
+		"restored data",
 		s.Name,
 		s.ReplicaName(SeedOrdinal))
 }

@@ -55,7 +55,7 @@ func (s State) copiesWithout(victim Member) string {
 			names = append(names, s.nameOf(m))
 		}
 	}
-	return fmt.Sprintf("the volumes of %s are unreachable or unknown, although etcd responds there",
+	return fmt.Sprintf("the volumes of %s are unreachable or unknown, although these members respond",
 		Enumerate(names))
 }
 
@@ -148,7 +148,7 @@ func (s State) waitForSlot(ordinal int) (Decision, bool) {
 		if why := s.mayBeRight(gone); why != "" {
 			once = why + "; compare the data first; "
 		}
-		return block("the volume of %s is kept, because it holds data of lost cluster %s: %s%s", name,
+		return block("the volume of %s is kept, because it holds data from lost cluster %s: %s%s", name,
 			gone.LostCluster, once, s.freeSlot(ordinal))
 	}
 	if r := s.Replica(ordinal); r.VolumeTerminating || known && (gone.VolumeUID == "" || gone.VolumeUID == r.VolumeUID) {

@@ -53,8 +53,8 @@ func (s State) remedy(d Decision) string {
 		return "kubectl describe shows what is delaying that Job and its pods; to upgrade without a backup, remove " +
 			"Upgrade from spec.backup.before"
 	case ruleLastBackup:
-		return "declare Running, and find out what prevents the backup; to delete the cluster without a backup, " +
-			"remove Deletion from spec.backup.before"
+		return "declare lifecycle Running, and find out what prevents the backup; to delete the cluster without a " +
+			"backup, remove Deletion from spec.backup.before"
 	case "ScaleUp":
 		ordinal, _ := s.freeOrdinal()
 		return s.freeSlot(ordinal)
@@ -129,15 +129,15 @@ func (s State) remedyForPods() string {
 		switch {
 		case m.Answers:
 		case r.Pod == PodTerminating:
-			return "bring its node back" + s.remedyForNode(recorded.Ordinal)
+			return "bring back the node of " + name + s.remedyForNode(recorded.Ordinal)
 		case r.Pod == PodAbsent && r.VolumeTerminating:
 			return fmt.Sprintf("kubectl describe pvc data-%s shows what is delaying the deletion of the claim: a "+
 				"finalizer, or a pod that uses it", name)
 		case r.Pod == PodAbsent:
-			return fmt.Sprintf("kubectl describe statefulset %s shows why Kubernetes does not create pod %s; the "+
-				"quota, the policy or the controller must allow it", s.Name, name)
+			return fmt.Sprintf("kubectl describe statefulset %s shows what prevents Kubernetes from creating pod "+
+				"%s, such as a quota, a policy or a controller", s.Name, name)
 		case r.Pod == PodReady:
-			return fmt.Sprintf("pod %s is ready, but its etcd cannot be reached from here. Check --etcd-access, "+
+			return fmt.Sprintf("pod %s is ready, but Quorate cannot reach its etcd. Check --etcd-access, "+
 				"network policies and the certificates", name)
 		default:
 			return fmt.Sprintf("kubectl describe pod %s and kubectl logs %s show what the pod is waiting for", name,
@@ -159,11 +159,11 @@ func (s State) describeTerminatingClaims() string {
 	case 0:
 		return ""
 	case 1:
-		return fmt.Sprintf("; claim %s is Terminating, which cannot be undone: no new pod starts on it, and its data "+
-			"is deleted once no pod uses it", claims[0])
+		return fmt.Sprintf("; claim %s is Terminating, which cannot be undone: no new pod can use it, and its data "+
+			"is deleted once the last pod that uses it is gone", claims[0])
 	}
-	return fmt.Sprintf("; claims %s are Terminating, which cannot be undone: no new pods start on them, and their "+
-		"data is deleted once no pods use them", Enumerate(claims))
+	return fmt.Sprintf("; claims %s are Terminating, which cannot be undone: no new pods can use them, and their "+
+		"data is deleted once the last pods that use them are gone", Enumerate(claims))
 }
 
 // remedyForNode returns how to force-delete a pod whose node does not confirm that it has ended, or "" if the node may
@@ -231,9 +231,9 @@ func (s State) remedyForChecks() string {
 	if len(stopped) < Quorum(len(s.Membership.Voters())) || len(run) != 1 {
 		return "" // they would not serve without that peer
 	}
-	return fmt.Sprintf("; %s would start without %s, whose data differs from theirs. Run kubectl cordon on its node, "+
-		"then kubectl delete pod %s, and kubectl uncordon once the other members are serving. If these agree with "+
-		"each other, the data of %[2]s is then discarded%[4]s", Enumerate(stopped), run[0], run[0], going)
+	return fmt.Sprintf("; %s would start without %s, whose data differs from theirs. Run kubectl cordon on the node "+
+		"of %[2]s, then kubectl delete pod %[2]s, and kubectl uncordon once the other members are serving. If the "+
+		"other members agree with each other, %[2]s's data is then discarded%[3]s", Enumerate(stopped), run[0], going)
 }
 
 // notAllowedToAsk blocks, because passes cannot fix missing rights.

@@ -51,7 +51,7 @@ func Thresholds() []Threshold { return slices.Concat(patiences(), membershipChan
 func patiences() []Threshold {
 	return []Threshold{
 		{"Starting container", startPatience, 0, 0,
-			"A container that has run this long counts as starting, not as crashing: " +
+			"A container that has run for this long is treated as starting, not as crashing: " +
 				"the kubelet waits 10 s before the first restart."},
 		{"Pending pod", pendingPatience, 0, 0,
 			"Every pod is pending until it has a node, its volumes and its image. " +
@@ -78,9 +78,9 @@ func patiences() []Threshold {
 		{"Missing node", strandedPatience, 0, 0,
 			"A node that registers again still has its volumes. If spec.replaceAfter is set, it applies instead."},
 		{"Reverted action: number", 0, undoneThreshold, 0,
-			"After an action has been needed this many times, it counts as reverted, and other rules come first " +
-				"if they are safe without the action. Otherwise, as for Stop or Recover, nothing else is changed. " +
-				"If the action is Seal, members are not changed, because the record is being reverted."},
+			"After an action has been needed this many times, it is treated as reverted, and other rules come " +
+				"first if they are safe without the action. Otherwise, as for Stop or Recover, nothing else is " +
+				"changed. If the action is Seal, members are not changed, because the record is being reverted."},
 		{"Reverted action: time", undonePause, 0, 0, "The action is retried this long after the last " +
 			"attempt. Pods that must not run are stopped in every pass."},
 		{"Delayed repair", 0, delayThreshold, 0,
@@ -101,7 +101,7 @@ func membershipChanges() []Threshold {
 		{"Replacements: time", replacementMemory, 0, 0,
 			"Replacements further apart than this are not counted together."},
 		{"Unresponsive learner", snapshotPatience, 0, 0,
-			"A learner counts as unresponsive only after at least this long: " +
+			"A learner is treated as unresponsive only after at least this long: " +
 				"it loads the leader's data before it responds."},
 		{"Joining together: database", 0, 0, smallDatabase,
 			"The leader sends its database to each learner. " +

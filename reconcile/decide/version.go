@@ -269,7 +269,7 @@ func (s State) skips(r Replica, target etcdversion.Version) string {
 		what := name + last.what + last.version
 		switch n := steps(from, target); {
 		case n > 1:
-			return fmt.Sprintf("%s: minor versions cannot be skipped on the way to %s. Declare a %s release first",
+			return fmt.Sprintf("%s: minor versions cannot be skipped when upgrading to %s. Declare a %s release first",
 				what,
 				target, from.MajorMinor().Next(1))
 		case n == 1 && departure(from, target) != "":

@@ -42,7 +42,7 @@ func (j JobSight) hinders(what string) (Decision, bool) {
 
 // jobDelaysDeletion is the message for deleting a Job that has ended: Kubernetes does not create a member's new volume
 // while the Job's pod keeps the earlier volume.
-const jobDelaysDeletion = "deleting Job %s, which has ended: its pod delays the deletion of a volume"
+const jobDelaysDeletion = "deleting Job %s, which has ended: its pod is delaying the deletion of a volume"
 
 // delaysDeletion reports whether a Job has ended and its volume, whose data is not needed, is being deleted.
 func (s State) delaysDeletion(j VolumeJob) bool {

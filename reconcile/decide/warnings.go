@@ -44,8 +44,8 @@ func (s State) BackupWarnings() []string {
 		warnings = append(warnings, "no backups are taken: "+b.Foreign)
 	}
 	if len(s.Declared.Problems) > 0 && !b.Since.IsZero() && !b.Suspended {
-		warnings = append(warnings, fmt.Sprintf("backups continue as last applied, to %s, until the declaration takes "+
-			"effect. To stop them, run kubectl delete cronjob %s-backup", b.To, s.Name))
+		warnings = append(warnings, fmt.Sprintf("backups continue with the last applied settings, to %s, until the "+
+			"declaration takes effect. To stop them, run kubectl delete cronjob %s-backup", b.To, s.Name))
 	}
 	if len(s.Declared.Problems) > 0 && b.Drills {
 		warnings = append(warnings, fmt.Sprintf("drills continue with the last applied etcd image and "+
@@ -107,8 +107,8 @@ func (s State) spaceWarnings() []string {
 	for _, m := range s.MembersInOrder() {
 		if quota := s.Declared.Quota; quota > 0 && m.DBSize >= quota {
 			warnings = append(warnings,
-				fmt.Sprintf("the database of %s uses %dMi, but the declared etcd quota is %dMi: etcd rejects writes "+
-					"once it runs with this quota. Declare a larger etcd.quota, or compact and defragment first",
+				fmt.Sprintf("the database of %s uses %dMi, but the declared etcd quota is %dMi: etcd will reject "+
+					"writes once it runs with this quota. Declare a larger etcd.quota, or compact and defragment first",
 					s.nameOf(m), m.DBSize>>20, quota>>20))
 		}
 	}

@@ -37,7 +37,7 @@ func TestQuotaBelowDatabaseSizeWarns(t *testing.T) {
 		want  []string
 	}{
 		"smaller":                 {512 * mebibyte, []int64{511 * mebibyte, 20 << 10}, nil},
-		"as large":                {512 * mebibyte, []int64{512 * mebibyte}, []string{"the database of a-0 uses 512Mi, but the declared etcd quota is 512Mi: etcd rejects writes"}},
+		"as large":                {512 * mebibyte, []int64{512 * mebibyte}, []string{"the database of a-0 uses 512Mi, but the declared etcd quota is 512Mi: etcd will reject writes"}},
 		"one is larger":           {512 * mebibyte, []int64{20 << 10, 600 * mebibyte}, []string{"the database of a-1 uses 600Mi"}},
 		"the quota is not known":  {0, []int64{600 * mebibyte}, nil},
 		"no member tells its own": {512 * mebibyte, []int64{0, 0}, nil},
@@ -64,13 +64,13 @@ func TestBackupWarnings(t *testing.T) {
 	}{
 		{State{}, ""},
 		{State{Backups: Backups{Foreign: "CronJob a-backup is there"}}, "no backups are taken: CronJob a-backup is there"},
-		{State{Backups: Backups{DrillForeign: "CronJob a-drill is there"}}, "drills do not run: CronJob a-drill is there"},
+		{State{Backups: Backups{DrillForeign: "CronJob a-drill is there"}}, "no drills are run: CronJob a-drill is there"},
 		{State{Backups: Backups{DrillFailed: &DrillFailure{Job: "a-drill-1"}}}, "no drill has succeeded since Job a-drill-1 failed: no reason reported"},
 		{State{Backups: Backups{Jobs: []BackupJob{failed}}}, "no backup has been taken since Job a-backup-gen2 failed: verify: no"},
 		{State{Backups: Backups{Jobs: []BackupJob{stored}, Last: stored.Backup}}, "Job a-backup-gen2 stored a backup but failed afterwards: verify: no"},
 		{State{Backups: Backups{Jobs: []BackupJob{failed}, Last: &Backup{StartedAt: dawn.Add(time.Second)}}}, ""},
 		{State{Name: "a", Declared: Declared{Problems: []string{"p"}}, Backups: Backups{Since: dawn, To: "s3://b"}},
-			"backups continue as last applied, to s3://b, until the declaration takes effect. To stop them, run kubectl delete cronjob a-backup"},
+			"backups continue with the last applied settings, to s3://b, until the declaration takes effect. To stop them, run kubectl delete cronjob a-backup"},
 		{State{Name: "a", Declared: Declared{Problems: []string{"p"}}, Backups: Backups{Since: dawn, Suspended: true}}, ""},
 		{State{Name: "a", Declared: Declared{Restore: RestoreSource{Digest: "d"}}, Replicas: []Replica{{Ordinal: 0, VolumeUID: "v", Pod: PodAbsent}}},
 			"spec.restore has no effect: a volume of a-0 exists, so the cluster is treated as existing. If that data is not needed, delete the cluster with its volumes and declare it again"},

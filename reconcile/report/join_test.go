@@ -168,7 +168,7 @@ func ExampleJoin() {
 	//     as declared
 	// warning eu: only here
 	// held eu: main@sha1:1 no longer declares 1 of 1 cluster: shop/x
-	//     these clusters keep their last applied state, and are repaired, until they are declared again; if the removals are intended: --confirm-removals=main@sha1:1
+	//     these clusters keep their last applied state and are still repaired until they are declared again; if the removals are intended: --confirm-removals=main@sha1:1
 	// problem b.yaml:7: wrong
 	// error us: observe https://us: no answer
 	// 1 cluster, 1 done, 1 removal held, 1 problem in the source

@@ -60,6 +60,6 @@ func writeRemovals(b *strings.Builder, removals []Removal, style Style) {
 			}
 		}
 	}
-	style.line(b, 4, "", "these clusters keep their last applied state, and are repaired, until they are declared "+
-		"again; if the removals are intended: "+Confirm(strings.Join(revisions, " ")), nil)
+	style.line(b, 4, "", "these clusters keep their last applied state and are still repaired until they are "+
+		"declared again; if the removals are intended: "+Confirm(strings.Join(revisions, " ")), nil)
 }

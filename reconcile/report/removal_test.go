@@ -38,7 +38,7 @@ func ExampleText_removals() {
 	// warning https://git.example.com/shop.git declares no cluster
 	// held main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90 no longer declares 1 of 1 cluster of https://git.example.com/shop.git: shop/cart
 	// held main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90 v2@sha1:607ee6319d77cd807258bb1457d152441639f0a4 no longer declares 2 of 3 clusters: a/a, b/b\x1b[31m
-	//     these clusters keep their last applied state, and are repaired, until they are declared again; if the removals are intended: --confirm-removals='main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90 v2@sha1:607ee6319d77cd807258bb1457d152441639f0a4'
+	//     these clusters keep their last applied state and are still repaired until they are declared again; if the removals are intended: --confirm-removals='main@sha1:aff73df0a1b2c3d4e5f60718293a4b5c6d7e8f90 v2@sha1:607ee6319d77cd807258bb1457d152441639f0a4'
 	// 2 clusters, 2 done, 3 removals held
 }
 

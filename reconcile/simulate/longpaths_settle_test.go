@@ -64,7 +64,7 @@ func isForAPerson(d decide.Decision) bool {
 // replacedTooOften reports whether a slot has reached its daily limit of new members; the cause requires manual
 // investigation.
 func replacedTooOften(d decide.Decision) bool {
-	return d.Rule == "ReplaceMember" && strings.Contains(d.Message, "its replacements did no better")
+	return d.Rule == "ReplaceMember" && strings.Contains(d.Message, "without lasting success")
 }
 
 // takesWayOut carries out the manual action that a Block names. It returns false if it does not know such an action.
@@ -76,7 +76,7 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 		}
 	case d.Rule == "CALost":
 		j.path.Scale(0)
-	case d.Rule == "MembershipUnknown" && says("A pod that you delete is recreated from the current spec"):
+	case d.Rule == "MembershipUnknown" && says("Any pod that you delete is recreated from the current spec"):
 		for _, r := range j.path.Observe().Replicas {
 			if r.PodVersion != j.path.Declared.Version || r.PodSpecHash != j.path.Declared.SpecHash {
 				j.path.KillPod(r.Ordinal)

@@ -58,7 +58,7 @@ func TestLostMajority(t *testing.T) {
 	image := []string{"--allow-recovery", "--backup-image", deployedImage}
 	blocked("volumes of a-0 and a-2 also exist", image...)
 	w.declare(modern, three, order(lost, ", lost: [0, 2]"))
-	blocked("the volume of a-0 is kept, because it holds data of lost cluster "+strings.TrimLeft(lost, "0"), image...)
+	blocked("the volume of a-0 is kept, because it holds data from lost cluster "+strings.TrimLeft(lost, "0"), image...)
 	w.requireCondition("a", "Stalled", "True", "ScaleUp")
 	if got := w.member("a", 1).get("greeting"); got != "hello" {
 		t.Errorf("the greeting is %q", got)

@@ -135,7 +135,7 @@ func testVolumesWithOldData(t *testing.T, w *world) {
 	w.declare(modern, three)
 	w.run("--until-converged", "--timeout", "60s").requireCode(t, exitBlocked).requireRule(t, "a", "ClusterIDMismatch")
 	w.waitForPods("a", 3) // the run may have ended before all pods started
-	if r := w.run().requireCode(t, exitBlocked); !r.says("a-0, a-1 and a-2 started on data that was on the volumes before") {
+	if r := w.run().requireCode(t, exitBlocked); !r.says("a-0, a-1 and a-2 started on data that existed before") {
 		t.Errorf("%s", r)
 	}
 	if service, err := w.object(services, "a-client"); err != nil || service.Object["spec"].(map[string]any)["selector"] != nil {

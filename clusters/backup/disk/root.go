@@ -51,7 +51,7 @@ func enter(
 	}
 	if opened, err := dir.Stat("."); err != nil || !os.SameFile(found, opened) {
 		_ = dir.Close()
-		return nil, refuse(path, errors.Join(errors.New("it was replaced while it was opened"), err))
+		return nil, refuse(path, errors.Join(errors.New("it was replaced while it was being opened"), err))
 	}
 	return dir, nil
 }
@@ -81,7 +81,8 @@ func OpenIn(dir *os.Root, name string) (*os.File, error) {
 			return nil, err
 		}
 	}
-	return nil, refuse(filepath.Join(dir.Name(), name), errors.New("it was replaced again and again while it was opened"))
+	return nil, refuse(filepath.Join(dir.Name(), name), errors.New("it was replaced repeatedly while it was being "+
+		"opened"))
 }
 
 // StatIn returns information about a file in dir. It returns ErrIrregular unless the file is regular.

@@ -132,11 +132,11 @@ func (r Result) problem() string {
 	case !clusterID.MatchString(r.ClusterID):
 		return "its cluster ID is invalid"
 	case r.Revision < 0:
-		return "its revision is below 0"
+		return "its revision is negative"
 	case r.Bytes <= 0 || r.Bytes > maxSnapshot || !sha256.MatchString(r.SHA256):
 		return "its size or checksum is invalid"
 	case len(r.Unproven) > maxUnproven || r.Unproven != printable.Line(r.Unproven):
-		return "the reason for not proving it is too long or not a printable line"
+		return "the reason why it is unproven is too long or not a printable line"
 	}
 	return ""
 }

@@ -25,7 +25,7 @@ func sound() result.Result {
 
 // TestRoundTrip checks that an encoded result can be parsed, whatever reason members give for a missing proof.
 func TestRoundTrip(t *testing.T) {
-	reasons := map[string]string{"none": "", "plain": "the same data is held by 1 of 3 voters; a-2: no response within 30s", "long": strings.Repeat("ä\"", 4000)}
+	reasons := map[string]string{"none": "", "plain": "1 of 3 voters hold the same data; a-2: no response within 30s", "long": strings.Repeat("ä\"", 4000)}
 	for name, text := range printabletest.Hostile {
 		reasons[name] = text
 	}

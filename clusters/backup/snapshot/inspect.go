@@ -230,7 +230,7 @@ func outline(tx *bolt.Tx) (f Facts, err error) {
 	f.ClusterVersion = string(value(tx, clusterBucket, clusterVersion))
 	f.Auth = string(value(tx, authBucket, authEnabled)) == "\x01"
 	if len(f.StorageVersion) > maxVersion || len(f.ClusterVersion) > maxVersion {
-		return Facts{}, fmt.Errorf("%w: it holds a version of more than %d bytes", ErrDamaged, maxVersion)
+		return Facts{}, fmt.Errorf("%w: it contains a version longer than %d bytes", ErrDamaged, maxVersion)
 	}
 	f.Alarms, err = alarms(tx)
 	return f, err
@@ -255,7 +255,7 @@ func alarms(tx *bolt.Tx) (found []string, err error) {
 			return fmt.Errorf("%w: an alarm: %w", ErrDamaged, err)
 		}
 		if len(found) == maxAlarms {
-			return fmt.Errorf("%w: it holds more than %d alarms", ErrDamaged, maxAlarms)
+			return fmt.Errorf("%w: it contains more than %d alarms", ErrDamaged, maxAlarms)
 		}
 		found = append(found, fmt.Sprintf("%s %x", alarm.Alarm, alarm.MemberID))
 		return nil

@@ -77,7 +77,7 @@ func (o Options) azureEndpoint() (azureblob.ServiceURL, error) {
 	}
 	if o.AzureEndpoint == "" {
 		if account.AccountName == "" {
-			return "", errors.New("the storage account is not known: set AZURE_STORAGE_ACCOUNT, or specify its " +
+			return "", errors.New("the storage account is unknown: set AZURE_STORAGE_ACCOUNT, or specify its " +
 				"endpoint, https://ACCOUNT.blob.core.windows.net")
 		}
 		return azureblob.NewServiceURL(account)
@@ -93,7 +93,8 @@ func (o Options) azureEndpoint() (azureblob.ServiceURL, error) {
 	endpoint := strings.TrimRight(o.AzureEndpoint, "/")
 	if account.SASToken != "" {
 		if u, err := url.Parse(endpoint); err != nil || u.Scheme != "https" && !isLoopback(u.Hostname()) {
-			return "", errors.New("AZURE_STORAGE_SAS_TOKEN would be sent unencrypted: the endpoint is not https://HOST")
+			return "", errors.New("AZURE_STORAGE_SAS_TOKEN would be sent unencrypted: the endpoint must be " +
+				"https://HOST")
 		}
 		endpoint += "?" + account.SASToken
 	}

@@ -32,7 +32,7 @@ func openGCS(ctx context.Context, bucket string, o Options) (*blob.Bucket, error
 		}
 		u, err := url.Parse(o.GCSEndpoint)
 		if err != nil || u.Scheme != "https" || strings.Trim(u.Path, "/") != "" { // a token is sent there
-			return nil, errors.New("the endpoint is not https://HOST[:PORT]")
+			return nil, errors.New("the endpoint must be https://HOST[:PORT]")
 		}
 		options = append(options, option.WithEndpoint("https://"+u.Host+"/storage/v1/"))
 	}

@@ -18,8 +18,8 @@ var errTooLarge error = tooLarge{}
 type tooLarge struct{}
 
 func (tooLarge) Error() string {
-	return fmt.Sprintf("the store's response is larger than %d MiB, the limit for all responses except the content "+
-		"of objects",
+	return fmt.Sprintf("the store's response is larger than %d MiB, the limit for all responses except object "+
+		"content",
 		maxResponseBytes>>20)
 }
 

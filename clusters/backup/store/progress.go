@@ -14,7 +14,7 @@ import (
 const maxIdle = 2000
 
 // errEndless is returned for a list that does not end, for example because its continuation tokens form a cycle.
-var errEndless = fmt.Errorf("the store's list does not end: no new name in %d requests and repeated names", maxIdle)
+var errEndless = fmt.Errorf("the store's list does not end: no new names after %d requests and repeated names", maxIdle)
 
 // progress cancels a list operation that no longer returns new names. It counts requests as they are sent, because some
 // libraries follow the continuation tokens of empty pages on their own.

@@ -111,8 +111,8 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 
 // errNoCredentials is returned if no source provides credentials. The library names only the last source that it tried,
 // which is the machine's metadata service.
-var errNoCredentials = errors.New("no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or in a " +
-	"declaration secretName or serviceAccountName")
+var errNoCredentials = errors.New("no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or declare " +
+	"secretName or serviceAccountName")
 
 // errCutOff is returned for a truncated list.
 var errCutOff = errors.New("the store truncated the list without returning a continuation token")

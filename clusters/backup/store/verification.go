@@ -54,10 +54,10 @@ func (p PendingVerification) Resume() Verification {
 }
 
 // ErrOvertaken is returned if another process has found the backup damaged in the meantime.
-var ErrOvertaken = errors.New("it was found damaged and counts as damaged until it is verified again")
+var ErrOvertaken = errors.New("it was found damaged and is treated as damaged until it is verified again")
 
 // ErrDiffered is returned if a drill has found different data in etcd, and no drill has succeeded since.
-var ErrDiffered = errors.New("a drill with the backup found different data in etcd, so the backup does not count as " +
+var ErrDiffered = errors.New("a drill with the backup found different data in etcd, so the backup is not treated as " +
 	"verified. Run \"quorate backups drill\" with it again, or take a new backup")
 
 // BeginVerification begins to verify a backup that is about to be read. It reads the damage and the failed drill
@@ -265,7 +265,8 @@ func confirmVerified(ctx context.Context, b Bucket, of Backup) error {
 		return fmt.Errorf("%s: %w", of.verifiedName(), err)
 	}
 	if found.SHA256 != m.SHA256 || found.Damage != "" {
-		return fmt.Errorf("%s: the verification result is for different data. Verify it again", of.verifiedName())
+		return fmt.Errorf("%s: the verification result is for different data. Verify the backup again",
+			of.verifiedName())
 	}
 	return nil
 }

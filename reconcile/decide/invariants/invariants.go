@@ -69,7 +69,7 @@ var invariants = []invariant{
 		fewLearners},
 	{Invariant{"a volume outlives its member",
 		"A volume is deleted only if etcd does not list its member, or if the spec requests deletion of the whole " +
-			"cluster with its volumes and nothing runs."},
+			"cluster with its volumes and nothing is running."},
 		volumeOutlivesMember},
 	{Invariant{"copies are kept",
 		"A voter is removed only if its data is proven lost or wrong, or if enough other members hold the data on " +
@@ -117,11 +117,11 @@ var invariants = []invariant{
 	{Invariant{"members stay while fields are rewritten",
 		"While admission rewrites a field that security or quorum depends on, Quorate does not add or remove " +
 			"members, restart single pods or delete volumes. This applies to clusters that should run, unless " +
-			"their members run well with the new value."},
+			"their members are healthy with the new value."},
 		fieldsAsApplied},
 	{Invariant{"Done means nothing is left to do",
-		"A decision is Done only if the cluster is orphaned or suspended, if it should not run and nothing runs, " +
-			"or if every member is a sealed, healthy voter that matches the spec."},
+		"A decision is Done only if the cluster is orphaned or suspended, if it should not run and nothing is " +
+			"running, or if every member is a sealed, healthy voter that matches the spec."},
 		doneIsDone},
 }
 

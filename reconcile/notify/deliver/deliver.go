@@ -86,7 +86,7 @@ func (r request) once(ctx context.Context, agent string) ([]byte, error) {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, r.method, r.url, bytes.NewReader(r.body))
 	if err != nil {
-		return nil, &failure{err: errors.New("the URL is not valid for a request")}
+		return nil, &failure{err: errors.New("the URL is not valid")}
 	}
 	host := printable.Line(req.URL.Host)
 	req.Header = r.header.Clone()

@@ -50,7 +50,7 @@ func Name(repository *url.URL) string {
 func NewHost(kind, api string, repository *url.URL) (Host, error) {
 	h := Host{Kind: kind}
 	if !slices.Contains(Kinds(), kind) {
-		return h, fmt.Errorf("want %s", strings.Join(Kinds(), ", "))
+		return h, fmt.Errorf("must be one of %s", strings.Join(Kinds(), ", "))
 	}
 	name, scheme, path := Name(repository), "https", strings.Trim(repository.Path, "/")
 	root := name

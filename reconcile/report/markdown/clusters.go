@@ -116,7 +116,7 @@ func (p *page) rows(entries []entry) []entry {
 	}
 	p.add(table.String())
 	if shown < len(entries) {
-		p.note("%s of lower priority omitted for lack of space.",
+		p.note("Omitted for lack of space: %s of lower priority.",
 			decide.Count(len(entries)-shown, "other cluster"))
 	}
 	return entries[:shown]
@@ -154,10 +154,10 @@ func (p *page) details(entries []entry) {
 		}
 	}
 	if shortened > 0 {
-		p.note("Some reasons and steps of %s omitted for lack of space.", decide.Count(shortened, "cluster"))
+		p.note("Omitted for lack of space: some reasons and steps of %s.", decide.Count(shortened, "cluster"))
 	}
 	if without > 0 {
-		p.note("Reasons and steps of %s omitted for lack of space.", decide.Count(without, "cluster"))
+		p.note("Omitted for lack of space: reasons and steps of %s.", decide.Count(without, "cluster"))
 	}
 }
 
@@ -230,7 +230,7 @@ func writeSteps(b *strings.Builder, steps []forecast.Step, most int) {
 		fmt.Fprintf(b, "| %d | %s | %s | %d | %d | %s | %s | %s |\n", i+1, cell(step.What, 300), voters(at),
 			at.Answering, at.Needed(), mayFail(at),
 			effects(effect{"starts", step.Starts}, effect{"restarts", step.Restarts}, effect{"stops", step.Stops}),
-			effects(effect{"makes", step.Creates}, effect{"**deletes**", step.Deletes}))
+			effects(effect{"creates", step.Creates}, effect{"**deletes**", step.Deletes}))
 	}
 }
 

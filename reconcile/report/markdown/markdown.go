@@ -193,10 +193,10 @@ func (p *page) list(title string, items []string, room int) {
 		shown++
 	}
 	if shown < len(items) {
-		fmt.Fprintf(&part, "* %s omitted for lack of space\n", more(len(items)-shown, "other line"))
+		fmt.Fprintf(&part, "* Omitted for lack of space: %s\n", decide.Count(len(items)-shown, "other line"))
 	}
 	if !p.add(part.String()) {
-		p.note("**%s:** %s omitted for lack of space", title, decide.Count(len(items), "line"))
+		p.note("**%s:** omitted for lack of space: %s", title, decide.Count(len(items), "line"))
 	}
 }
 

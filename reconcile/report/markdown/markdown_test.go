@@ -343,7 +343,7 @@ func TestCommentStaysWithinLimit(t *testing.T) {
 				if folds > 0 && rows < n {
 					t.Errorf("%s: %d rows, but %d folds", what, rows, folds)
 				}
-				if missing := rows < n || folds < n; missing && !strings.Contains(comment, " omitted for lack of space") {
+				if missing := rows < n || folds < n; missing && !strings.Contains(comment, "Omitted for lack of space") {
 					t.Errorf("%s: with %d rows and %d folds, the omissions are not mentioned", what, rows, folds)
 				}
 				if n == 20 && most == 1_000_000 && words == "" && (rows != 20 || folds != 20 || strings.Contains(comment, "no room")) {
