@@ -76,20 +76,26 @@ func (r Replica) lastVersion() (etcdversion.Version, error) {
 	return etcdversion.Parse(r.LastUse.Version)
 }
 
-// lastVersionUnknown returns a message if a cluster has only volumes left and the etcd version that last used them is
-// unknown. Otherwise, it returns "".
+// lastVersionUnknown returns a message if a cluster has only volumes left and too few of them, not even a quorum, show
+// which etcd version last used them. Otherwise, it returns "". etcd converts its data to a newer minor version only when
+// every voter runs that version; so if a quorum of the volumes names a version, the cluster's data is not newer.
 func (s State) lastVersionUnknown() string {
 	if s.hasStatefulSet() || s.anyReplica(hasPod) || !s.toRun() || !s.Formed() ||
 		s.Record.Restoring() || s.Record.Recovering() || s.isBeingRestored() {
 		return ""
 	}
 	var names, claims []string
+	volumes := 0
 	for _, r := range s.replicasInOrder() {
-		if hasVolume(r) && r.LostCluster == 0 {
+		if !hasVolume(r) || r.LostCluster != 0 {
+			continue
+		}
+		volumes++
+		if _, err := r.lastVersion(); err != nil {
 			names, claims = append(names, s.ReplicaName(r.Ordinal)), append(claims, "data-"+s.ReplicaName(r.Ordinal))
 		}
 	}
-	if len(names) == 0 {
+	if volumes == 0 || volumes-len(names) >= Quorum(volumes) {
 		return ""
 	}
 	return fmt.Sprintf("the etcd version that last used the volumes of %s is unknown. Annotate their claims with "+

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -65,6 +66,13 @@ func TestLastUseOfClaimsLimitsVersions(t *testing.T) {
 	used := func(version, storage string) func(*State) {
 		return func(s *State) { s.Replicas[2].LastUse = LastUse{1, version, storage} }
 	}
+	allUsed := func(version, storage string) func(*State) {
+		return func(s *State) {
+			for i := range s.Replicas {
+				s.Replicas[i].LastUse = LastUse{1, version, storage}
+			}
+		}
+	}
 	alone := func(s *State) {
 		s.Record, s.Membership, s.Objects = Record{}, Membership{}, Objects{}
 		s.ReportedVersion, s.ReportedClusterID = "", 0
@@ -81,9 +89,10 @@ func TestLastUseOfClaimsLimitsVersions(t *testing.T) {
 		"one does not respond, and has data of 3.7":   {both(used("3.7.3", "3.7"), silence(2)), true},
 		"one does not respond, and has data of 3.6":   {both(used("3.6.16", "3.6"), silence(2)), false},
 		"one responds, whatever its claim says":       {used("3.5.25", "3.7"), false},
-		"volumes alone, used by the declared version": {both(used("3.6.16", "3.6"), alone), false},
-		"volumes alone, used by a newer version":      {both(used("3.7.3", "3.7"), alone), true},
-		"volumes alone, used by an older version":     {both(used("3.5.35", ""), alone, declares("3.7.3")), true},
+		"volumes alone, used by the declared version": {both(allUsed("3.6.16", "3.6"), alone), false},
+		"volumes alone, used by a newer version":      {both(allUsed("3.7.3", "3.7"), alone), true},
+		"volumes alone, used by an older version":     {both(allUsed("3.5.35", ""), alone, declares("3.7.3")), true},
+		"volumes alone, and one says what used it":    {both(used("3.6.16", "3.6"), alone), true},
 		"volumes alone, and none says what used it":   {alone, true},
 		"volumes alone, and none is to run":           {both(alone, func(s *State) { s.Declared.Lifecycle = Stopped }), false},
 		"volumes alone, left of a cluster that is lost": {both(alone, func(s *State) {
@@ -126,6 +135,25 @@ func TestUnknownLastVersionIsReported(t *testing.T) {
 		c.change(&s)
 		if got := s.lastVersionUnknown() != ""; got != c.want {
 			t.Errorf("%s: reported is %t", what, got)
+		}
+	}
+}
+
+// TestClaimsWithoutVersionPreventStart checks that no version starts on volumes that are all that is left of a cluster
+// unless a quorum of their claims shows which version used them, because the data may be newer.
+func TestClaimsWithoutVersionPreventStart(t *testing.T) {
+	for _, lost := range [][]int{{}, {0}, {0, 1}} {
+		s := healthy(3)
+		s.Record, s.Membership, s.Objects, s.ReportedVersion, s.ReportedClusterID = Record{}, Membership{}, Objects{}, "", 0
+		for i := range s.Replicas {
+			s.Replicas[i] = Replica{Ordinal: i, Pod: PodAbsent, VolumeUID: s.Replicas[i].VolumeUID, LastUse: LastUse{1, "3.6.16", ""}}
+		}
+		for _, i := range lost {
+			s.Replicas[i].LastUse.Version = ""
+		}
+		refusal, prepared := s.judgeVersion()
+		if prepared != (len(lost) <= 1) || (refusal != "") == prepared || strings.Contains(refusal, s.ReplicaName(2)) {
+			t.Errorf("%v without a version: %q, prepared %t", lost, refusal, prepared)
 		}
 	}
 }

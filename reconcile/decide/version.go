@@ -97,9 +97,11 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 	if unreadable := s.unreadable(); unreadable != "" {
 		return s.judgeUnread(unreadable, target)
 	}
+	if unknown := s.lastVersionUnknown(); unknown != "" && (len(runs) == 0 || s.lacksVersions()) {
+		return unknown, false // the data of such a volume may be newer than that of the others
+	}
 	if len(runs) == 0 {
-		unknown := s.lastVersionUnknown()
-		return unknown, unknown == "" // no version is known to have run
+		return "", true // no version is known to have run
 	}
 	oldest, newest := runs[0], runs[len(runs)-1]
 	switch {
@@ -132,6 +134,12 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 // onlyClaimsRemain reports whether only claims show which versions ran, unless the status names a version.
 func (s State) onlyClaimsRemain() bool {
 	return !s.recorded() && !s.Membership.Known && !s.anyReplica(hasPod)
+}
+
+// lacksVersions reports whether only claims show which versions ran, because the record and the status are lost.
+func (s State) lacksVersions() bool {
+	_, err := etcdversion.ParseRunning(s.ReportedVersion)
+	return err != nil && s.onlyClaimsRemain()
 }
 
 // judgeUnread returns why the declared version cannot be rolled out while a member's version cannot be parsed. The
