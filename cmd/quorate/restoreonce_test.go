@@ -150,7 +150,7 @@ func TestRestoreOnceReusesEarlierRestore(t *testing.T) {
 		t.Errorf("%+v, then %+v", first, second)
 	}
 	r.unchanged(exitBlocked, "etcd 4.0.0 must not be started with this backup", func() ran { return r.restore("--etcd-version=4.0.0") })
-	r.unchanged(exitBlocked, "the quota of etcd is 4096", func() ran { return r.restore("--quota=4096") })
+	r.unchanged(exitBlocked, "etcd's quota is 4096", func() ran { return r.restore("--quota=4096") })
 	for _, other := range []string{"--name=a-1", "--peer-url=http://127.0.0.1:2381", "--initial-cluster-token=ns-a-u", "--revision-bump=1", "--from=file:///srv"} {
 		r.unchanged(exitBlocked, "the member was restored from ns/a 20261122t180000z of cluster 00000000000000aa at", func() ran { return r.restore(other) })
 		if text, err := os.ReadFile(r.result); err != nil || len(text) > 0 {
