@@ -254,7 +254,7 @@ func TestUnusableCacheDirIsRefused(t *testing.T) {
 	if err := os.Chmod(o.CacheDir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, o, ErrSource, "open the cache: "+o.CacheDir+" can be written by others (mode drwxrwxrwx); use a new directory inside it, such as "+o.CacheDir+"/quorate")
+	wantError(t, o, ErrSource, "open the cache: "+o.CacheDir+" is writable by other users (mode drwxrwxrwx); use a new directory inside it, such as "+o.CacheDir+"/quorate")
 }
 
 // TestCacheAllowsConcurrentUse checks that several processes may use one cache at the same time.

@@ -121,7 +121,7 @@ func TestUnknownDescentIsAnError(t *testing.T) {
 		want  string
 	}{
 		"shallow clone": {Options{Location: shallow}, newest, root, history.ErrCutOff,
-			"the history is incomplete: 10 commits are known up to " + newest.Commit + ", but " + root + " is not one of them; to fetch the rest, run git fetch --unshallow"},
+			"the history is incomplete: the 10 known commits up to " + newest.Commit + " do not include " + root + "; to fetch the rest, run git fetch --unshallow"},
 		"pack too large": {Options{Location: served, Transfer: remote.Limits{PackBytes: 8 << 10}}, newest, root, ErrSource, "raise limits.bytes"},
 		"no such commit": {Options{Location: r.Dir}, refs.Revision{Commit: strings.Repeat("a", 40)}, root, ErrSource, "read the commit " + strings.Repeat("a", 40)},
 		"not at a tip":   {Options{Location: served}, refs.Revision{Commit: strings.Repeat("a", 40)}, root, history.ErrGone, "read the commit " + strings.Repeat("a", 40)},

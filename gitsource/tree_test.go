@@ -169,7 +169,7 @@ func TestUnusualFileNamesMatterOnlyIfRead(t *testing.T) {
 		want := map[string]bool{}
 		for _, name := range []string{"a/b", `a\b`, "a\nb", "Icon\r", "\x1b[31m", "caf\xe9", "\xff", "a\u200cb"} {
 			added = append(added, mattering(name))
-			want["apps: contains "+strconv.Quote(mattering(name).Name)+", whose name is not supported; rename it"] = true
+			want["apps: contains "+strconv.Quote(mattering(name).Name)+", which has an unsupported name; rename it"] = true
 		}
 		got := read("apps", "apps", added...)
 		for _, p := range got.Problems {
@@ -202,7 +202,7 @@ func TestUnusualFileNamesInPlainDirectory(t *testing.T) {
 	wantClusters(t, fetched(t, new(Reader), Options{Location: dir}), "a")
 	gittest.MustWrite(t, filepath.Join(dir, "caf\xe9.yaml"), "x")
 	got := fetched(t, new(Reader), Options{Location: dir})
-	if len(got.Problems) != 1 || got.Problems[0].String() != `.: contains "caf\xe9.yaml", whose name is not supported; rename it` {
+	if len(got.Problems) != 1 || got.Problems[0].String() != `.: contains "caf\xe9.yaml", which has an unsupported name; rename it` {
 		t.Errorf("problems %q", got.Problems)
 	}
 }

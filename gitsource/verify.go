@@ -56,7 +56,7 @@ func (v Verification) open(store storer.EncodedObjectStorer, r refs.Revision) (g
 // verify returns the revision with its commit and signer, or an error if a required signature is missing or invalid.
 func (v Verification) verify(store storer.EncodedObjectStorer, r refs.Revision, now time.Time) (refs.Revision, error) {
 	if v.Keys.Empty() {
-		return r, errors.New("no keys to verify signatures")
+		return r, errors.New("no keys to verify signatures with")
 	}
 	kind, raw, err := rawObject(store, r.Commit)
 	if err != nil {

@@ -35,15 +35,15 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
 	only := flags.String("only", "",
-		"regular expression: only mutants whose line in the output it matches, such as guards.go")
-	list := flags.Bool("list", false, "list the mutants, and run nothing")
+		"regular expression: use only mutants whose output line matches it, such as guards.go")
+	list := flags.Bool("list", false, "list the mutants without running tests")
 	from, to := 1, 5
-	flags.Func("stages", "first and last stage of tests to run, such as 1-2, of: stories, other tests, paths, smallest "+
-		"worlds, small worlds (default: 1-5)", func(text string) error {
+	flags.Func("stages", "first and last test stage to run, such as 1-2; the stages are stories, other tests, paths, "+
+		"smallest worlds, small worlds (default: 1-5)", func(text string) error {
 		_, err := fmt.Sscanf(text, "%d-%d", &from, &to)
 		return err
 	})
-	parallel := flags.Int("parallel", 2, "mutants that run at once")
+	parallel := flags.Int("parallel", 2, "number of mutants to test at the same time")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func mutate(dir string) (*mutated, error) {
 		path := p.fset.Position(file.Package).Filename
 		source, err := os.ReadFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("read what is to be mutated: %w", err)
+			return nil, fmt.Errorf("read the source to mutate: %w", err)
 		}
 		m := &mutator{
 			pkg: p, file: filepath.Base(path), source: source, fset: p.fset, info: pkg.TypesInfo, self: pkg.Types,

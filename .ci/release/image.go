@@ -34,7 +34,7 @@ func (r *release) image() (string, error) {
 		programs[p.arch] = filepath.Join(r.out, r.name(p.suffix()))
 		info, err := buildinfo.ReadFile(programs[p.arch])
 		if err != nil {
-			return "", fmt.Errorf("read what the image is made of: %w", err)
+			return "", fmt.Errorf("read the build information of the image's program: %w", err)
 		}
 		infos = append(infos, info)
 	}
@@ -72,7 +72,7 @@ func (r *release) index(programs map[string]string) (v1.ImageIndex, error) {
 			one, err = mutate.CreatedAt(one, v1.Time{Time: r.time})
 		}
 		if err != nil {
-			return nil, fmt.Errorf("make the image for %s: %w", p.arch, err)
+			return nil, fmt.Errorf("build the image for %s: %w", p.arch, err)
 		}
 		one = mutate.ConfigMediaType(mutate.MediaType(one, types.OCIManifestSchema1), types.OCIConfigJSON)
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{

@@ -14,10 +14,10 @@ import (
 
 func main() {
 	var r release
-	flag.StringVar(&r.version, "version", "", "version, such as v0.1.0: a tag of the commit that is checked out")
-	flag.StringVar(&r.repository, "repository", "quorate.dev/quorate", "where the image will be pulled from")
+	flag.StringVar(&r.version, "version", "", "version, such as v0.1.0: a tag of the checked-out commit")
+	flag.StringVar(&r.repository, "repository", "quorate.dev/quorate", "repository from which the image will be pulled")
 	flag.StringVar(&r.root, "root", ".", "root of the source tree")
-	flag.StringVar(&r.out, "out", "", "directory to make it in; what is there is deleted")
+	flag.StringVar(&r.out, "out", "", "directory for the release; an earlier release in it is deleted")
 	flag.Parse()
 	if err := r.make(context.Background(), os.Stdout); err != nil {
 		fmt.Fprintf(os.Stderr, "release: %v\n", err)
@@ -70,7 +70,7 @@ func (r *release) make(ctx context.Context, said io.Writer) error {
 			return err
 		}
 	}
-	fmt.Fprintf(said, "image %s\neverything is in %s; %s has the checksums, to be signed\n", image, r.out, sumsFile)
+	fmt.Fprintf(said, "image %s\nall files are in %s; sign %s, which contains the checksums\n", image, r.out, sumsFile)
 	return nil
 }
 
@@ -80,7 +80,7 @@ func (r *release) clear() error {
 	there, err := os.ReadDir(r.out)
 	if err == nil && len(there) > 0 {
 		if err := checkSums(r.out); err != nil {
-			return fmt.Errorf("%s is neither empty nor a whole release; delete it: %w", r.out, err)
+			return fmt.Errorf("%s is neither empty nor a complete release; delete it: %w", r.out, err)
 		}
 		err = os.RemoveAll(r.out)
 	}
@@ -88,7 +88,7 @@ func (r *release) clear() error {
 		err = os.MkdirAll(r.out, 0o755)
 	}
 	if err != nil {
-		return fmt.Errorf("make the directory of the release: %w", err)
+		return fmt.Errorf("create the release directory: %w", err)
 	}
 	return nil
 }

@@ -43,9 +43,10 @@ func (r *release) chart(image string) error {
 		if f.Name == "values.yaml" {
 			none := []byte("There is no default.\nimage: \"\"\n")
 			if !bytes.Contains(f.Data, none) {
-				return fmt.Errorf("deploy/chart/values.yaml has no %q, where the image of the release belongs", none)
+				return fmt.Errorf("set the image in deploy/chart/values.yaml: expected it to contain %q", none)
 			}
-			f.Data = bytes.Replace(f.Data, none, fmt.Appendf(nil, "By default, that of the release.\nimage: %q\n", image), 1)
+			f.Data = bytes.Replace(f.Data, none, fmt.Appendf(nil,
+				"The default is the release's image.\nimage: %q\n", image), 1)
 		}
 	}
 	if _, err := util.Save(c, r.out); err != nil {

@@ -40,7 +40,7 @@ func (r *release) program(ctx context.Context, p platform) error {
 	}
 	info, err := buildinfo.ReadFile(file)
 	if err != nil {
-		return fmt.Errorf("read what %s is made of: %w", file, err)
+		return fmt.Errorf("read the build information of %s: %w", file, err)
 	}
 	sum, err := sumOf(file)
 	if err != nil {
@@ -60,7 +60,7 @@ func fetching() []string {
 func environment(ctx context.Context, p platform) ([]string, error) {
 	said, err := exec.CommandContext(ctx, "go", append([]string{"env"}, fetching()...)...).Output()
 	if err != nil {
-		return nil, fmt.Errorf("ask Go for its settings: %w", err)
+		return nil, fmt.Errorf("read Go's settings: %w", err)
 	}
 	all := append(os.Environ(), "GOENV=off", "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch, "GOAMD64=v1",
 		"GOARM64=v8.0", "GOFLAGS=", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off")

@@ -48,7 +48,7 @@ func TestClear(t *testing.T) {
 	if err := os.WriteFile(keep, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.clear(); err == nil || !strings.Contains(err.Error(), "neither empty nor a whole release") {
+	if err := r.clear(); err == nil || !strings.Contains(err.Error(), "neither empty nor a complete release") {
 		t.Error(err)
 	}
 	if _, err := os.Stat(keep); err != nil {

@@ -27,7 +27,7 @@ func (r *release) writeSBOM(name, purpose, sum string, programs ...*debug.BuildI
 func (r *release) writeDocument(document *v2_3.Document) error {
 	var text bytes.Buffer
 	if err := json.Write(document, &text, json.Indent("  ")); err != nil {
-		return fmt.Errorf("write what %s is made of: %w", document.DocumentName, err)
+		return fmt.Errorf("write the SBOM of %s: %w", document.DocumentName, err)
 	}
 	return r.write(document.DocumentName+".spdx.json", text.Bytes())
 }

@@ -19,12 +19,12 @@ const sumsFile = "SHA256SUMS"
 func sumOf(file string) (string, error) {
 	content, err := os.Open(filepath.Clean(file))
 	if err != nil {
-		return "", fmt.Errorf("sum up: %w", err)
+		return "", fmt.Errorf("compute the checksums: %w", err)
 	}
 	defer content.Close()
 	sum := sha256.New()
 	if _, err := io.Copy(sum, content); err != nil {
-		return "", fmt.Errorf("sum up %s: %w", file, err)
+		return "", fmt.Errorf("compute the checksum of %s: %w", file, err)
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
@@ -75,12 +75,12 @@ func checkSums(dir string) error {
 	var problems error
 	for _, line := range listed {
 		if !slices.Contains(there, line) {
-			problems = errors.Join(problems, fmt.Errorf("no file is as listed: %s", line))
+			problems = errors.Join(problems, fmt.Errorf("no file matches the listed checksum: %s", line))
 		}
 	}
 	for _, line := range there {
 		if !slices.Contains(listed, line) {
-			problems = errors.Join(problems, fmt.Errorf("%s does not list: %s", sumsFile, line))
+			problems = errors.Join(problems, fmt.Errorf("%s does not list this file: %s", sumsFile, line))
 		}
 	}
 	return problems

@@ -37,7 +37,7 @@ func TestSums(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := checkSums(dir)
-	for _, want := range []string{"no file is as listed: " + fmt.Sprintf("%x  a", sha256.Sum256([]byte("one"))), "  b", "does not list: ", "  c"} {
+	for _, want := range []string{"no file matches the listed checksum: " + fmt.Sprintf("%x  a", sha256.Sum256([]byte("one"))), "  b", "does not list this file: ", "  c"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}

@@ -17,8 +17,8 @@ import (
 // check reports all problems that prevent a release, and determines the commit.
 func (r *release) check(ctx context.Context) error {
 	if semver.Canonical(r.version) != r.version || r.version == "" {
-		return fmt.Errorf("%q is no version such as v0.1.0: tag the commit, or check the tag out, "+
-			"and say make release VERSION=v0.1.0", r.version)
+		return fmt.Errorf("%q is not a version such as v0.1.0: tag the commit or check out the tag, "+
+			"then run make release VERSION=v0.1.0", r.version)
 	}
 	if err := r.learn(ctx); err != nil {
 		return err
@@ -64,7 +64,8 @@ func (r *release) checkIgnored(ctx context.Context) error {
 	var problems error
 	for _, name := range strings.Split(strings.TrimSuffix(ignored, "\x00"), "\x00") {
 		if name != "" && !strings.HasPrefix(name, ".") && !strings.Contains(name, "/.") {
-			problems = errors.Join(problems, fmt.Errorf("git ignores %q, which may end up in the release: delete it", name))
+			problems = errors.Join(problems, fmt.Errorf(
+				"delete %q: git ignores it, but it may end up in the release", name))
 		}
 	}
 	return problems
@@ -78,16 +79,16 @@ func (r *release) checkTag(ctx context.Context) error {
 		return err
 	}
 	if tagged == "" {
-		return fmt.Errorf("HEAD is not tagged %s: git tag --sign %s --message %s, and push the tag once all is published",
-			r.version, r.version, r.version)
+		return fmt.Errorf("HEAD is not tagged %s: run git tag --sign %s --message %s, and push the tag after "+
+			"publishing the release", r.version, r.version, r.version)
 	}
 	signed, err := r.git(ctx, "verify-tag", "--format=%(tag)", "refs/tags/"+r.version)
 	if err == nil && signed != r.version {
-		err = fmt.Errorf("the signature is of %q", signed)
+		err = fmt.Errorf("the signature is for the tag %q", signed)
 	}
 	if err != nil {
-		return fmt.Errorf("the signature of the tag %s cannot be verified: %w; sign it with git tag --sign, and let git "+
-			"know the public key: gpg --import, or gpg.ssh.allowedSignersFile", r.version, err)
+		return fmt.Errorf("the signature of the tag %s cannot be verified: %w; sign it with git tag --sign, and give "+
+			"git the public key, with gpg --import or gpg.ssh.allowedSignersFile", r.version, err)
 	}
 	return nil
 }
@@ -107,7 +108,7 @@ func (r *release) section() (string, error) {
 		if strings.HasPrefix(line, "## ") {
 			in = strings.HasPrefix(line, start)
 			if _, err := time.Parse(time.DateOnly, strings.TrimPrefix(line, start)); in && err != nil {
-				return "", fmt.Errorf("%s: %q: want a date: %w", file, line, err)
+				return "", fmt.Errorf("%s: %q: expected a date: %w", file, line, err)
 			}
 		} else if in {
 			lines = append(lines, line)
@@ -115,7 +116,7 @@ func (r *release) section() (string, error) {
 	}
 	section := strings.TrimSpace(strings.Join(lines, "\n"))
 	if section == "" {
-		return "", fmt.Errorf("%s says nothing of %s: want a section \"%s%s\" with what users notice",
+		return "", fmt.Errorf("%s does not describe %s: add a section \"%s%s\" with the changes that users notice",
 			file, r.version, start, r.time.Format(time.DateOnly))
 	}
 	return section + "\n", nil

@@ -18,15 +18,15 @@ func TestRefuses(t *testing.T) {
 	}{
 		{"v1.2.3", "v1.2.3", "", nil},
 		{"v1.2.3", "v1.2.3", "new.go", []string{"the tree is dirty", "?? new.go"}},
-		{"v1.2.3", "v1.2.2", "", []string{"HEAD is not tagged v1.2.3: git tag"}},
-		{"v1.2.4", "v1.2.4", "", []string{`CHANGELOG.md says nothing of v1.2.4: want a section "## [1.2.4] - 2023-11-14"`}},
-		{"v1.2.1", "v1.2.1", "", []string{"CHANGELOG.md says nothing of v1.2.1"}},
-		{"v1.2.0", "v1.2.0", "", []string{"CHANGELOG.md says nothing of v1.2.0"}},
-		{"v1.2.4", "v1.2.3", "new.go", []string{"the tree is dirty", "HEAD is not tagged v1.2.4", "CHANGELOG.md says nothing of v1.2.4"}},
-		{"v1.2", "v1.2", "", []string{`"v1.2" is no version`}},
-		{"1.2.3", "1.2.3", "", []string{`"1.2.3" is no version`}},
-		{"853659b-dirty", "v1.2.3", "", []string{"is no version such as v0.1.0"}},
-		{"", "v1.2.3", "", []string{"is no version such as v0.1.0"}},
+		{"v1.2.3", "v1.2.2", "", []string{"HEAD is not tagged v1.2.3: run git tag"}},
+		{"v1.2.4", "v1.2.4", "", []string{`CHANGELOG.md does not describe v1.2.4: add a section "## [1.2.4] - 2023-11-14"`}},
+		{"v1.2.1", "v1.2.1", "", []string{"CHANGELOG.md does not describe v1.2.1"}},
+		{"v1.2.0", "v1.2.0", "", []string{"CHANGELOG.md does not describe v1.2.0"}},
+		{"v1.2.4", "v1.2.3", "new.go", []string{"the tree is dirty", "HEAD is not tagged v1.2.4", "CHANGELOG.md does not describe v1.2.4"}},
+		{"v1.2", "v1.2", "", []string{`"v1.2" is not a version`}},
+		{"1.2.3", "1.2.3", "", []string{`"1.2.3" is not a version`}},
+		{"853659b-dirty", "v1.2.3", "", []string{"is not a version such as v0.1.0"}},
+		{"", "v1.2.3", "", []string{"is not a version such as v0.1.0"}},
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "CHANGELOG.md"), []byte(changelog), 0o600); err != nil {
@@ -125,7 +125,7 @@ func TestRefusesIgnored(t *testing.T) {
 		}
 	}
 	r := &release{root: dir}
-	const want = `git ignores "deploy/chart/templates/rbac.yaml~", which may end up in the release: delete it`
+	const want = `delete "deploy/chart/templates/rbac.yaml~": git ignores it, but it may end up in the release`
 	if err := r.checkTree(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

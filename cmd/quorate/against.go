@@ -84,8 +84,9 @@ func (a *olderSource) read(ctx context.Context) (older reconcile.Desired, note [
 	err = older.Failure()
 	var missing gitsource.MissingPathError
 	if errors.As(err, &missing) && missing.Revision.Commit != "" {
-		note = []string{printable.Line(fmt.Sprintf("%s has no path %q: every cluster is treated as new, including "+
-			"clusters that this revision declares in another path", missing.Revision, missing.Path))}
+		note = []string{printable.Line(fmt.Sprintf("%s does not contain the path %q: every cluster is treated as "+
+			"new, including clusters that this revision declares under a different path",
+			missing.Revision, missing.Path))}
 		return reconcile.Desired{Revision: printable.Line(missing.Revision.String())}, note, nil
 	}
 	if err != nil {

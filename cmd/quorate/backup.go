@@ -41,15 +41,15 @@ func newBackup(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backup [NAMESPACE/]CLUSTER --to FILE|URL",
 		Short: "Back up a cluster to a file or a store, and verify the backup",
-		Long: `Backup takes a snapshot from the most suitable member, and counts it as a backup only after
-checking it: the checksum at its end, every page, its revision against what etcd had
-committed before, and the hash of its data against a quorum of members.
+		Long: `Backup takes a snapshot from the most suitable member. It accepts the snapshot as a backup only
+after checking the checksum at its end, every page, its revision against the revision that etcd
+had committed before, and the hash of its data against a quorum of members.
 
 A URL is the location of a store. Each backup in a store has a manifest, which is written last:
-a backup without a manifest is ignored. A file must not exist yet. It does not have a manifest;
-it is compressed unless its name ends in .db, and encrypted if --recipient is set. The command
-does not write to Kubernetes. The exit code is 4 if etcd has a CORRUPT alarm: the backup may then
-hold wrong data.
+a backup without a manifest is ignored. A file must not exist yet, and has no manifest. It is
+compressed unless its name ends in .db, and encrypted if --recipient is set. The command does not
+write to Kubernetes. The exit code is 4 if etcd has a CORRUPT alarm, because the backup may then
+hold the wrong data.
 
 A Job created by a CronJob passes its name as --job. If the Job's pod is restarted after the backup
 was stored, the command finds this backup and does not take another.`,
@@ -111,7 +111,7 @@ func takeBackup(ctx context.Context, std streams, f backupFlags, argument string
 		return fmt.Errorf("back up %s: %w", cluster, err)
 	}
 	if earlier {
-		fmt.Fprintf(std.err, "quorate: %s: backup %s already exists and was not taken again\n", cluster,
+		fmt.Fprintf(std.err, "quorate: %s: backup %s already exists; no new backup was taken\n", cluster,
 			manifest.Backup().ID())
 	}
 	f.job.end(std.err, manifest)
@@ -222,7 +222,7 @@ func (f *backupFlags) source(ctx context.Context, of store.Cluster) (clusterSour
 	}
 	live, err := f.live.live(scope{namespaces: []string{of.Namespace}})
 	if err != nil {
-		return clusterSource{}, without(err, "list the members with --member, which does not contact Kubernetes")
+		return clusterSource{}, without(err, "list the members with --member to back up without access to Kubernetes")
 	}
 	end := func() { live.Close(ctx) } // live does not hold a lease
 	found, err := live.Source(ctx, of.Namespace, of.Name)

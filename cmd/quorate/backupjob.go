@@ -23,8 +23,8 @@ type jobFlags struct {
 
 func (f *jobFlags) add(c *cobra.Command) {
 	c.Flags().Var(&f.name, "job",
-		"name of the Kubernetes Job that runs this command; requires --member and a store. If a CronJob named the "+
-			"Job (CRONJOB-MINUTES), the backup is for that minute, and an existing backup for it is used instead")
+		"name of the Kubernetes Job that runs this command; requires --member and a store. For a Job created "+
+			"by a CronJob (CRONJOB-MINUTES), the backup is for that minute; if one already exists, it is used instead")
 	f.results.add(c)
 }
 
@@ -37,7 +37,7 @@ func (n *jobName) Type() string   { return "string" }
 
 func (n *jobName) Set(name string) error {
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return errors.New("expected the name of a Job")
+		return errors.New("expected a Job name")
 	}
 	*n = jobName(name)
 	return nil

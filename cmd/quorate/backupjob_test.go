@@ -156,7 +156,7 @@ func thisMinute() (name string, slot time.Time) {
 	return fmt.Sprintf("a-backup-%d", minutes), time.Unix(minutes*60, 0).UTC()
 }
 
-const takenEarlier = " already exists and was not taken again"
+const takenEarlier = " already exists; no new backup was taken"
 
 // TestRestartedBackupJobTakesOneBackupPerSlot checks that a Job's slot gets exactly one valid backup, described by the
 // result, no matter how often the pod is started and when it is killed.

@@ -26,7 +26,7 @@ func newBackups(std streams) *cobra.Command {
 		Short: "List, verify, drill, fetch and prune the backups in a store",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("backups does not have a command %q; expected list, verify, drill, "+
+				return usageError{fmt.Errorf("unknown command %q for backups; expected list, verify, drill, "+
 					"fetch or prune", args[0])}
 			}
 			return c.Help()
@@ -146,8 +146,8 @@ func newBackupsVerify(std streams) *cobra.Command {
 sent, and every page of the snapshot. The result is recorded next to the manifest: older backups are
 pruned only after a newer backup has been verified, and a damaged backup no longer counts as a backup.
 ` + helpWhich + `
-The exit code is 4 if the backup is damaged. If a drill has found different data in etcd, only another
-drill can make the backup count as verified again.`,
+The exit code is 4 if the backup is damaged. If a drill found different data in etcd, the backup counts as
+verified again only after another drill succeeds.`,
 		Example: `  quorate backups verify prod/a --from s3://backups/etcd --identity key.txt`,
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -268,9 +268,8 @@ func (f *readingFlags) choose(
 			return m, nil
 		}
 	}
-	return store.Manifest{}, fmt.Errorf("the store does not contain backup %s with the data "+
-		"%s", store.SlotID(told.Slot),
-		told.Data)
+	return store.Manifest{}, fmt.Errorf("--result %s: the store does not contain backup %s with data %s",
+		f.result, store.SlotID(told.Slot), told.Data)
 }
 
 func manifestOf(
@@ -290,13 +289,13 @@ func manifestOf(
 	case 1:
 		return store.ReadManifest(ctx, bucket, found[0])
 	default:
-		return store.Manifest{}, fmt.Errorf("clusters with %d different IDs have a backup %s: use a copy of the "+
+		return store.Manifest{}, fmt.Errorf("%d clusters with different IDs have a backup named %s: use a copy of the "+
 			"store that contains only one of these clusters", len(found), which[0])
 	}
 }
 
 // errNoneUsable is returned if every backup in the store is damaged, suspect, or dated in the future.
-var errNoneUsable = errors.New("none of them is usable")
+var errNoneUsable = errors.New("none of this cluster's backups in the store is usable")
 
 // newestOf returns the newest usable backup. It warns about newer, unusable backups. It also warns if the cluster IDs
 // of the backups differ, because after an accident the newest backup may be of an empty cluster.
@@ -308,9 +307,8 @@ func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing sto
 	until := time.Now().Add(clockSkew)
 	newest, some := listing.Until(until).Newest()
 	if !some {
-		return store.Manifest{}, fmt.Errorf("number of backups of this cluster in the store: %d, but %w; to see why, run quorate "+
-			"backups list",
-			len(listing.Backups), errNoneUsable)
+		return store.Manifest{}, fmt.Errorf("%w (number of backups: %d); to see why, run quorate backups list",
+			errNoneUsable, len(listing.Backups))
 	}
 	others := map[string]bool{}
 	for _, b := range listing.Backups {
@@ -360,7 +358,7 @@ func newBackupsFetch(std streams) *cobra.Command {
 		Use:   "fetch [NAMESPACE/]CLUSTER [BACKUP] --from URL --to FILE",
 		Short: "Write a backup to a file, as a snapshot that etcd's own tools accept",
 		Long: `Fetch reads a backup from the store, checks it, and writes it to a file that must not exist yet.
-The file is decrypted and decompressed, exactly as the member sent it.
+The file contains the snapshot exactly as the member sent it, decrypted and decompressed.
 ` + helpWhich,
 		Example: `  quorate backups fetch prod/a --from s3://backups/etcd --identity key.txt --to a.db`,
 		Args:    cobra.RangeArgs(1, 2),

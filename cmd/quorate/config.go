@@ -22,9 +22,9 @@ func newConfig(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",
 		Short: "Check a configuration file, and print the settings with their defaults",
-		Long: `Config checks the file in --config, and prints its settings, and all other settings with their defaults
-as comments. It does not print values that may be secret. Some limits have lower defaults in a container
-with little memory.`,
+		Long: `Config checks the file specified by --config, and prints all settings: those in the file, and the others
+as comments with their defaults. It does not print values that may be secret. Some limits have lower
+defaults in a container with little memory.`,
 		Example: `  # List all settings:
   quorate config
 
@@ -99,8 +99,8 @@ func (f *configFlag) print(w io.Writer) error {
 	p.settings(config.SourceSettings, f.content.Defaults)
 	p.indent = ""
 	if len(f.content.Sources) == 0 {
-		p.line("# list of sources: each has a location, and may have its own sourceDefaults, and as and asGroups: the user " +
-			"and the groups to impersonate for its clusters")
+		p.line("# list of sources: each has a location, and may override sourceDefaults and set as and asGroups, the " +
+			"user and the groups to impersonate for its clusters")
 		p.line("# sources:\n# - location: https://git.example.com/fleet.git")
 	} else {
 		p.line("sources:")

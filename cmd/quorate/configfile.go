@@ -249,7 +249,7 @@ func ownSettings(entry config.Source, showing bool) (own []setting, problems []c
 	}
 	if location == ofCluster && len(entry.Values) > 0 {
 		problems = append(problems, config.Problem{Line: entry.Values[0].Line, Message: fmt.Sprintf(
-			"%s: the custom resources take no settings of their own; use sourceDefaults.policy", entry.Values[0].Name)})
+			"%s: the custom resources do not accept settings; use sourceDefaults.policy", entry.Values[0].Name)})
 	}
 	s := newSource(sources.DefaultLimits)
 	flags := s.flags()

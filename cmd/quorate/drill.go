@@ -35,15 +35,15 @@ func newBackupsDrill(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "drill [NAMESPACE/]CLUSTER [BACKUP] --from URL",
 		Short: "Test a backup: restore it, start etcd with it, and compare the data",
-		Long: `Drill reads a backup back and checks it, as verify does, and creates a data directory from it. It
-starts etcd on this machine, without access for other processes, and compares the hash of its data with
-the backup. It then deletes the restored data. The duration and the result are recorded next to the
-manifest: the backup then counts as verified and drilled.
+		Long: `Drill reads a backup back, checks it as verify does, and creates a data directory from it. It starts etcd
+on this machine, inaccessible to other processes, and compares the hash of etcd's data with the backup's.
+It then deletes the restored data. The duration and the result are recorded next to the manifest, and the
+backup then counts as verified and drilled.
 ` + helpWhich + `
 If etcd runs in a separate container, as in a pod, restore the backup with --prepare, start etcd, and
 continue with --prepared.
 If the backup is damaged, or etcd does not hold the data that was backed up, the exit code is 4. In the
-second case, the backup does not count as verified until a drill succeeds with it.`,
+second case, the backup does not count as verified until a drill with it succeeds.`,
 		Example: `  quorate backups drill prod/a --from s3://backups/etcd --identity key.txt
   quorate backups drill prod/a --from file:///srv/backups --etcd /opt/etcd-3.6.16/etcd -o json`,
 		Args: cobra.RangeArgs(1, 2),
@@ -59,7 +59,7 @@ second case, the backup does not count as verified until a drill succeeds with i
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "do not record the result")
 	f.apart.add(c, "restore the backup in", drill.ConfigFile)
 	c.Flags().StringVar(&f.state, "state-dir", "",
-		"directory in which --prepare leaves information for --prepared; etcd does not need write access to it "+
+		"directory in which --prepare stores state for --prepared; etcd does not need write access to it "+
 			"(default: --dir)")
 	f.results.add(c)
 	f.reading.timeout.add(c)
@@ -118,7 +118,7 @@ func (f *drillFlags) check(args []string) error {
 		return usageError{errors.New("--prepared continues with the backup that --prepare restored: remove the " +
 			"BACKUP argument")}
 	case f.apart.prepare && len(f.results) > 0:
-		return usageError{errors.New("--result requires --prepared: --prepare does not have a result")}
+		return usageError{errors.New("--result requires --prepared: --prepare does not produce a result")}
 	}
 	return errors.Join(f.apart.check(f.dir), f.results.check("from", f.reading.from))
 }

@@ -18,7 +18,7 @@ func newExplain(std streams) *cobra.Command {
 		Use:   "explain [NAMESPACE/]CLUSTER",
 		Short: "Explain the state of a cluster: the result of every rule, and which rule decides",
 		Long: `Explain observes one cluster that Quorate has applied, queries etcd itself, and evaluates every rule
-in order. The first rule that applies decides. Of the other rules, explain shows the result if the rule
+in order. The first rule that applies decides. For each other rule, explain shows the result if the rule
 applies, and the description if it does not. It does not read git or write anything.`,
 		Example: `  quorate explain prod/a
   quorate explain a --namespace prod -o json`,

@@ -194,7 +194,7 @@ func TestAmbiguousImpersonationIsRejected(t *testing.T) {
 		{"one namespace, one of them as the run", "may both declare clusters in the namespace a", []string{"./a,allow-namespace=a,as=ann", "./b,allow-namespace=a"}},
 		{"an account of its namespace", "anyone who can create pods in the namespace a can run as this account", []string{"./a,allow-namespace=a;b,as=system:serviceaccount:a:quorate"}},
 		{"an account of another tenant's", "anyone who can create pods in the namespace b can run as this account", []string{"./a,allow-namespace=a,as=system:serviceaccount:b:x", "./b,allow-namespace=b,as=ann"}},
-		{"the custom resources", "the custom resources take no settings", []string{"cluster,allow-namespace=a,as=ann"}},
+		{"the custom resources", "the custom resources do not accept settings", []string{"cluster,allow-namespace=a,as=ann"}},
 	} {
 		for _, command := range []string{"run", "plan", "validate"} {
 			args := []string{command}

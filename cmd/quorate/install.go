@@ -31,10 +31,10 @@ func newInstall(std streams) *cobra.Command {
 		Short: "Install the EtcdCluster CustomResourceDefinition and, with --mode, Quorate itself",
 		Long: `Install applies the EtcdCluster CustomResourceDefinition. With --mode, it also applies the manifests of
 that mode in the directory deploy/: the namespace ` + deploy.Namespace + `, a service account with the rights that runs
-use, and a CronJob, a CronJob of Indexed Jobs, or a Deployment. Objects installed by another mode are
-deleted; etcd clusters are not changed. The settings of the installed runs are in the file of --config, which is
-checked and stored in a ConfigMap; with --source instead, Quorate writes a file with that source. Put flags that are
-not settings (see quorate run --help) after --.`,
+need, and a CronJob, a CronJob of Indexed Jobs, or a Deployment. Objects installed by another mode are
+deleted; etcd clusters are not changed. The installed runs take their settings from the --config file, which is
+checked and stored in a ConfigMap. If you set --source instead, Quorate generates a file with that source. Put flags
+that are not settings (see quorate run --help) after --.`,
 		Example: `  # Only the CustomResourceDefinition: a pipeline runs Quorate, or you run it manually.
   quorate install
 

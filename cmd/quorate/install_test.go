@@ -138,7 +138,7 @@ func TestInstallReportsRemovedSettingsAndWidenedRights(t *testing.T) {
 	}
 	w.install(cronjob)
 	// An overlay restricts runs to some namespaces by omitting the binding for all namespaces.
-	const widened = "runs did not have a ClusterRoleBinding, and now have their rights in all namespaces"
+	const widened = "the new ClusterRoleBinding gives runs their rights in all namespaces"
 	if got := w.install(cronjob); got.code != exitOK || strings.Contains(got.out, widened) {
 		t.Errorf("%+v", got)
 	}

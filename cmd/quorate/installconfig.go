@@ -31,8 +31,8 @@ func (f *installFlags) checkSettings(changed func(flag string) bool) error {
 	file := cmp.Or(f.config, deploy.ConfigFile)
 	err = run.config.applyText(file, []byte(f.options.Config), lookup, &run.source)
 	if len(*unknown) > 0 {
-		err = errors.Join(err, usageError{errors.New("pods of \"quorate install\" have only the variables of Kubernetes; " +
-			"to set other variables, use an overlay of deploy/base or deploy/loop")})
+		err = errors.Join(err, usageError{errors.New("pods installed by \"quorate install\" have only the " +
+			"environment variables that Kubernetes sets; to set others, use an overlay of deploy/base or deploy/loop")})
 	}
 	if err != nil {
 		return err
@@ -64,14 +64,14 @@ func (f *runFlags) checkInstalled(file string) error {
 	}
 	for _, v := range f.config.content.Values {
 		if f.loop.on && v.Flag == "listen" && v.Items[0].Text != f.loop.listen {
-			problems = append(problems, fmt.Errorf("%s:%d: %s: the Deployment sets --listen=%s, where its probes expect the "+
-				"loop; remove the setting", file, v.Line, v.Name, f.loop.listen))
+			problems = append(problems, fmt.Errorf("%s:%d: %s: the Deployment sets --listen=%s, the address that its "+
+				"probes use; remove the setting", file, v.Line, v.Name, f.loop.listen))
 		}
 		for _, item := range v.Items {
 			if passwordInURL.MatchString(item.Written) {
-				problems = append(problems, fmt.Errorf("%s:%d: %s: the URL contains a password or token, which everyone "+
-					"who may read ConfigMaps could read; use an overlay of deploy/base or deploy/loop that sets it in a "+
-					"variable from a Secret", file, item.Line, v.Name))
+				problems = append(problems, fmt.Errorf("%s:%d: %s: the URL contains a password or token, and anyone "+
+					"who can read ConfigMaps would see it; use an overlay of deploy/base or deploy/loop that sets it "+
+					"in an environment variable from a Secret", file, item.Line, v.Name))
 			}
 		}
 	}

@@ -16,10 +16,11 @@ import (
 func addLimits(f *pflag.FlagSet, l *sources.LimitSettings) {
 	d := sources.DefaultLimits.Files
 	addBytes(f, &l.Bytes, "max-total-bytes",
-		"maximum size, in bytes, of all files; a file counts each time it is read. Sizes of single files, and of what a "+
-			"server may send, follow from it")
+		"maximum total size of all files, in bytes; a file counts each time it is read. The limits for single "+
+			"files and for the data that a server may send are derived from it")
 	addCount(f, &l.Objects, "max-objects",
-		"maximum number of objects that may be declared. Numbers of files, documents, values and git objects follow from it")
+		"maximum number of declared objects. The limits for files, documents, values and git objects are derived "+
+			"from it")
 	addBytes(f, &l.RenderMemory, "max-render-memory",
 		"maximum memory, in bytes, of the process that parses the files of a source")
 	for flag, value := range map[string]pflag.Value{
@@ -44,7 +45,7 @@ func (b *byteSize) Set(s string) error {
 	q, err := resource.ParseQuantity(s)
 	if unit, is := strings.CutSuffix(s, "B"); err != nil && is {
 		if _, err := resource.ParseQuantity(unit); err == nil {
-			return fmt.Errorf("%q: expected a number of bytes without B; write %s", s, unit)
+			return fmt.Errorf("%q: omit the B and write %s", s, unit)
 		}
 	}
 	if err != nil || q.Value() <= 0 || q.Value() > 1<<50 {

@@ -153,7 +153,7 @@ func (f *liveFlags) add(c *cobra.Command) {
 		"how etcd is reached: direct (pod network), port-forward (through the API server), or auto: "+
 			"direct inside a cluster, port-forward outside")
 	c.Flags().DurationVar(&f.etcdTimeout, "etcd-timeout", 2*time.Second,
-		"how long an etcd member may take to respond")
+		"maximum time for an etcd member to respond")
 }
 
 func (f *liveFlags) addLease(c *cobra.Command) {

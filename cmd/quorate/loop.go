@@ -26,9 +26,9 @@ type loopFlags struct {
 
 func (f *loopFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.on, "loop", false,
-		"run until stopped: process each cluster when something about it changes")
+		"run until stopped, processing each cluster when something about it changes")
 	flags.DurationVar(&f.often.Git, "git-interval", 10*time.Second,
-		"how long a loop waits before each source is read again; if a git repository has not changed, only "+
+		"how long a loop waits before rereading each source; if a git repository has not changed, only "+
 			"its references are read")
 	flags.DurationVar(&f.often.Resync, "resync", 5*time.Minute,
 		"how often a loop processes all clusters even if nothing has changed")

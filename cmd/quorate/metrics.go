@@ -38,7 +38,7 @@ func (f *metricsFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.pushgateway, "pushgateway", "",
 		"URL of a Prometheus Pushgateway to push metrics to when the run ends")
 	c.Flags().StringVar(&f.job, "pushgateway-job", "quorate",
-		"job name for pushed metrics; replaces metrics pushed earlier with the same job")
+		"job name for pushed metrics, which replace metrics pushed earlier with the same job name")
 	c.Flags().StringVar(&f.heartbeat, "heartbeat", "",
 		"URL to GET after a successful run (exit code 0 or 2), for a dead man's switch "+
 			"that alerts if a request is missing")

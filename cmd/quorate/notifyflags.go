@@ -257,8 +257,8 @@ func hostsOf(kind, api string, list []source) ([]commitHost, error) {
 		return nil, errors.New("none of the sources is a repository on a supported host; " +
 			"for a checkout, set its URL in commitStatus.repository")
 	case len(names) > 1:
-		return nil, fmt.Errorf("the sources are on several hosts, but the token is for only one of them; set the API "+
-			"of that host: %s=URL", kind)
+		return nil, fmt.Errorf("the sources are on several hosts, but the token is valid for only one; set that "+
+			"host's API URL: %s=URL", kind)
 	}
 	return hosts, nil
 }

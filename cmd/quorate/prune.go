@@ -22,13 +22,13 @@ func newBackupsPrune(std streams) *cobra.Command {
 	var dryRun bool
 	c := &cobra.Command{
 		Use:   "prune [NAMESPACE/]CLUSTER --from URL",
-		Short: "Delete the backups of a cluster that the retention does not keep",
+		Short: "Delete a cluster's backups that the retention rules do not keep",
 		Long: fmt.Sprintf(`Prune deletes the backups that are not kept by --last, --hourly, --daily or --weekly, at
 most %d at a time. If you set one of these, the others default to zero.
 The newest backup and the newest verified backup are always kept, and nothing is deleted unless
 the newest backup has been verified, because it replaces the others. Backups from before a
-restore are kept until there are --last verified backups after it, and the newest verified one
-of them is always kept. If nothing may be deleted, the exit code is 4.`, retention.MaxDeleted),
+restore are kept until there are --last verified backups after it, and the newest verified backup
+among them is always kept. If nothing may be deleted, the exit code is 4.`, retention.MaxDeleted),
 		Example: `  quorate backups prune prod/a --from s3://backups/etcd --last 7 --daily 7 --weekly 4 --dry-run`,
 		Args:    cobra.ExactArgs(1),
 	}
@@ -91,7 +91,7 @@ func pruneBackups(
 		return err
 	}
 	if p.MinAge < 0 {
-		return usageError{errors.New("--min-age is negative")}
+		return usageError{errors.New("--min-age must not be negative")}
 	}
 	ctx, cancel := f.timeout.within(ctx)
 	defer cancel()

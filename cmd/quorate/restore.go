@@ -281,8 +281,8 @@ func (f *restoreFlags) restore(
 }
 
 // errWhichCluster is returned if the newest backup in the store may be of a different cluster than intended.
-var errWhichCluster = errors.New("name the backup to restore, in a declaration with spec.restore.backup; to list backups, run " +
-	"quorate backups list")
+var errWhichCluster = errors.New("specify the backup to restore (in a declaration, with spec.restore.backup); to " +
+	"list backups, run quorate backups list")
 
 // ofOneCluster returns the listing, and an error if its backups have different cluster IDs. A cluster that was
 // recreated, and may be empty, has a different ID.

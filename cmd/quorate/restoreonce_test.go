@@ -150,7 +150,7 @@ func TestRestoreOnceReusesEarlierRestore(t *testing.T) {
 		t.Errorf("%+v, then %+v", first, second)
 	}
 	r.unchanged(exitBlocked, "etcd 4.0.0 must not be started with this backup", func() ran { return r.restore("--etcd-version=4.0.0") })
-	r.unchanged(exitBlocked, "the quota of etcd is 4096", func() ran { return r.restore("--quota=4096") })
+	r.unchanged(exitBlocked, "etcd's quota is 4096", func() ran { return r.restore("--quota=4096") })
 	for _, other := range []string{"--name=a-1", "--peer-url=http://127.0.0.1:2381", "--initial-cluster-token=ns-a-u", "--revision-bump=1", "--from=file:///srv"} {
 		r.unchanged(exitBlocked, "the member was restored from ns/a 20261122t180000z of cluster 00000000000000aa at", func() ran { return r.restore(other) })
 		if text, err := os.ReadFile(r.result); err != nil || len(text) > 0 {
@@ -361,7 +361,7 @@ func TestRestoreRejectsUnsuitableVersionOrQuota(t *testing.T) {
 		"unreadable":      {"x\x1b", "", "3.6.16", 100, "the version that the cluster ran", ""},
 		"no version":      {"9.9.0", "", "", 100, "", ""},
 		"below the quota": {"3.6.0", "", "3.6.16", quota + 31, "", ""},
-		"the quota":       {"3.6.0", "", "3.6.16", quota + 32, "the database of the backup has 20480 bytes, but the quota of etcd is 20480", ""},
+		"the quota":       {"3.6.0", "", "3.6.16", quota + 32, "the backup's database has 20480 bytes, but etcd's quota is 20480", ""},
 	} {
 		f := restoreFlags{etcd: c.etcd, quota: quota}
 		if c.etcd != "" {
@@ -389,8 +389,7 @@ func TestSuspectBackupIsRestoredOnlyByName(t *testing.T) {
 	}
 	r := newRestores(t)
 	r.store = j.store
-	if got := r.restore(); got.code != exitBlocked || !strings.Contains(got.err, "number of backups of this cluster in the store: 1, "+
-		"but none of them is usable") {
+	if got := r.restore(); got.code != exitBlocked || !strings.Contains(got.err, "none of this cluster's backups in the store is usable") {
 		t.Errorf("%+v", got)
 	}
 	if _, err := os.Stat(r.dir()); !errors.Is(err, fs.ErrNotExist) {
@@ -470,7 +469,7 @@ func TestRestoreFromSeveralClustersRequiresBackupName(t *testing.T) {
 	if _, err := m.Commit(t.Context(), bucket); err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range []string{own.ClusterID + " (1, newest " + own.ID() + ")", another + " (1, newest " + later + ")", "name the backup to restore"} {
+	for _, id := range []string{own.ClusterID + " (1, newest " + own.ID() + ")", another + " (1, newest " + later + ")", "specify the backup to restore"} {
 		if got := r.restore(); got.code != exitBlocked || !strings.Contains(got.err, id) {
 			t.Errorf("%s: %+v", id, got)
 		}

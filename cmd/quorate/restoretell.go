@@ -31,9 +31,8 @@ func (f *restoreFlags) suits(std streams, facts snapshot.Facts, bytes int64) err
 		}
 	}
 	if database := bytes - sha256.Size; f.quota > 0 && database >= f.quota {
-		return blockedError{fmt.Errorf("the database of the backup has %d bytes, but the quota of etcd is %d: etcd "+
-			"would reject "+
-			"writes (NOSPACE); raise the quota (--quota), or defragment the backed-up etcd and take a new "+
+		return blockedError{fmt.Errorf("the backup's database has %d bytes, but etcd's quota is %d: etcd would "+
+			"reject writes (NOSPACE); raise the quota (--quota), or defragment the backed-up etcd and take a new "+
 			"backup", database, f.quota)}
 	}
 	return nil

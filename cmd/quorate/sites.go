@@ -101,7 +101,7 @@ func (f *sourceFlags) at(p kubeTarget) (*sourceFlags, error) {
 		return &own, nil
 	}
 	refuse := func(why string) (*sourceFlags, error) {
-		return nil, usageError{fmt.Errorf("--fleet: %s has path: %s, and %s; remove one of them", p.Name, p.Path,
+		return nil, usageError{fmt.Errorf("--fleet: %s sets path: %s, but %s; remove one of them", p.Name, p.Path,
 			why)}
 	}
 	if f.live() {
@@ -135,7 +135,7 @@ func (f *runFlags) open(
 		return err
 	}
 	if s.live, err = f.side(live, source, scope); err != nil && f.plan {
-		return without(err, "compare with another revision by "+offline.Flag+", which does not contact Kubernetes")
+		return without(err, "compare with another revision, using "+offline.Flag+", without access to Kubernetes")
 	} else if err != nil {
 		return err
 	}

@@ -75,11 +75,11 @@ func (s *source) addReading(f *pflag.FlagSet) {
 	f.BoolVar(&s.IgnoreOtherKinds, "ignore-other-kinds", s.IgnoreOtherKinds,
 		"ignore objects other than EtcdClusters instead of rejecting them")
 	f.StringVar(&s.CacheDir, "cache-dir", s.CacheDir,
-		"directory for caching the last read, so that an unchanged repository is not fetched again (default: none)")
+		"directory in which to cache the last read; an unchanged repository is then not fetched again (default: none)")
 	f.BoolVar(&s.AllowNonFastForward, "allow-non-fast-forward", s.AllowNonFastForward,
 		"accept a revision that does not descend from the last applied revision")
-	f.DurationVar(&s.Timeout, "fetch-timeout", s.Timeout, "maximum time for reading the source; the processor "+
-		"time for parsing its files may be half of it")
+	f.DurationVar(&s.Timeout, "fetch-timeout", s.Timeout, "maximum time for reading the source; parsing its "+
+		"files may use up to half of it as CPU time")
 	addLimits(f, &s.limits)
 }
 

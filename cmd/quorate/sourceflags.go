@@ -240,8 +240,8 @@ func (f *sourceFlags) checkTogether() error {
 			ofCluster)}
 	case f.live() && len(f.confirmed) > 0:
 		return usageError{fmt.Errorf(
-			"--source %s: clusters do not count as removed while the custom resources themselves are the declaration; "+
-				"remove %s", ofCluster, report.FlagConfirm)}
+			"--source %s: there are no removals to confirm, because the custom resources themselves are the "+
+				"declaration; remove %s", ofCluster, report.FlagConfirm)}
 	case f.live() && len(f.given()) > 0:
 		return usageError{fmt.Errorf(
 			"--source %s: no git repository is read, so these settings have no effect: %s; remove them "+
@@ -254,8 +254,8 @@ func (f *sourceFlags) checkTogether() error {
 	for _, value := range f.values {
 		if f.own == nil && strings.HasPrefix(value, ofCluster+",") {
 			return usageError{fmt.Errorf(
-				"--source %s: the custom resources take no settings: "+
-					"use only %s, or ./%s for the directory with that name", ofCluster, ofCluster, value)}
+				"--source %s: the custom resources do not accept settings: "+
+					"use only %s, or ./%s for a directory with that name", ofCluster, ofCluster, value)}
 		}
 	}
 	return nil

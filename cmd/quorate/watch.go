@@ -24,7 +24,7 @@ type watchFlags struct {
 
 func (f *watchFlags) add(c *cobra.Command) {
 	c.Flags().BoolVarP(&f.on, "watch", "w", false,
-		"watch until interrupted: print the table again after a change; in a pipe, print only the changed lines")
+		"until interrupted, print the table again after each change; in a pipe, print only the changed lines")
 	c.Flags().DurationVar(&f.interval, "interval", 5*time.Second,
 		"with --watch, how long to wait between checks, at least 2s")
 }

@@ -63,7 +63,7 @@ func (i Installer) Install(ctx context.Context, texts []string) error {
 		return err
 	}
 	if gainsRights(before) {
-		fmt.Fprintln(i.Out, "runs did not have a ClusterRoleBinding, and now have their rights in all namespaces; "+
+		fmt.Fprintln(i.Out, "the new ClusterRoleBinding gives runs their rights in all namespaces; "+
 			"to undo this, run kubectl delete clusterrolebinding quorate")
 	}
 	if lost := lostSettings(append(before, configs...), objects); len(lost) > 0 {

@@ -34,7 +34,7 @@ func (i Installer) otherUse(ctx context.Context, object *unstructured.Unstructur
 		for _, kind := range []string{"ClusterRoleBinding", "RoleBinding"} {
 			bound, err := i.otherBindings(ctx, kind, object)
 			if apierrors.IsForbidden(err) {
-				return &use{fmt.Sprintf("what uses it is unknown: %s", err), "grant this right"}, nil
+				return &use{fmt.Sprintf("it is unknown what uses it: %s", err), "grant this right"}, nil
 			}
 			if err != nil {
 				return nil, err

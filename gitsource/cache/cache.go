@@ -91,7 +91,7 @@ func readFile(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, MaxEntryBytes))
 }
 
-var errTampered = errors.New("it is too large, or not a file that only this user can change")
+var errTampered = errors.New("it is too large, is not a regular file, or can be changed by other users")
 
 // Store replaces an entry atomically, and removes old entries.
 func (d Directory) Store(key string, objects *Objects) error {

@@ -22,7 +22,7 @@ func changeable(info fs.FileInfo) string {
 	case status.Uid != 0 && int(status.Uid) != os.Geteuid():
 		return fmt.Sprintf("belongs to user %d", status.Uid)
 	case info.Mode().Perm()&0o022 != 0:
-		return fmt.Sprintf("can be written by others (mode %s)", info.Mode())
+		return fmt.Sprintf("is writable by other users (mode %s)", info.Mode())
 	}
 	return ""
 }

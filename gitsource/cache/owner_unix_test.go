@@ -80,8 +80,8 @@ func TestDirectoryWritableByOthersIsRefused(t *testing.T) {
 		want  string
 	}{
 		{0o700, os.Geteuid(), ""}, {0o755, os.Geteuid(), ""},
-		{0o775, os.Geteuid(), "can be written by others (mode drwxrwxr-x)"},
-		{0o777 | os.ModeSticky, os.Geteuid(), "can be written by others (mode dtrwxrwxrwx)"},
+		{0o775, os.Geteuid(), "is writable by other users (mode drwxrwxr-x)"},
+		{0o777 | os.ModeSticky, os.Geteuid(), "is writable by other users (mode dtrwxrwxrwx)"},
 		{0o700, 65532, "belongs to user 65532"},
 	} {
 		dir := filepath.Join(t.TempDir(), "cache")

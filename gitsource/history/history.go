@@ -56,7 +56,7 @@ func Descends(
 		}
 	}
 	if cutOff {
-		return false, fmt.Errorf("%w: %d commits are known up to %s, but %s is not one of them", ErrCutOff, len(seen),
+		return false, fmt.Errorf("%w: the %d known commits up to %s do not include %s", ErrCutOff, len(seen),
 			newer, older)
 	}
 	return false, nil

@@ -68,7 +68,7 @@ func (i *indexReader) read(each func(name []byte)) error {
 			cost *= nonASCIICost
 		}
 		if total += cost; total > maxIndexBytes {
-			return errors.New("its names are too many or too long")
+			return errors.New("it has too many names, or the names are too long")
 		}
 		each(i.name)
 	}

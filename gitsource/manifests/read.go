@@ -161,7 +161,7 @@ func unsupportedName(dir string, e entry) []Problem {
 	if !e.matters() {
 		return nil
 	}
-	return []Problem{{File: dir, Message: "contains " + e.Name + ", whose name is not supported; rename it"}}
+	return []Problem{{File: dir, Message: "contains " + e.Name + ", which has an unsupported name; rename it"}}
 }
 
 const nestedKustomization = "a kustomization is rendered only if it is at the root of the path; " +

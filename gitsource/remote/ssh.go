@@ -125,9 +125,8 @@ func (h *handshake) explain(err error, algorithms []string, auth Auth) error {
 	}
 	if none, ok := errors.AsType[*ssh.AlgorithmNegotiationError](err); ok {
 		if none.What == "host key" {
-			return explainedError{fmt.Errorf("the host %s does not offer a key of the types that %s contains for it "+
-				"(%s); "+
-				"ask its administrators for its keys", h.host, h.known.path, strings.Join(algorithms, ", "))}
+			return explainedError{fmt.Errorf("the host %s does not offer any of the key types that %s lists for it "+
+				"(%s); ask its administrators for its keys", h.host, h.known.path, strings.Join(algorithms, ", "))}
 		}
 		return explainedError{fmt.Errorf("the host %s and quorate have no %s in common; "+
 			"the host's algorithms are outdated",

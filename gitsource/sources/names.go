@@ -50,7 +50,7 @@ func CheckDistinct(list []Source) error {
 		s := list[i]
 		if count[name]++; count[name] == 2 {
 			problems = append(problems,
-				settingError{fmt.Errorf("%s: specified twice, so that each of its clusters would be declared twice: "+
+				settingError{fmt.Errorf("%s: specified twice, so each of its clusters would be declared twice: "+
 					"remove one, or give each its own path, branch or default namespace", cmp.Or(s.Where, "--source "+s.String()))})
 		}
 	}

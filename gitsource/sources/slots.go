@@ -65,7 +65,7 @@ func (t *Slots) Read(ctx context.Context, location string, read func(context.Con
 	}
 }
 
-var errTurnOver = errors.New("its time is over, and other sources are waiting")
+var errTurnOver = errors.New("its turn is over, and other sources are waiting")
 
 // timeSlice runs one turn of a source. It ends the turn after length if other sources are waiting. over reports whether
 // the turn was cut short.

@@ -220,7 +220,7 @@ func (p *parser) fields(node *yaml.Node, prefix string, names []string) (found [
 			}
 			p.problem(key.Line, "%s: unknown setting %q; %s", at, key.Value, expected)
 		case twice:
-			p.problem(key.Line, "%s%s is already set in line %d", prefix, key.Value, line)
+			p.problem(key.Line, "%s%s is already set on line %d", prefix, key.Value, line)
 		default:
 			lines[key.Value] = key.Line
 			found = append(found, field{key.Value, value})

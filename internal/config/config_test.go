@@ -126,7 +126,7 @@ metrics: {file: *i}
 	}
 	want := `1: apiVersion: config.quorate.dev/v1alpha1 is required
 1: kind: expected Configuration, found "Config"
-4: etcd.timeout is already set in line 3
+4: etcd.timeout is already set on line 3
 5: etcd: unknown setting "timout"; expected one of access, timeout
 6: etcd.access: the value is missing; omit the setting
 7: loop: expected settings: listen, gitInterval, etcdInterval, resync
@@ -144,7 +144,7 @@ metrics: {file: *i}
 		"20: sourceDefaults: unknown setting \"as\"; did you mean kubernetes.as?\n", `21: the file: unknown setting "colour"; expected one of kubernetes, etcd, `,
 		`22: the file: unknown setting "branch"; did you mean sourceDefaults.branch?` + "\n",
 		`23: the file: unknown setting "policy"; did you mean sourceDefaults.policy?` + "\n",
-		"24: backup.image is already set in line 24\n", "25: metrics.file: aliases are not supported; repeat the value\n",
+		"24: backup.image is already set on line 24\n", "25: metrics.file: aliases are not supported; repeat the value\n",
 	} {
 		if !strings.Contains(got.String(), "\n"+want) {
 			t.Errorf("no %q in\n%s", want, got.String())

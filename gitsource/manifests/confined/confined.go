@@ -168,7 +168,7 @@ func (p *process) explain(ended error, limits Limits, reaching bool) error {
 	case p.command.ProcessState.ExitCode() == exitOvertime:
 		return Exceeded(fmt.Sprintf("needs more than %s of CPU time; %s", limits.CPU, processor))
 	case strings.Contains(words, "stack overflow"), strings.Contains(words, "stack exceeds"):
-		return Exceeded("does not end: something in it contains itself, directly or indirectly")
+		return Exceeded("does not terminate: something in it contains itself, directly or indirectly")
 	default:
 		return p.lastWords(ended)
 	}

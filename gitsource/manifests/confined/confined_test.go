@@ -159,7 +159,7 @@ func TestExceededLimitNamesItsFlag(t *testing.T) {
 	}{
 		"take memory": {roomy, "needs more than 96 MiB of memory; raise limits.renderMemory"},
 		"take time":   {short, "needs more than 1ns of CPU time; raise the source's timeout"},
-		"descend":     {roomy, "does not end: something in it contains itself, directly or indirectly"},
+		"descend":     {roomy, "does not terminate: something in it contains itself, directly or indirectly"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			if confinedtest.RaceDetector && what == "take memory" {

@@ -63,7 +63,7 @@ func importImages() *cobra.Command {
 		Use:  "import-images PATH…",
 		RunE: func(cmd *cobra.Command, args []string) error { return importer.Import(cmd.Context(), args...) },
 	}
-	cmd.Flags().StringVar(&importer.Ctr, "ctr", "", "containerd's command line client")
+	cmd.Flags().StringVar(&importer.Ctr, "ctr", "", "containerd's command-line client")
 	return cmd
 }
 
