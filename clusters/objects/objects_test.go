@@ -258,6 +258,19 @@ func TestSpecHash(t *testing.T) {
 	}
 }
 
+// TestEverySpecFieldIsHashedOrDoesNotConcernPods checks that each field of the spec is either part of the hash, so that
+// changing it restarts members, or is listed here because running pods do not depend on it.
+func TestEverySpecFieldIsHashedOrDoesNotConcernPods(t *testing.T) {
+	hashed := []string{"Image", "TLS", "Etcd", "Pod"}
+	others := []string{"Replicas", "Version", "Storage", "NetworkPolicy", "Backup", "Restore", "Recovery", "ReplaceAfter",
+		"Suspend", "Lifecycle"}
+	for field := range reflect.TypeFor[v1alpha1.EtcdClusterSpec]().Fields() {
+		if !slices.Contains(hashed, field.Name) && !slices.Contains(others, field.Name) {
+			t.Errorf("spec field %s: if pods depend on it, add it to spelledHash, with omitempty", field.Name)
+		}
+	}
+}
+
 // TestDigest checks that a digest applies only to its own version.
 func TestDigest(t *testing.T) {
 	spec := threeMembers(t, "3.6.16").Spec
