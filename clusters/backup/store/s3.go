@@ -79,7 +79,7 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 		return nil, err
 	}
 	if settings.Region == "" {
-		settings.Region = "us-east-1" // the library requires a region; stores other than AWS ignore it
+		settings.Region = "us-east-1" // the library requires a region, and most other stores accept this one
 	}
 	if provider := settings.Credentials; provider != nil {
 		settings.Credentials = aws.NewCredentialsCache(aws.CredentialsProviderFunc(
