@@ -44,7 +44,7 @@ type service struct {
 
 // services maps URL schemes to kinds of object stores.
 var services = map[string]service{
-	"s3":     {openS3, gcerrors.Code},
+	"s3":     {openS3, s3Code},
 	"gs":     {openGCS, gcsCode},
 	"azblob": {openAzure, azureCode},
 }
