@@ -77,6 +77,9 @@ func listBackups(ctx context.Context, std streams, f readingFlags, output, argum
 		return err
 	}
 	defer bucket.Close()
+	if len(listing.Backups) == 0 {
+		fmt.Fprintln(std.err, "quorate:", f.none(of))
+	}
 	if output == "json" {
 		return printJSON(std.out, listing)
 	}
@@ -211,6 +214,10 @@ func (f *readingFlags) find(ctx context.Context, std streams, args []string) (st
 	if err != nil {
 		return nil, store.Manifest{}, err
 	}
+	if len(listing.Backups) == 0 {
+		bucket.Close()
+		return nil, store.Manifest{}, fmt.Errorf("%s; to list all backups, run quorate backups list", f.none(of))
+	}
 	m, err := f.choose(ctx, std, bucket, listing, args[1:])
 	if err != nil {
 		bucket.Close()
@@ -300,10 +307,6 @@ var errNoneUsable = errors.New("none of this cluster's backups in the store is u
 // newestOf returns the newest usable backup. It warns about newer, unusable backups. It also warns if the cluster IDs
 // of the backups differ, because after an accident the newest backup may be of an empty cluster.
 func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing store.Listing) (store.Manifest, error) {
-	if len(listing.Backups) == 0 {
-		return store.Manifest{}, errors.New("the store does not contain backups of this cluster; to list backups, " +
-			"run quorate backups list")
-	}
 	until := time.Now().Add(clockSkew)
 	newest, some := listing.Until(until).Newest()
 	if !some {

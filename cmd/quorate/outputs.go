@@ -231,6 +231,15 @@ func (t outcome) findings() []findings.Finding {
 	return findings.Of(t.report, findings.Options{FailOn: t.failOn, Root: t.source.rootsIn(checkout())})
 }
 
+// explainFailOn writes which risks listed in --fail-on make the command fail.
+func (t outcome) explainFailOn(w io.Writer) {
+	for _, f := range t.findings() {
+		if f.Rule == findings.Risk {
+			fmt.Fprintf(w, "quorate: failed: %s: %s (--fail-on)\n", f.Cluster, f.Message)
+		}
+	}
+}
+
 // mostOfSummary is the maximum size of a step summary on GitHub, in bytes. GitHub rejects larger summaries entirely.
 const mostOfSummary = 1 << 20
 

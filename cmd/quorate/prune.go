@@ -101,6 +101,9 @@ func pruneBackups(
 	}
 	defer bucket.Close()
 	plan := retention.Prune(listing, p, time.Now())
+	if len(listing.Backups) == 0 {
+		plan.Why = f.none(of)
+	}
 	if plan.Why != "" {
 		fmt.Fprintf(std.out, "%s  nothing is deleted: %s\n", of, plan.Why)
 		return exit(exitBlocked)

@@ -56,7 +56,7 @@ func TestRestoreReplacesMemberOfLostCluster(t *testing.T) {
 	r.unchanged(exitBlocked, "the data directory is not empty", func() ran { return r.restore("--lost-cluster-id=ab") })
 	r.unchanged(exitInvalid, "expected hexadecimal digits", func() ran { return r.restore("--lost-cluster-id=a-0") })
 	r.unchanged(exitInvalid, "requires --once", func() ran { return r.restore(r.lost(), "--once=false") })
-	if got := r.restore(r.lost(), "--from=file://"+t.TempDir()); got.code != exitError || !strings.Contains(got.err, "the store does not contain backups of this cluster; to list backups, run quorate backups list") {
+	if got := r.restore(r.lost(), "--from=file://"+t.TempDir()); got.code != exitError || !strings.Contains(got.err, "no backup of ns/a in file:///") {
 		t.Errorf("%+v", got)
 	}
 	waiting, err := os.OpenFile(filepath.Join(r.dir(), "member", "snap", "db"), os.O_RDWR, 0)

@@ -222,7 +222,9 @@ func (f *runFlags) once(ctx context.Context, std streams, log *slog.Logger, targ
 	}
 	closeAll(ctx, targets)
 	defer endTelling(ctx, targets, min(max(left, hurriedNotify), timeToNotify))
-	err := f.output.report(std, outcome{f.name(), rep, f.failOn, &f.source})
+	result := outcome{f.name(), rep, f.failOn, &f.source}
+	err := f.output.report(std, result)
+	result.explainFailOn(std.err)
 	if err == nil {
 		err = f.code(rep, converged)
 	}

@@ -14,6 +14,7 @@ import (
 	"quorate.dev/quorate/clusters/backup"
 	"quorate.dev/quorate/clusters/backup/store"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/internal/printable"
 )
 
 // storeFlags specify how to reach a backup store.
@@ -201,6 +202,14 @@ func (f *readingFlags) list(ctx context.Context, of store.Cluster) (store.Bucket
 		return nil, store.Listing{}, fmt.Errorf("list backups: %w", err)
 	}
 	return bucket, listing, nil
+}
+
+// none returns the message that the store does not contain a backup of a cluster, or any backup.
+func (f *readingFlags) none(of store.Cluster) string {
+	if of.Name == "" {
+		return "no backup in " + printable.Line(f.from)
+	}
+	return fmt.Sprintf("no backup of %s in %s", of, printable.Line(f.from))
 }
 
 // reading returns the settings for reading a backup, and a function to call afterwards.

@@ -33,6 +33,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"github.com/aws/smithy-go"
 	"github.com/fsouza/fake-gcs-server/fakestorage"
 	"gocloud.dev/gcerrors"
 	"google.golang.org/api/googleapi"
@@ -509,6 +510,7 @@ func TestErrorsOfHostileStoreArePrintable(t *testing.T) {
 			"other":  discreet{errors.New(text)},
 			"Google": discreet{&googleapi.Error{Code: 403, Message: text}},
 			"Azure":  discreet{&azcore.ResponseError{StatusCode: 403, ErrorCode: text}},
+			"S3":     discreet{&smithy.GenericAPIError{Code: text, Message: text}},
 		} {
 			if unfit := printabletest.Unfit(err.Error()); unfit != "" || printabletest.Long(err.Error()) {
 				t.Errorf("%s, %s: %s", name, kind, unfit)

@@ -44,7 +44,7 @@ type service struct {
 
 // services maps URL schemes to kinds of object stores.
 var services = map[string]service{
-	"s3":     {openS3, gcerrors.Code},
+	"s3":     {openS3, s3Code},
 	"gs":     {openGCS, gcsCode},
 	"azblob": {openAzure, azureCode},
 }
@@ -58,6 +58,9 @@ func IsLocation(text string) bool { return strings.Contains(text, "://") }
 // ParseLocation parses a store URL. It rejects URLs with parameters, because gocloud.dev's parameters could redirect a
 // backup to any destination.
 func ParseLocation(text string) (Location, error) {
+	if err := checkNoEndpoint(text); err != nil {
+		return Location{}, err
+	}
 	u, err := url.Parse(text)
 	const want = "expected " + Locations
 	switch {
@@ -81,6 +84,39 @@ func ParseLocation(text string) (Location, error) {
 	}
 	return Location{}, errors.New("not a store URL: " + want)
 }
+
+// endpointFlags maps URL schemes to the flags that set the endpoint.
+var endpointFlags = map[string]string{"s3": "--s3-endpoint", "gs": "--gcs-endpoint", "azblob": "--azure-endpoint"}
+
+// checkNoEndpoint refuses the URL of an object store with @, such as the location that status shows. The rest would
+// otherwise be read as a part of the prefix, in the vendor's public store. The error contains only what cannot be a
+// credential.
+func checkNoEndpoint(text string) error {
+	location, at, has := strings.Cut(text, "@")
+	scheme, _, _ := strings.Cut(location, "://")
+	flag := endpointFlags[scheme]
+	if !has || flag == "" {
+		return nil
+	}
+	plain, err := ParseLocation(location)
+	endpoint, account, hasAccount := strings.Cut(at, " of account ")
+	switch {
+	case err != nil:
+		return nil // reported by the caller
+	case scheme == "s3" && partition.MatchString(at):
+		return fmt.Errorf("the URL contains an AWS partition: use %s with --s3-region and a region of %s", location, at)
+	case strings.Contains(endpoint, "://") && checkEndpoint(endpoint) == nil && hasAccount:
+		return fmt.Errorf("the URL contains an endpoint: use %s with %s %s and AZURE_STORAGE_ACCOUNT=%s", location, flag,
+			endpoint, account)
+	case strings.Contains(endpoint, "://") && checkEndpoint(endpoint) == nil:
+		return fmt.Errorf("the URL contains an endpoint: use %s with %s %s", location, flag, endpoint)
+	case plain.Prefix == "":
+		return nil // credentials, which the caller reports
+	}
+	return fmt.Errorf("a store URL must not contain @: set the endpoint with %s; in a prefix, write @ as %%40", flag)
+}
+
+var partition = regexp.MustCompile(`^aws(-[a-z]+)+$`)
 
 // checkEndpoint returns an error unless endpoint is empty or a plain URL. The error does not contain the endpoint.
 func checkEndpoint(endpoint string) error {

@@ -2,8 +2,12 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 )
@@ -65,7 +69,31 @@ func TestMissingCredentialsAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if _, err := b.Size(t.Context(), "x"); !errors.Is(err, errNoCredentials) {
+	if _, err := b.Size(t.Context(), "x"); !errors.Is(err, errNoCredentials) || !strings.HasPrefix(err.Error(), "inspect x: "+errNoCredentials.Error()) {
+		t.Error(err)
+	}
+}
+
+// TestRefusalOfIdentityIsNotBlamedOnS3 checks that the error names STS if it does not issue credentials.
+func TestRefusalOfIdentityIsNotBlamedOnS3(t *testing.T) {
+	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, "<ErrorResponse><Error><Code>AccessDenied</Code><Message>a message</Message></Error></ErrorResponse>")
+	}))
+	t.Cleanup(served.Close)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"HOME": t.TempDir(), "AWS_ACCESS_KEY_ID": "", "AWS_ROLE_ARN": "arn:aws:iam::1:role/a", "AWS_REGION": "us-east-1",
+		"AWS_WEB_IDENTITY_TOKEN_FILE": token, "AWS_ENDPOINT_URL_STS": served.URL,
+	} {
+		t.Setenv(name, value)
+	}
+	b := open(t, "s3://backups", Options{S3: S3{Endpoint: "http://127.0.0.1:1", PathStyle: true}})
+	_, err := b.Size(t.Context(), "x")
+	if err == nil || err.Error() != "inspect x: "+errNoCredentials.Error()+": STS returned 403 AccessDenied: a message" {
 		t.Error(err)
 	}
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
 	"google.golang.org/api/googleapi"
@@ -244,12 +247,23 @@ var query = regexp.MustCompile(`(https?://[^\s"?]*)\?[^\s"]*`)
 func (d discreet) Error() string {
 	var azure *azcore.ResponseError
 	var google *googleapi.Error
+	var aws smithy.APIError
+	var unsent *smithyhttp.RequestSendError
 	text := d.error.Error()
 	switch { // the text of these errors is very long
 	case errors.As(d.error, &azure):
 		text = fmt.Sprintf("Azure returned %d %s", azure.StatusCode, azure.ErrorCode)
 	case errors.As(d.error, &google):
 		text = fmt.Sprintf("Google returned %d %s", google.Code, google.Message)
+	case errors.As(d.error, &aws):
+		text = awsText(d.error, aws)
+	case errors.As(d.error, &unsent):
+		text = unsent.Err.Error()
+	}
+	// The library puts the steps of a request before the reason why it lacks credentials.
+	_, reason, _ := strings.Cut(text, errNoCredentials.Error())
+	if errors.Is(d.error, errNoCredentials) {
+		text = errNoCredentials.Error() + ": " + cmp.Or(strings.TrimPrefix(reason, ": "), text)
 	}
 	return printable.Line(strings.Join(strings.Fields(query.ReplaceAllString(text, "$1")), " "))
 }

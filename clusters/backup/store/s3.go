@@ -18,10 +18,12 @@ import (
 	transfertypes "github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/s3blob"
+	"gocloud.dev/gcerrors"
 )
 
 // S3 specifies how to connect to an S3 store.
@@ -113,6 +115,33 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 // which is the machine's metadata service.
 var errNoCredentials = errors.New("no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or declare " +
 	"secretName or serviceAccountName")
+
+// s3Code maps an S3 error to a code. gocloud.dev's own mapping also evaluates responses of the service that issues
+// credentials, which are not about the store.
+func s3Code(err error) gcerrors.ErrorCode {
+	if errors.Is(err, errNoCredentials) {
+		return gcerrors.Unknown
+	}
+	return gcerrors.Code(err)
+}
+
+// awsText returns the text of an error returned by S3, or by the service that issues the credentials for it. The
+// request ID is at the end, because long texts are truncated.
+func awsText(err error, returned smithy.APIError) string {
+	service, status, id := "S3", "", ""
+	var operation *smithy.OperationError
+	for next := err; errors.As(next, &operation); next = operation.Err { // the innermost operation failed
+		service = operation.ServiceID
+	}
+	var response *awshttp.ResponseError
+	if errors.As(err, &response) {
+		status = fmt.Sprintf("%d ", response.HTTPStatusCode())
+		if response.RequestID != "" {
+			id = fmt.Sprintf(" (request ID %s)", response.RequestID)
+		}
+	}
+	return fmt.Sprintf("%s returned %s%s: %s%s", service, status, returned.ErrorCode(), returned.ErrorMessage(), id)
+}
 
 // errCutOff is returned for a truncated list.
 var errCutOff = errors.New("the store truncated the list without returning a continuation token")

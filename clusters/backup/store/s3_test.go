@@ -110,6 +110,42 @@ func s3Answer(w http.ResponseWriter, status int, code string) {
 	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>a message</Message></Error>", code)
 }
 
+// TestS3ErrorsBeginWithCause checks that errors of S3 contain the cause before everything that only identifies the
+// request. Otherwise, the cause is cut off in an event.
+func TestS3ErrorsBeginWithCause(t *testing.T) {
+	key(t, "key")
+	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("x-amz-request-id", "REQUEST")
+		w.Header().Set("x-amz-id-2", "HOST")
+		s3Answer(w, http.StatusBadRequest, "AuthorizationHeaderMalformed")
+	}))
+	t.Cleanup(served.Close)
+	b := open(t, "s3://backups/ours", Options{S3: S3{Endpoint: served.URL, PathStyle: true}})
+	_, listed := b.List(t.Context(), "ns/")
+	_, opened := b.Open(t.Context(), "ns/a/1")
+	for want, err := range map[string]error{
+		"store ns/a/1: ": b.Create(t.Context(), "ns/a/1", strings.NewReader("x")),
+		"store ns/a/2: ": b.Create(t.Context(), "ns/a/2", large("a")),
+		"open ns/a/1: ":  opened, `list objects with prefix "ours/ns/": `: listed,
+	} {
+		want += "S3 returned 400 AuthorizationHeaderMalformed: a message (request ID REQUEST)"
+		if err == nil || err.Error() != want {
+			t.Errorf("%v, not %s", err, want)
+		}
+	}
+	if _, err := b.Size(t.Context(), "x"); err == nil || err.Error() != "inspect x: S3 returned 400 BadRequest: Bad Request" {
+		t.Error(err)
+	}
+	served.Close()
+	if _, err := b.Size(t.Context(), "x"); err == nil || !strings.HasPrefix(err.Error(), "inspect x: Head \""+served.URL+"/backups/ours/x\": dial tcp ") {
+		t.Error(err)
+	}
+}
+
 // TestLockedObjectsAreKept checks that locked objects are kept, and that an attempt to delete them returns an error.
 // Like AWS, the store accepts objects in a bucket with locks only with a checksum of their content.
 func TestLockedObjectsAreKept(t *testing.T) {
