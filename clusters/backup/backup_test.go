@@ -195,8 +195,9 @@ func TestEncodings(t *testing.T) {
 		if e.identity == nil {
 			continue
 		}
-		for _, identity := range []age.Identity{nil, stranger} {
-			if found, err := Verify(t.Context(), b, m, t.TempDir(), reading(identity)); !errors.Is(err, ErrEncrypted) || found.Damage != "" {
+		for why, identity := range map[string]age.Identity{"no identity was given": nil, "none of the given identities": stranger} {
+			found, err := Verify(t.Context(), b, m, t.TempDir(), reading(identity))
+			if !errors.Is(err, ErrEncrypted) || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "identitySecretName") || found.Damage != "" {
 				t.Errorf("%s: %+v, %v", name, found, err)
 			}
 			if _, err := Decode(t.Context(), saved, filepath.Join(t.TempDir(), "s.db"), reading(identity)); !errors.Is(err, ErrEncrypted) {

@@ -92,19 +92,21 @@ func (e Encoding) encode(w io.Writer, plain io.Reader) error {
 	return nil
 }
 
-// ErrEncrypted is returned if none of the given identities can decrypt the backup.
-var ErrEncrypted = errors.New("the backup is encrypted, and none of the given identities can decrypt it (--identity)")
+// ErrEncrypted is returned if no identity is given, or none of them can decrypt the backup.
+var ErrEncrypted = errors.New("the backup is encrypted")
+
+const setIdentity = "set --identity, or identitySecretName in a declaration"
 
 // decoder returns a reader for the original data, as the member sent it. free releases the reader's resources.
 func decoder(m store.Manifest, stored io.Reader, identities []age.Identity) (plain io.Reader, free func(), err error) {
 	plain, free = stored, func() {}
 	if m.Encryption == store.Age {
 		if len(identities) == 0 {
-			return nil, free, ErrEncrypted
+			return nil, free, fmt.Errorf("%w, and no identity was given: %s", ErrEncrypted, setIdentity)
 		}
 		if plain, err = age.Decrypt(plain, identities...); err != nil {
 			if _, none := errors.AsType[*age.NoIdentityMatchError](err); none {
-				err = ErrEncrypted
+				err = fmt.Errorf("%w, and none of the given identities can decrypt it: %s", ErrEncrypted, setIdentity)
 			}
 			return nil, free, err
 		}

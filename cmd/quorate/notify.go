@@ -183,6 +183,6 @@ func (n *notifier) failed(what string, err error) {
 	}
 	if n.failures[what] != err.Error() {
 		n.failures[what] = err.Error()
-		n.log.Warn("send notifications", "flag", strings.TrimSpace(what), "error", err)
+		n.log.Warn("send notifications", "setting", strings.TrimSpace(what), "error", err)
 	}
 }

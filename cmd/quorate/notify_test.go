@@ -234,7 +234,7 @@ func TestStoppedRunDoesNotWaitForReceivers(t *testing.T) {
 	execute(ctx, withSettings(t, "run", "--until-converged", "--kubeconfig", kubeconfig, "--source", repository.Dir,
 		"commitStatus.host=gitea="+hangs.URL+"/api/v1", "commitStatus.repository=https://git.example.com/acme/fleet.git",
 		"commitStatus.tokenFile="+fileWith(t, tokenOfHost)), streams{out: &out, err: &stderr})
-	if took := time.Since(began); took > timeToNotify-10*time.Second || !strings.Contains(stderr.String(), "send notifications") {
+	if took := time.Since(began); took > timeToNotify-10*time.Second || !strings.Contains(stderr.String(), `msg="send notifications" setting=commitStatus`) {
 		t.Errorf("it has ended after %s: %s", took, stderr.String())
 	}
 }

@@ -101,8 +101,14 @@ func compareMembers(a, b *Member, rankA, rankB int) int {
 	return cmp.Or(cmp.Compare(rankA, rankB), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 }
 
-// describe returns a summary of the running cluster.
+// describe returns a summary of the running cluster, or of what is left of a deleted cluster that git no longer
+// declares.
 func (s State) describe() string {
+	if s.Declared.Orphaned != "" && s.toDelete() {
+		if left, nothing := nothingRuns(s); nothing {
+			return left.Message + "; to delete its EtcdCluster, run kubectl delete etcd " + s.Name
+		}
+	}
 	if !s.Membership.Known {
 		return s.describeReplicas()
 	}

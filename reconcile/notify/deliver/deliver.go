@@ -113,8 +113,12 @@ func (r request) once(ctx context.Context, agent string) ([]byte, error) {
 	return nil, &failure{resp.StatusCode, retryAfter(resp.Header.Get("Retry-After")), err}
 }
 
-// excerpt returns the beginning of a response without the secrets.
+// excerpt returns the beginning of a response without the secrets. Web pages are omitted: they seldom contain the
+// cause.
 func (r request) excerpt(body []byte) string {
+	if strings.HasPrefix(http.DetectContentType(body), "text/html") {
+		return ""
+	}
 	text := r.hide(strings.TrimSpace(string(body)), mostShown)
 	if text == "" {
 		return ""

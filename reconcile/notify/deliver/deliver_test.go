@@ -197,6 +197,22 @@ func TestWebhookRetriesTransientErrors(t *testing.T) {
 	}
 }
 
+// TestErrorsOmitWebPages checks that errors quote a text, but not a web page.
+func TestErrorsOmitWebPages(t *testing.T) {
+	for body, want := range map[string]string{
+		"no such project": ": 404 Not Found: no such project", "<!DOCTYPE html>\n<html>": ": 404 Not Found",
+		"\n<HTML><body>": ": 404 Not Found", `{"message": "<html>"}`: `: 404 Not Found: {"message": "<html>"}`,
+	} {
+		s := serve(t, func(w http.ResponseWriter, _ *http.Request, _ int) {
+			w.WriteHeader(http.StatusNotFound)
+			io.WriteString(w, body)
+		})
+		if err := post(t, s.URL, time.Minute); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%q: %v", body, err)
+		}
+	}
+}
+
 func TestDeliveryErrorsHideSecrets(t *testing.T) {
 	elsewhere := serve(t, func(http.ResponseWriter, *http.Request, int) {})
 	redirects := serve(t, func(w http.ResponseWriter, r *http.Request, _ int) {
