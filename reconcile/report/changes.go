@@ -69,11 +69,71 @@ func (c Change) String() string {
 	if isText && isTextToo {
 		from, to = apart(before, after)
 	}
-	return fmt.Sprintf("%s: %s -> %s", strings.TrimSpace(c.Object+" "+c.Field), shown(from), shown(to))
+	old, latest := textOf(from), textOf(to)
+	if list, others, are := lists(from, to); are && tooLong(old, latest) {
+		from, to = apartInLists(list, others)
+		old, latest = textOf(from), textOf(to)
+	}
+	if from != nil && to != nil && tooLong(old, latest) {
+		old, latest = withoutBeginning(old, latest)
+	}
+	return fmt.Sprintf("%s: %s -> %s", strings.TrimSpace(c.Object+" "+c.Field),
+		printable.Short(old, longestValue), printable.Short(latest, longestValue))
 }
 
-// apart reduces two texts to their differences: to the lines that differ if there are several lines and, if the result
-// is long, to the part after the common beginning.
+func tooLong(from, to string) bool { return len(from) > longestValue || len(to) > longestValue }
+
+// lists returns both values as lists, and whether they are lists.
+func lists(from, to any) (before, after []any, are bool) {
+	before, is := from.([]any)
+	after, isToo := to.([]any)
+	return before, after, is && isToo
+}
+
+// apartInLists reduces two lists, such as arguments, to the elements that the other list lacks or, if only the order
+// differs, to the part without the common beginning and end.
+func apartInLists(from, to []any) (any, any) {
+	for len(from) > 0 && len(to) > 0 && reflect.DeepEqual(from[0], to[0]) {
+		from, to = from[1:], to[1:]
+	}
+	for len(from) > 0 && len(to) > 0 && reflect.DeepEqual(from[len(from)-1], to[len(to)-1]) {
+		from, to = from[:len(from)-1], to[:len(to)-1]
+	}
+	if before, after := without(from, to), without(to, from); len(before)+len(after) > 0 {
+		from, to = before, after
+	}
+	return someList(from), someList(to)
+}
+
+// without returns the elements of a list that the other list lacks.
+func without(list, other []any) []any {
+	key := func(element any) string {
+		text, err := json.Marshal(element)
+		if err != nil {
+			return ""
+		}
+		return string(text)
+	}
+	has := map[string]int{}
+	for _, element := range other {
+		has[key(element)]++
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(element any) bool {
+		k := key(element)
+		has[k]--
+		return has[k] >= 0
+	})
+}
+
+// someList returns the list, or nil if it has no elements.
+func someList(list []any) any {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+// apart reduces two texts to the lines that differ.
 func apart(from, to string) (any, any) {
 	before, after := strings.SplitAfter(from, "\n"), strings.SplitAfter(to, "\n")
 	if len(before) > 1 || len(after) > 1 {
@@ -87,9 +147,6 @@ func apart(from, to string) (any, any) {
 		if a, b := strings.TrimRight(from, "\n"), strings.TrimRight(to, "\n"); a != b {
 			from, to = a, b
 		}
-	}
-	if len(from) > longestValue || len(to) > longestValue {
-		from, to = withoutBeginning(from, to)
 	}
 	return someText(from, len(before)), someText(to, len(after))
 }
@@ -123,13 +180,13 @@ const (
 	mostChanges = 50
 )
 
-// shown returns a value on one line.
-func shown(value any) string {
+// textOf returns a value as text or JSON.
+func textOf(value any) string {
 	if value == nil {
 		return "none"
 	}
 	if text, is := value.(string); is && text != "" {
-		return printable.Short(printable.Line(text), longestValue)
+		return text
 	}
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -137,7 +194,7 @@ func shown(value any) string {
 	if encoder.Encode(value) != nil {
 		return "?"
 	}
-	return printable.Short(printable.Line(strings.TrimSpace(b.String())), longestValue)
+	return strings.TrimSpace(b.String())
 }
 
 // Changes returns the fields that differ between the JSON forms of two objects, by path. Fields of the spec come first,

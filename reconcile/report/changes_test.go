@@ -59,7 +59,15 @@ func TestUncomparedClusterHasUnknownRisk(t *testing.T) {
 	}
 }
 
-// TestChangeShowsOnlyDifferences checks that long texts are reduced to their differences, and that the content of a
+// arguments returns a list that is too long to be shown.
+func arguments(first string) (list []any) {
+	for i := range 40 {
+		list = append(list, fmt.Sprintf("--%s-%d=value", first, i))
+	}
+	return list
+}
+
+// TestChangeShowsOnlyDifferences checks that long texts and lists are reduced to their differences, and that the content of a
 // Secret is not shown.
 func TestChangeShowsOnlyDifferences(t *testing.T) {
 	long := strings.Repeat("x", 300)
@@ -77,6 +85,14 @@ func TestChangeShowsOnlyDifferences(t *testing.T) {
 		"a long line":  {report.Change{Field: "f", From: long + "1", To: long + "2"}, "f: …" + long[:20] + "1 -> …" + long[:20] + "2"},
 		"a beginning":  {report.Change{Field: "f", From: long, To: "y"}, "f: " + long[:197] + "… -> y"},
 		"one in two":   {report.Change{Field: "f", From: strings.Repeat("é", 150) + "1", To: strings.Repeat("é", 150)}, "f: …" + strings.Repeat("é", 10) + "1 -> …" + strings.Repeat("é", 10)},
+		"arguments": {report.Change{Field: "args", From: append(arguments("a"), "--s3-region=b", "z"), To: append(arguments("a"), "--s3-region=c", "--new", "z")},
+			`args: ["--s3-region=b"] -> ["--s3-region=c","--new"]`},
+		"an argument":          {report.Change{Field: "args", From: append(arguments("a"), "z"), To: append(arguments("a"), "y")}, `args: ["z"] -> ["y"]`},
+		"a new argument":       {report.Change{Field: "args", From: arguments("a"), To: append(arguments("a"), "y")}, `args: none -> ["y"]`},
+		"one of two arguments": {report.Change{Field: "args", From: append(arguments("a"), "y", "y"), To: append(arguments("a"), "y")}, `args: ["y"] -> none`},
+		"the order":            {report.Change{Field: "args", From: append(arguments("a"), "y", "z"), To: append(arguments("a"), "z", "y")}, `args: ["y","z"] -> ["z","y"]`},
+		"a long argument":      {report.Change{Field: "args", From: []any{"a", long + "1"}, To: []any{"a", long + "2"}}, `args: …` + long[:20] + `1"] -> …` + long[:20] + `2"]`},
+		"a long object":        {report.Change{Field: "o", From: object{"a": long, "b": 1}, To: object{"a": long, "b": 2}}, `o: …` + long[:14] + `","b":1} -> …` + long[:14] + `","b":2}`},
 	} {
 		if got := test.change.String(); got != test.want {
 			t.Errorf("%s: %s\nwant %s", name, got, test.want)
