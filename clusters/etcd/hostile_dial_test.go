@@ -92,7 +92,7 @@ func TestOversizedRSAKeysAreRejected(t *testing.T) {
 	for want, bad := range map[string]*etcd.TLS{
 		"client certificate: its RSA key has 8320 bits; the maximum is 8192": {CA: good.CA, Cert: slow.Cert, Key: slow.Key},
 		"the CA: its RSA key has 8320 bits; the maximum is 8192":             {CA: append(slow.Cert, good.CA...), Cert: good.Cert, Key: good.Key},
-		"the client's tls.key: it is longer than 8 KiB":                 {CA: good.CA, Cert: good.Cert, Key: []byte(strings.Repeat("A", 8<<10+1))},
+		"the client's tls.key: it is longer than 8 KiB":                      {CA: good.CA, Cert: good.Cert, Key: []byte(strings.Repeat("A", 8<<10+1))},
 	} {
 		cluster := newStrangers(t, 1).cluster()
 		cluster.TLS = bad
