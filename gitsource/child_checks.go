@@ -45,7 +45,7 @@ func (c *conversation) meant(r refs.Revision) bool {
 // plausible reports whether the selector could find r in the source.
 func (c *conversation) plausible(r refs.Revision) bool {
 	o := c.options
-	if r == (refs.Revision{}) { // a directory
+	if r == (refs.Revision{}) { // the source has no revisions
 		return !isRemote(o.Location) && o.Selector == (refs.Selector{}) && o.Verify.Mode == ""
 	}
 	return plumbing.IsHash(r.Commit) && r.Signer == "" && len(r.Name) <= maxNameBytes && printable.Is(r.Name) &&

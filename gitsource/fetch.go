@@ -37,7 +37,7 @@ type MissingPathError struct {
 }
 
 func (e MissingPathError) Error() string {
-	if e.Revision.Commit == "" { // a directory
+	if e.Revision.Commit == "" { // the source has no revisions
 		return "path " + e.Path + " does not exist"
 	}
 	return fmt.Sprintf("path %s does not exist in %s", e.Path, e.Revision)

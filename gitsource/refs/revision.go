@@ -7,7 +7,7 @@ type Revision struct {
 	// Name is the name of the branch or tag, or the full name of another reference. It is empty if a commit was
 	// selected by hash, or if HEAD is detached.
 	Name string
-	// Commit is the commit hash, 40 hexadecimal digits. It is empty for a directory that is not a repository.
+	// Commit is the commit hash, 40 hexadecimal digits. It is empty if the source has no revisions.
 	Commit string
 	// Signer names the signer if signatures are verified.
 	Signer string

@@ -135,7 +135,7 @@ func (d *ancestry) remember(before string, asked time.Time) {
 func (d *ancestry) descendsFrom(ctx context.Context, text string) (bool, error) {
 	older, _ := revision.Parse(text)
 	before := older.Hash()
-	if before == "" || before == d.read.Commit { // a directory has no history
+	if before == "" || before == d.read.Commit { // or the source has no revisions
 		return true, nil
 	}
 	q := d.ask(ctx, before)

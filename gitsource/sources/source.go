@@ -19,7 +19,7 @@ import (
 
 // Source specifies where and how declarations are read.
 type Source struct {
-	// Location is the URL of a git repository, the path of a local one, or a directory.
+	// Location is what gitsource.Options.Location accepts, such as a URL.
 	Location string
 	// Where is the position of the source in a configuration file, for errors; empty if it is specified in a flag.
 	Where    string

@@ -3,7 +3,7 @@ package revision
 
 import "strings"
 
-// Directory is the revision text for a directory that is not a repository.
+// Directory is the revision text for a source without revisions, such as a directory that is not a repository.
 const Directory = "directory"
 
 const (
@@ -12,7 +12,8 @@ const (
 	fullLength, shortLength = 40, 7
 )
 
-// Revision identifies a commit and the reference that selected it. The zero value is the revision of a directory.
+// Revision identifies a commit and the reference that selected it. The zero value is the revision of a source
+// without revisions.
 type Revision struct{ ref, hash string }
 
 // Of returns the revision of a commit. ref is empty if no reference selected the commit.
@@ -85,7 +86,7 @@ func (r Revision) String() string {
 // unknown.
 func (r Revision) Ref() string { return r.ref }
 
-// Hash returns the hash of the commit, or "" for a directory.
+// Hash returns the hash of the commit, or "" for a source without revisions.
 func (r Revision) Hash() string { return r.hash }
 
 // IsFull reports whether the hash is the full hash of a commit.
