@@ -1,11 +1,13 @@
 package targets
 
 import (
+	"errors"
 	"os/exec"
 	"strings"
 	"testing"
 
 	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/report"
 )
@@ -45,6 +47,23 @@ func TestSuggestedConfirmationIsOneShellArgument(t *testing.T) {
 			if strings.TrimSpace(line) == "OWNED" {
 				t.Errorf("%s: copying the suggestion\n  %s%s\ninto a shell runs a program of the attacker:\n%s", name, report.FlagConfirm, flag, out)
 			}
+		}
+	}
+}
+
+// TestConfirmationOfMembersOutlastsUnreadableSource checks that a confirmation of members is neither forgotten while the
+// declaration cannot be read, nor new afterwards.
+func TestConfirmationOfMembersOutlastsUnreadableSource(t *testing.T) {
+	for what, desired := range map[string]reconcile.Desired{
+		"the source cannot be read": {Unread: errors.New("timed out")},
+		"the manifest is invalid":   {Problems: []report.Problem{{Cluster: "shop/a", Message: "spec.versoin: unknown"}}},
+	} {
+		owned := inventory.ByCluster{}
+		declaredBy(owned, "s", "shop/a")
+		owned.At("shop", "a").Custom.Annotations = map[string]string{v1alpha1.AnnotationConfirmMembers: "a0"}
+		found, _ := Of(desired, owned)
+		if len(found) != 1 || len(found[0].Declared().ConfirmedMembers) != 1 {
+			t.Errorf("%s: %+v", what, found)
 		}
 	}
 }

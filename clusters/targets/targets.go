@@ -152,13 +152,18 @@ func inOrder(targets []Target) []Target {
 	return targets
 }
 
-// lastApplied returns the target of a cluster without a usable declaration. Its spec is the last applied spec.
+// lastApplied returns the target of a cluster without a usable declaration. Its spec is the last applied spec. It keeps
+// the confirmation of members, so that a confirmation that was used does not seem new when the source is read again.
 func lastApplied(custom *v1alpha1.EtcdCluster) Target {
-	return Target{Cluster: v1alpha1.EtcdCluster{
+	t := Target{Cluster: v1alpha1.EtcdCluster{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind},
 		ObjectMeta: metav1.ObjectMeta{Name: custom.Name, Namespace: custom.Namespace, UID: custom.UID},
 		Spec:       *custom.Spec.DeepCopy(),
 	}}
+	if confirmed, found := custom.Annotations[v1alpha1.AnnotationConfirmMembers]; found {
+		t.Cluster.Annotations = map[string]string{v1alpha1.AnnotationConfirmMembers: confirmed}
+	}
+	return t
 }
 
 // against completes a target from the live custom resource. It sets the UID, sets the replicas if the source omits
