@@ -228,8 +228,8 @@ func (s *stage) restoreConfigMap() {
 	}
 }
 
-// rollOut checks that nothing drifts until the rollout starts, that pods of both templates then have files, and that
-// the rollout starts only once.
+// rollOut checks that no object drifts before the rollout starts, that the ConfigMap then contains configuration files
+// for both templates, and that the rollout starts only once.
 func (s *stage) rollOut() {
 	s.spec = "version: 3.7.3, etcd: {quota: 1Gi}"
 	asked := s.observe()

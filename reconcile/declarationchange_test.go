@@ -152,8 +152,8 @@ func TestRefusalAfterSlowObservationLosesNoChange(t *testing.T) {
 	})
 }
 
-// TestRefusedSourceIsNotRequeuedByOtherPushes checks that the changed clusters of a permanently refused source are not
-// observed again whenever another source pushes.
+// TestRefusedSourceIsNotRequeuedByOtherPushes checks that a push to one source does not cause the changed clusters of
+// another source, which is permanently rejected, to be observed again.
 func TestRefusedSourceIsNotRequeuedByOtherPushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var names []string

@@ -260,7 +260,7 @@ func TestRunProcessesNeighborsDuringSlowAncestryCheck(t *testing.T) {
 }
 
 // TestLoopHealsWithRandomSourceTiming checks that a loop processes a changing cluster at least every 45 seconds, and
-// eventually uses every declaration, if other sources change, fail and have unknown ancestry at random times.
+// eventually uses every declaration, even while other sources change, fail or have unknown ancestry at random times.
 func TestLoopHealsWithRandomSourceTiming(t *testing.T) {
 	for seed := range uint64(25) {
 		synctest.Test(t, func(t *testing.T) {

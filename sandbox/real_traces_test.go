@@ -40,8 +40,8 @@ func (s *subject) traces(t *testing.T) traces {
 	return found
 }
 
-// processesIn returns the PIDs of a machine's processes. If machineName is empty, it returns those of all machines and
-// of Exec.
+// processesIn returns the PIDs of a machine's processes. If machineName is empty, it returns the PIDs of all
+// machines' processes and of commands started by Exec.
 func (s *subject) processesIn(t *testing.T, machineName string) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")

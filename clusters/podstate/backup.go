@@ -59,7 +59,7 @@ func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod, now time.Ti
 }
 
 // backupOf returns the backup that a pod has stored, or nil if it has not stored a backup or the backup was found to be
-// damaged. The backup counts as started when its Job was created, on the API server's clock, unless the pod found an
+// damaged. The backup's start time is the creation time of its Job, by the API server's clock, unless the pod found an
 // existing backup.
 func backupOf(pod *corev1.Pod, job *batchv1.Job, j decide.BackupJob) *decide.Backup {
 	took, verified := exited(pod, objects.BackupContainer), exited(pod, objects.VerifyContainer)

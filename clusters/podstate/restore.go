@@ -28,7 +28,7 @@ func RestoreJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.Rest
 
 // restored describes the data that a pod reports as restored.
 type restored struct {
-	// backup describes the backup. suspect is set if etcd had found that the data of the backup may be wrong.
+	// backup describes the backup. suspect is set if etcd had reported that the backup's data might be wrong.
 	backup  string
 	suspect bool
 	data    decide.RestoredData

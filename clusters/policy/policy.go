@@ -73,7 +73,7 @@ func (p *Policy) Of(kind Kind) *Allowed {
 type Refusal struct {
 	// Path is the path of the field, such as spec.pod.annotations[a/b]. It may contain untrusted keys.
 	Path string
-	// Message names the field, the refused value, and the setting that would allow it.
+	// Message names the field, the rejected value, and the setting that would allow it.
 	Message string
 }
 

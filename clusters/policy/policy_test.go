@@ -280,8 +280,8 @@ func TestDefaultsAreAllowed(t *testing.T) {
 	}
 }
 
-// TestMessagesAreTruncatedAndEscaped checks that messages show requests truncated and without terminal control
-// characters.
+// TestMessagesAreTruncatedAndEscaped checks that requested values are truncated in messages and stripped of terminal
+// control characters.
 func TestMessagesAreTruncatedAndEscaped(t *testing.T) {
 	spec := v1alpha1.EtcdClusterSpec{Image: v1alpha1.ImageSpec{Repository: DefaultImage}, Pod: v1alpha1.PodSpec{NodeSelector: map[string]string{"\x1b[31m\u202e" + strings.Repeat("\u0435", 5000): "x"}}}
 	got := (Policy{}).Within([]string{"dev"}).Problems(spec)

@@ -33,7 +33,7 @@ type granted struct {
 type Deletions struct {
 	// Most is the maximum for each owner. nil means no limit.
 	Most *int
-	// Shard is the subset of the clusters on which this process acts. Clusters of other shards take places too,
+	// Shard is the subset of the clusters on which this process acts. Clusters of other shards also take up places,
 	// including clusters whose deletion was started by other shards. Therefore all shards grant the same places, and
 	// together they grant no more than a single process would.
 	Shard shard.Shard

@@ -27,7 +27,7 @@ func TestRunHasFewFlags(t *testing.T) {
 	}
 }
 
-// TestPolicyNamesItsSettings checks that messages about a policy name settings that exist, both in sourceDefaults and in
+// TestPolicyNamesItsSettings checks that messages about policies refer to existing settings, both in sourceDefaults and in
 // an entry of sources.
 func TestPolicyNamesItsSettings(t *testing.T) {
 	for _, kind := range policy.Kinds {

@@ -143,7 +143,7 @@ func linked(part string) func(*testing.T, string) {
 	}
 }
 
-// linkedTo returns a function that replaces a part of a member with a link to the given path.
+// linkedTo returns a function that replaces a file or directory of a member with a symlink to the given path.
 func linkedTo(part, elsewhere string) func(*testing.T, string) {
 	return made(part, func(at string) error { return os.Symlink(elsewhere, at) })
 }

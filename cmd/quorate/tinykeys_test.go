@@ -86,9 +86,9 @@ func serving(t *testing.T, etcd *exec.Cmd, client *http.Client, url string) {
 	}
 }
 
-// TestInspectingTinyKeysFitsInMemory checks that an application that may only write tiny keys cannot prevent backups,
-// because the memory required to inspect a database does not grow with the number of keys. The ratio corresponds to
-// nine million keys in the 256 MiB of a backup container.
+// TestInspectingTinyKeysFitsInMemory checks that an application cannot prevent backups by writing many tiny keys: the
+// memory required to inspect a database does not grow with the number of keys. The ratio corresponds to nine million
+// keys in the 256 MiB of a backup container.
 func TestInspectingTinyKeysFitsInMemory(t *testing.T) {
 	g := newMemoryGroup(t, 44<<20)
 	if g.dir == "" {

@@ -106,8 +106,8 @@ func (g GitHubApp) baseIsSafe() bool {
 	return isPlain && staysSecret && printable.Is(u.Path)
 }
 
-// repositoryOf returns GitHub's name for the repository at the address, or "". The name does not include the owner, who
-// is the owner of the installation.
+// repositoryOf returns GitHub's name for the repository at the address, or "". The name omits the owner, because
+// the installation determines the owner.
 func repositoryOf(address *url.URL) string {
 	name := strings.TrimSuffix(path.Base(address.Path), ".git")
 	if !isRepository.MatchString(name) {

@@ -126,7 +126,7 @@ func (m MajorMinor) Compare(o MajorMinor) int {
 	return cmp.Or(cmp.Compare(m.Major, o.Major), cmp.Compare(m.Minor, o.Minor))
 }
 
-// Next returns the minor version that is newer by the given number of steps.
+// Next returns the minor version that is the given number of releases newer than m.
 func (m MajorMinor) Next(steps int) MajorMinor { return MajorMinor{m.Major, m.Minor + steps} }
 
 // Steps returns the number of minor versions by which m is newer than o. It is negative if m is older, and 100 or -100

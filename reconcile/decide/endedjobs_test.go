@@ -73,8 +73,8 @@ func TestJobStaysWhileItsVolumeMayDecide(t *testing.T) {
 
 // TestRecoveryJobStaysOnMemberThatOldRecordLacks checks that a recovery Job on the last copy is kept although the
 // record lacks its member. Cluster c1 had grown to three members, lost a-0 and a-1, and was being recovered from a-2.
-// The Job has created c2. The ConfigMap is restored to its state before a-2 joined, and the claim of a-2, which only
-// the Job's pod keeps, is deleted.
+// The Job has created c2. The ConfigMap is restored to its state before a-2 joined, and a-2's
+// claim has been deleted, and exists only as long as the Job's pod uses it.
 func TestRecoveryJobStaysOnMemberThatOldRecordLacks(t *testing.T) {
 	for name, old := range map[string]bool{"newest record": false, "older record": true} {
 		w := &world{}

@@ -66,8 +66,8 @@ func (r Report) Risks() []forecast.Risk {
 }
 
 // Ready reports whether the cluster has as many healthy voters as declared and is meant to serve clients. published
-// means that the status lists endpoints for clients. known is false if the member list is unknown and the cluster is an
-// orphan or the rule MembershipUnknown decided.
+// means that the status lists endpoints for clients. known is false if the rule MembershipUnknown applied, or if the
+// cluster is an orphan whose member list is unknown.
 func (c Cluster) Ready(healthyVoters int, published bool) (is, known bool) {
 	s, d := c.State, c.Decision
 	if d.Rule == "MembershipUnknown" || s.Declared.Orphaned != "" && !s.Membership.Known {

@@ -57,8 +57,8 @@ func (w *World) admit(name string) {
 	w.rewriting.seen = seen
 }
 
-// rewrittenObjects returns the sorted names of the objects that the pass knows to be rewritten, because it applied them
-// or because the status lists them.
+// rewrittenObjects returns the sorted names of the rewritten objects that the pass knows of: those that it applied, and
+// those that the status lists.
 func (w *World) rewrittenObjects() []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(w.objects)) {

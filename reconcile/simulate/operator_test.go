@@ -194,8 +194,8 @@ func (b *table) report(t *testing.T) {
 	}
 }
 
-// goesOn carries out acts in a world, runs three passes, ends the acts, and runs passes to the end. It adds the faults
-// to the table.
+// goesOn performs acts in a world, runs three passes, ends the acts, and runs passes until the cluster converges or is
+// blocked. It adds the faults to the table.
 func (b *table) goesOn(p place, acts ...act) {
 	ends := []string{"pass 3"}
 	for _, a := range acts {

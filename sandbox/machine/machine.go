@@ -66,8 +66,8 @@ func Start(spec Spec, host *Machine, listener *net.TCPListener) (*Machine, error
 	return m, nil
 }
 
-// awaitIsolated waits until Find can reliably find the machine. While init executes itself again, the kernel does not
-// show its command line, and the environment appears last.
+// awaitIsolated waits until Find can reliably find the machine. While init re-executes itself, the kernel does not
+// show its command line. The environment is the last to appear.
 func (m *Machine) awaitIsolated() {
 	for !isIsolated(m.PID) && !m.ended(time.Millisecond) {
 	}

@@ -188,8 +188,8 @@ func (m *Made) Place() error {
 // Exchange durably and atomically replaces a member with the finished data. A member exists at every moment, because
 // without one, etcd would start an empty cluster. The old member is kept in the data directory under the name aside.
 // Exchange returns ErrExists if that name is taken. If the process is killed, the finished data may remain under that
-// name. Exchange returns ErrRunning if an etcd is waiting for the database that held locks, because it would start with
-// a mix of both members. held is nil if there is no database for which etcd could wait.
+// name. Exchange returns ErrRunning if an etcd process is waiting for the locked database, because that process would
+// start with a mix of both members. held is the lock, or nil if there is no database for which etcd could wait.
 func (m *Made) Exchange(aside string, held *disk.Shared) error {
 	at := filepath.Join(m.dataDir, aside)
 	err := syncTree(m.made)

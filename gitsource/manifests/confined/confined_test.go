@@ -195,7 +195,7 @@ func TestRunEndsOnErrorOrTimeout(t *testing.T) {
 	}
 }
 
-// TestChildEndsWithItsParent checks that a child ends together with its parent, even if it is busy.
+// TestChildEndsWithItsParent checks that a child process exits when its parent does, even if the child is busy.
 func TestChildEndsWithItsParent(t *testing.T) {
 	p, err := start(t.Context(), kind{name: testChild})
 	if err != nil {

@@ -77,8 +77,8 @@
 //	set ca secret=CA1 mounted=(CA1, CA2) proven=CA1 ends=3000
 //	set peer|server|client ends=99
 //
-// The add directives add a finding about an object, a member that is not one of the cluster's replicas, or an alarm of
-// a removed member. The remove directives remove a replica with its member, or everything of a kind.
+// An add directive adds a finding about an object, adds a member that is not one of the cluster's replicas, or adds an
+// alarm that a removed member raised. A remove directive removes a replica and its member, or all items of one kind.
 //
 //	add alarm=(NOSPACE of d1)
 //	add drift|backup-drift|remaining|foreign|relabelled|terminating|irreplaceable=(Service a-client: missing)

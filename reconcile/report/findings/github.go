@@ -18,7 +18,7 @@ const mostAnnotations = 10
 
 // GitHub writes the findings in a report as workflow commands, which GitHub Actions shows at the lines of files. If
 // there are more findings of a level than GitHub shows, the last annotation of that level counts the other findings.
-// The digest of a plan, and the assumptions if nothing was observed, are notices.
+// The plan's digest is written as a notice. If nothing was observed, so are the assumptions.
 func GitHub(w io.Writer, r report.Report, findings []Finding) error {
 	var b strings.Builder
 	if digest := r.Digest(); digest != "" {

@@ -28,8 +28,8 @@ var etcdChanges = []string{"MemberAdd", "MemberRemove", "MemberUpdate", "MemberP
 // etcdActions lists the calls that change something only if they name an action.
 var etcdActions = []string{"Alarm", "Downgrade"}
 
-// WatchEtcd makes the proxy terminate connections to pods, so that it sees each call to etcd. Calls are recorded and
-// broken like requests to the API server. Their status is 200, or 500 if etcd rejects the call. The clusters must not
+// WatchEtcd makes the proxy terminate connections to pods, so that it sees each call to etcd. Like requests
+// to the API server, calls are recorded and can be made to fail. Their status is 200, or 500 if etcd rejects the call. The clusters must not
 // use TLS, because the proxy accepts only cleartext HTTP/2.
 func (p *Proxy) WatchEtcd(dial Dial) {
 	p.mutex.Lock()
