@@ -9,9 +9,10 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestVolumeBeingDeletedBlocksStop checks that pods are not stopped if a volume that exists only as long as its pod is
-// now being deleted, even if the pod was terminating when the cluster was observed. If the volume was already being
-// deleted at that time and its pod was absent or terminating, pods are stopped, because the volume is lost anyway.
+// TestVolumeBeingDeletedBlocksStop checks that pods are not stopped if a volume's deletion was requested after the
+// cluster was observed, because the volume would disappear with its pod, even if that pod was already terminating. If
+// the volume was already being deleted at that time and its pod was absent or terminating, pods are stopped, because
+// the volume is lost anyway.
 func TestVolumeBeingDeletedBlocksStop(t *testing.T) {
 	for _, test := range []struct {
 		name      string

@@ -71,7 +71,7 @@ func newStrangers(t testing.TB, n int) *strangers {
 	return s
 }
 
-// cluster describes how to reach the servers.
+// cluster returns an etcd.Cluster whose members are the servers.
 func (s *strangers) cluster() etcd.Cluster {
 	c := etcd.Cluster{Namespace: namespace, Name: name, Dial: func(ctx context.Context, pod string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", s.addresses[pod])

@@ -26,7 +26,7 @@ type Sorter struct {
 // clusters.
 func NewSorter(opens func(Key) bool) *Sorter { return &Sorter{opens: opens, listed: ByCluster{}} }
 
-// AnyCluster is an opens function that includes every cluster.
+// AnyCluster is passed to NewSorter as opens to include every cluster.
 func AnyCluster(Key) bool { return true }
 
 // Listed returns the listed objects by cluster. Call it only after listing is complete.

@@ -300,7 +300,7 @@ func TestDeletionLimitAppliesPerSource(t *testing.T) {
 }
 
 // TestGrantedDeletionKeepsItsPlace checks that a cluster keeps its place even if its last status, written before the
-// place was granted, reports it as blocked, because the pass may be acting on the cluster.
+// place was granted, reports it as blocked. A pass may already be acting on the cluster.
 func TestGrantedDeletionKeepsItsPlace(t *testing.T) {
 	one, owned := 1, inventory.ByCluster{}
 	for _, name := range []string{"b", "d"} {

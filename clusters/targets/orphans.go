@@ -22,7 +22,7 @@ type orphan struct {
 	custom *v1alpha1.EtcdCluster
 	// id is zero if the cluster has never formed.
 	id decide.ID
-	// said is the message of the condition, or empty. held is whether the condition is RemovalHeld.
+	// said is the condition's message, or empty. held is true if the condition is RemovalHeld.
 	said string
 	held bool
 	// since is the revision that removed the cluster, or empty if unknown.

@@ -22,7 +22,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// Target is a cluster of a pass in its desired state.
+// Target is the desired state of one cluster in a pass.
 type Target struct {
 	// Cluster has the metadata and the spec, with defaults.
 	Cluster v1alpha1.EtcdCluster

@@ -102,8 +102,8 @@ func (w *tenants) install(args []string) ran {
 	return w.bare(append([]string{args[0], "--kubeconfig", w.kubeconfig}, args[1:]...)...)
 }
 
-// TestInstallReportsRemovedSettingsAndWidenedRights checks that installing again reports the settings that runs no longer
-// have, without their values, and the rights that runs gain.
+// TestInstallReportsRemovedSettingsAndWidenedRights checks that reinstalling reports which settings runs lose, without
+// the values, and which rights they gain.
 func TestInstallReportsRemovedSettingsAndWidenedRights(t *testing.T) {
 	w := newTenants(t, "own")
 	file := filepath.Join(t.TempDir(), "quorate.yaml")

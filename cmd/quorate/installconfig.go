@@ -234,7 +234,7 @@ func (s source) checkInPods(from string, private bool) error {
 	}
 	if !remote.IsAddress(s.Location) {
 		return usageError{fmt.Errorf("%s %q: expected the URL of a git repository, or %q: "+
-			"pods cannot read directories of this machine", from, s.Location, ofCluster)}
+			"pods cannot read directories on this machine", from, s.Location, ofCluster)}
 	}
 	return s.checkPasswords()
 }

@@ -59,7 +59,7 @@ func (f *kubeFlags) add(c *cobra.Command) {
 
 func (f *kubeFlags) addNamespace(c *cobra.Command) {
 	c.Flags().VarP(&namespacesFlag{list: &f.namespaces}, "namespace", "n",
-		"use only this namespace; repeatable, or several separated by ;. "+
+		"use only this namespace; repeatable, or a list separated by semicolons. "+
 			"If only one is set, it is also the namespace of declarations without a namespace")
 }
 

@@ -192,7 +192,7 @@ func webhookURL(to string) (endpoint, error) {
 	return parseEndpoint(to)
 }
 
-// checkHosts determines the git hosts of the sources, which were checked before.
+// checkHosts determines the git hosts of the sources. The sources must already have been checked.
 func (f *notifyFlags) checkHosts(s *sourceFlags) error {
 	if f.status == "" {
 		return nil

@@ -10,13 +10,13 @@ import (
 
 // addPolicy adds the flags that limit what declarations may request.
 func addPolicy(f *pflag.FlagSet, p *policy.Policy) {
-	const rest = "; repeatable, or several separated by ; (default: all, or none if --allow-namespace is set)"
+	const rest = "; repeatable, or a list separated by semicolons (default: all, or none if --allow-namespace is set)"
 	for _, setting := range []struct {
 		kind  policy.Kind
 		usage string
 	}{
 		{policy.Images, "pattern of image repositories that clusters may use, such as registry.example.com/team/*; " +
-			"repeatable, or several separated by ; " +
+			"repeatable, or a list separated by semicolons " +
 			"(default: all, or " + policy.DefaultImage + " if --allow-namespace is set)"},
 		{policy.PriorityClasses, "pattern of priority classes that pods may have" + rest},
 		{policy.Annotations, "pattern of annotations that pods may have in addition to " +
@@ -35,7 +35,7 @@ func addPolicy(f *pflag.FlagSet, p *policy.Policy) {
 		{policy.BackupsPerDay, "maximum number of backups, and of drills, that a schedule may start per day " +
 			"(default: any, or " + policy.DefaultBackupsPerDay + " if --allow-namespace is set)"},
 		{policy.BackupDestinations, "pattern of locations that backups may use and restores may read: LOCATION or " +
-			"LOCATION@ENDPOINT, such as s3://backups/team-*; repeatable, or several separated by ; " +
+			"LOCATION@ENDPOINT, such as s3://backups/team-*; repeatable, or a list separated by semicolons " +
 			"(default: none; validate checks locations only if it is set)"},
 	} {
 		f.Var(&allowedFlag{kind: setting.kind, allowed: p.Of(setting.kind)}, string(setting.kind), setting.usage)

@@ -162,7 +162,7 @@ func (w *tenants) authorized(user, namespace string) bool {
 
 // TestOnlyAllowedNamespacesAreListed checks that an account with rights in two namespaces is sufficient for a run that
 // is restricted to them by --allow-namespace or --namespace. The run does not request anything outside these namespaces
-// from the API server, in particular no other Secrets.
+// from the API server, including Secrets.
 func TestOnlyAllowedNamespacesAreListed(t *testing.T) {
 	w := newTenants(t, "own", "also", "other")
 	w.made("own/one", "also/one", "other/one")

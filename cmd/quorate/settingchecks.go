@@ -45,7 +45,7 @@ var settingChecks = map[string]func(value string) error{
 	"commit": func(value string) error { return checkSelector(refs.Selector{Commit: value}) },
 }
 
-// durationIn returns a check for durations. A most of 0 means any.
+// durationIn returns a check for durations. If most is 0, there is no maximum.
 func durationIn(least, most time.Duration) func(string) error {
 	return func(value string) error {
 		d, err := time.ParseDuration(value)

@@ -71,7 +71,7 @@ func (s *source) addReading(f *pflag.FlagSet) {
 			"commit, if --verify-keys is set)")
 	f.StringVar(&s.Path, "path", s.Path, "directory in the repository (default: its root)")
 	f.Var(&namespacesFlag{list: &s.AllowNamespaces}, "allow-namespace",
-		"namespace in which clusters may be declared; repeatable, or several separated by ; (default: all)")
+		"namespace in which clusters may be declared; repeatable, or a list separated by semicolons (default: all)")
 	f.BoolVar(&s.IgnoreOtherKinds, "ignore-other-kinds", s.IgnoreOtherKinds,
 		"ignore objects other than EtcdClusters instead of rejecting them")
 	f.StringVar(&s.CacheDir, "cache-dir", s.CacheDir,

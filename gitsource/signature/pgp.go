@@ -87,7 +87,7 @@ func checkPGP(signature *packet.Signature, now time.Time) error {
 		return fmt.Errorf("its PGP signature has type 0x%02x; git creates signatures of type 0x00 (binary)",
 			uint8(signature.SigType))
 	case !slices.Contains(strongHashes, signature.Hash):
-		return fmt.Errorf("its PGP signature uses the hash %s, which can be forged", signature.Hash)
+		return fmt.Errorf("its PGP signature uses the weak hash algorithm %s, so it could be forged", signature.Hash)
 	case signature.CreationTime.After(now):
 		return fmt.Errorf("its PGP signature is dated %s, which is in the future; check the clocks",
 			utc(signature.CreationTime))

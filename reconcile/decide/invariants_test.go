@@ -653,7 +653,7 @@ func halted(w *world) {
 	w.Replicas[2].PodSpecHash = "h2"
 }
 
-// fails makes the pod of an ordinal fail for the given time.
+// fails returns a change after which the pod with ordinal n has been failing for the given time.
 func fails(n int, ago time.Duration) func(*world) {
 	return func(w *world) {
 		silent(n)(w)

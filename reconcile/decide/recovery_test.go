@@ -255,7 +255,8 @@ func TestVolumesThatMayHoldMoreDataPreventRecovery(t *testing.T) {
 	})
 }
 
-// TestReadyPodsDelayRecovery checks when a pass waits only until Kubernetes reports that pods are not ready.
+// TestReadyPodsDelayRecovery checks in which cases a requested recovery is waiting only for Kubernetes to report
+// all pods as not ready.
 func TestReadyPodsDelayRecovery(t *testing.T) {
 	ready := both(lostMajority, slot(1, phase(PodReady)))
 	judge(t, State.awaitsUnready, map[string]slotCase{

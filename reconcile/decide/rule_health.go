@@ -57,8 +57,8 @@ func (s State) versionToReturnWith() string {
 		version)
 }
 
-// surplusInTheWay returns how to free a slot beyond the declared number if its volume is the only reason why the
-// cluster cannot start with any version, or "". Without a record, it is unknown whether etcd has removed the slot's
+// surplusInTheWay returns how to free a surplus slot if its volume alone prevents the cluster from starting with any
+// version. Otherwise, it returns "". Without a record, it is unknown whether etcd has removed the slot's
 // member.
 func (s State) surplusInTheWay() string {
 	for _, r := range s.replicasInOrder() {

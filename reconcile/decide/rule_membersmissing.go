@@ -41,10 +41,10 @@ func (s State) listToConfirm() string {
 	return strings.Join(slices.Sorted(slices.Values(ids)), ",")
 }
 
-// RecordedVoters returns the recorded members that have a vote and keep it, in order: etcd has listed them as voters, or
-// will list them as its initial members, and Quorate is not about to remove them. Members whose ID and volume are not
-// recorded do not count: a record that was recreated from the volumes may name members that etcd has removed. It returns
-// nothing for a record that does not describe the current cluster.
+// RecordedVoters returns the recorded members that have a vote and keep it, in order: etcd has listed them as voters,
+// or will list them as its initial members, and Quorate is not about to remove them. Members whose ID and volume are
+// not recorded do not count: a record that was recreated from the volumes may name members that etcd has removed. It
+// returns nothing for a record that does not describe the current cluster.
 func (s State) RecordedVoters() []RecordedMember {
 	if s.recordLost() {
 		return nil
@@ -107,9 +107,9 @@ func (s State) unconfirmed() []RecordedMember {
 }
 
 // standsBy reports whether the listed member in the slot is the recorded member, or has replaced the recorded member
-// and serves. Without a recorded ID, it is treated as the recorded member, unless it is a learner that was added by
-// other means: a learner in the slot of an initial member, which was a voter, or an unstarted learner in the slot of a
-// sealed member, which had started.
+// and is serving. If no ID is recorded, the listed member is treated as the recorded member, unless Quorate cannot have
+// added it. That is the case for a learner in the slot of an initial member, because initial members are voters, and
+// for an unstarted learner in the slot of a sealed member, because sealed members have started.
 func (m RecordedMember) standsBy(listed Member) bool {
 	if m.ID == 0 {
 		return listed.Answers || !listed.Learner || m.Mode != Founding && listed.Started
@@ -135,9 +135,9 @@ func (s State) listedIDs() []ID {
 func sortedIDs(ids []ID) []ID { return slices.Compact(slices.Sorted(slices.Values(ids))) }
 
 // NeedsAnnouncement reports whether the removal of a member must be recorded before it is requested from etcd, because
-// fewer than a majority of the recorded voters would remain, or a quorum of those that remain could be smaller than such
-// a majority. The list alone would then not show that the removal was intended. Like missing, it also treats recorded
-// learners as voters.
+// fewer than a majority of the recorded voters would remain, or a quorum of those that remain could be smaller than
+// such a majority. The list alone would then not show that the removal was intended. Like missing, it also treats
+// recorded learners as voters.
 func NeedsAnnouncement(s State, id ID) bool {
 	if m, listed := s.Membership.byID(id); listed {
 		ordinal, _ := s.OrdinalOf(m)

@@ -240,8 +240,8 @@ func (s State) knowsData(target etcdversion.MajorMinor) bool {
 		})
 }
 
-// refusedByUnresponsive returns why an unresponsive member prevents the declared version, or "". The member may be
-// running the version of its pod, and the version recorded on its claim.
+// refusedByUnresponsive returns why an unresponsive member rules out the declared version, or "". The member may be
+// running its pod's version or the version recorded on its claim.
 func (s State) refusedByUnresponsive(target etcdversion.Version) string {
 	for _, r := range s.unresponsive() {
 		if refusal := s.skips(r, target); refusal != "" {

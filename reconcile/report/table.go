@@ -58,7 +58,7 @@ const (
 )
 
 // Table renders a fleet as text: one line per cluster. Columns that do not fit on the terminal are omitted, and
-// messages are cut.
+// long messages are truncated.
 func Table(w io.Writer, r Report, style Style) error {
 	if len(r.Clusters) == 0 {
 		_, err := io.WriteString(w, "no clusters\n")

@@ -394,7 +394,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// TestFindIsBounded checks that Find does not wait for a program that runs forever, leaves no such process behind, and
+// TestFindIsBounded checks that Find does not wait for a program that runs forever, does not leave it running, and
 // does not keep all of its output.
 func TestFindIsBounded(t *testing.T) {
 	for _, does := range []string{"yes", "sleep 600 & echo 'etcd Version: 3.6.16'"} {

@@ -211,7 +211,7 @@ func IsNamed(ctx context.Context, b Bucket, data string) (bool, error) {
 	return false, nil
 }
 
-// ErrUseless is returned for a backup that has a manifest but does not count.
+// ErrUseless is returned for a backup that has a manifest but is not usable.
 var ErrUseless = errors.New("the backup is not usable")
 
 // ReadUseful reads the manifest of a backup if the backup counts, as far as this can be determined without reading the

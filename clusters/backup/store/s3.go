@@ -232,7 +232,7 @@ func (o S3) confirm(a *blob.Attributes, until time.Time) error {
 	if !until.IsZero() {
 		locked := head.ObjectLockRetainUntilDate
 		if head.ObjectLockMode != types.ObjectLockModeCompliance || locked == nil || locked.Before(until) {
-			return fmt.Errorf("the store does not report that it is locked until %s: the bucket needs object "+
+			return fmt.Errorf("the store does not report that the object is locked until %s: the bucket needs object "+
 				"lock, and the credentials need s3:GetObjectRetention", until.Format(time.RFC3339))
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// execve makes the system call directly, because syscall.Exec does more before the call. name and argument must end in
-// NUL.
+// execve makes the system call directly, because syscall.Exec does other work first. name and argument must be
+// NUL-terminated.
 func execve(name, argument []byte) error {
 	arguments := []*byte{&name[0], &argument[0], nil}
 	return errnoOf(unix.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(&name[0])), uintptr(unsafe.Pointer(&arguments[0])), 0))

@@ -67,8 +67,11 @@ func recoveredOnWord(s decide.State, d decide.Decision) string {
 		}
 		return ""
 	case decide.FinishRecovery:
-		if what := notGivenUp(s); what != "" || s.Declared.Recovery.ClusterID != s.Record.ClusterID {
-			return fmt.Sprintf("%s, but the spec does not request recovery of this cluster, or %s", d.Action, what)
+		if s.Declared.Recovery.ClusterID != s.Record.ClusterID {
+			return fmt.Sprintf("%s, but the spec does not request recovery of this cluster", d.Action)
+		}
+		if what := notGivenUp(s); what != "" {
+			return fmt.Sprintf("%s, but %s", d.Action, what)
 		}
 		return ""
 	default:

@@ -28,9 +28,9 @@ var etcdChanges = []string{"MemberAdd", "MemberRemove", "MemberUpdate", "MemberP
 // etcdActions lists the calls that change something only if they name an action.
 var etcdActions = []string{"Alarm", "Downgrade"}
 
-// WatchEtcd makes the proxy terminate connections to pods, so that it sees each call to etcd. Like requests
-// to the API server, calls are recorded and can be made to fail. Their status is 200, or 500 if etcd rejects the call. The clusters must not
-// use TLS, because the proxy accepts only cleartext HTTP/2.
+// WatchEtcd makes the proxy terminate connections to pods, so that it sees each call to etcd. Like requests to the API
+// server, calls are recorded and can be made to fail. Their status is 200, or 500 if etcd rejects the call. The
+// clusters must not use TLS, because the proxy accepts only cleartext HTTP/2.
 func (p *Proxy) WatchEtcd(dial Dial) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -158,8 +158,8 @@ func succeeded(code int, header http.Header) bool {
 	return code < http.StatusBadRequest
 }
 
-// namesAction reports whether the message in the body contains its first field, which is the action in calls of
-// etcdActions. The field is absent if the action is zero, as in calls that only read.
+// namesAction reports whether the message in the body contains its first field, which is the action in the calls that
+// etcdActions lists. The field is absent if the action is zero, as in calls that only read.
 func namesAction(r *http.Request) bool {
 	const prefix = 5 // the length of the prefix of every gRPC message
 	body, err := io.ReadAll(r.Body)
