@@ -56,12 +56,12 @@ func addParts(c *cobra.Command, p *retention.Policy) (parts []*pflag.Flag) {
 		help  string
 	}{
 		{&p.Last, "last", 7, "number of newest backups to keep"},
-		{&p.Hourly, "hourly", 24, "number of hours of which to keep one backup each, the newest; hours without backups " +
-			"do not count"},
-		{&p.Daily, "daily", 7, "number of days (UTC) of which to keep one backup each, the newest; days without " +
-			"backups do not count"},
-		{&p.Weekly, "weekly", 4, "number of weeks of which to keep one backup each, the newest; weeks without backups " +
-			"do not count"},
+		{&p.Hourly, "hourly", 24, "keep the newest backup of each of this many hours; hours without backups do not " +
+			"count"},
+		{&p.Daily, "daily", 7, "keep the newest backup of each of this many days (UTC); days without backups do not " +
+			"count"},
+		{&p.Weekly, "weekly", 4, "keep the newest backup of each of this many weeks; weeks without backups do not " +
+			"count"},
 	} {
 		*part.to = part.value
 		parts = append(parts, c.Flags().VarPF((*number)(part.to), part.name, "", part.help))
