@@ -110,13 +110,13 @@ func staleCondition(status *v1alpha1.BackupStatus, seen decide.Backups) (reason,
 	due, last := stamp(seen.Due), seen.Last
 	switch {
 	case seen.Overdue && last == nil:
-		return "NoBackup", "no backup has been taken yet" + failureOf(status), true
+		return "NoBackup", "no backup has been taken yet" + failureOf(status) + delayOf(seen), true
 	case seen.Overdue:
 		return "Overdue", fmt.Sprintf("the newest backup is from %s, but a newer backup was due at "+
 			"%s%s", stamp(last.Slot), due,
-			failureOf(status)), true
+			failureOf(status)) + delayOf(seen), true
 	case last == nil:
-		return "Pending", "the first backup has been due since " + due, false
+		return "Pending", "the first backup has been due since " + due + delayOf(seen), false
 	}
 	return "Recent", "the newest backup is from " + stamp(last.Slot), false
 }
@@ -154,6 +154,15 @@ func failureOf(b *v1alpha1.BackupStatus) string {
 		return ""
 	}
 	return fmt.Sprintf("; Job %s failed: %s", b.Failed.Job, cmp.Or(b.Failed.Message, "no reason given"))
+}
+
+// delayOf returns why the newest active Job has not succeeded yet, or "".
+func delayOf(seen decide.Backups) string {
+	delayed := seen.Delayed()
+	if delayed == nil {
+		return ""
+	}
+	return fmt.Sprintf("; Job %s has not succeeded yet: %s", delayed.Name, delayed.Message)
 }
 
 // backupEvents returns a warning whenever another backup fails or backups become stale.

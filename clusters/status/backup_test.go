@@ -98,6 +98,30 @@ func TestBackupConditions(t *testing.T) {
 	}
 }
 
+// TestStaleConditionSaysWhyJobHasNotSucceeded checks that the condition shows what an active Job is waiting for, or why
+// its last attempt failed, as long as no backup is in time.
+func TestStaleConditionSaysWhyJobHasNotSucceeded(t *testing.T) {
+	jobs := []decide.BackupJob{
+		{Name: "older", Phase: decide.JobRuns, CreatedAt: noon.Add(-time.Hour), Message: "no"},
+		{Name: "newer", Phase: decide.JobRuns, CreatedAt: noon, Message: "secret \"s3\" not found"},
+		{Name: "ended", Phase: decide.JobSucceeded, CreatedAt: noon.Add(time.Minute), Message: "no"},
+	}
+	const why = `; Job newer has not succeeded yet: secret "s3" not found`
+	for what, c := range map[string]struct {
+		seen decide.Backups
+		want string
+	}{
+		"none is due yet": {decide.Backups{Jobs: jobs, Due: noon}, "the first backup has been due since 2026-11-01T12:00:00Z" + why},
+		"none":            {decide.Backups{Jobs: jobs, Due: noon, Overdue: true}, "no backup has been taken yet" + why},
+		"in time":         {decide.Backups{Jobs: jobs, Last: of(noon)}, "the newest backup is from 2026-11-01T12:00:00Z"},
+		"no Job":          {decide.Backups{Overdue: true}, "no backup has been taken yet"},
+	} {
+		if _, message, _ := staleCondition(nil, c.seen); message != c.want {
+			t.Errorf("%s: %s", what, message)
+		}
+	}
+}
+
 // TestBackupIsRemembered checks that the newest backup in the status is read back unchanged and is kept when its Job is
 // deleted. The same applies to a failure, until a backup succeeds.
 func TestBackupIsRemembered(t *testing.T) {

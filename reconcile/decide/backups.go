@@ -54,6 +54,18 @@ func (b Backups) NewestFailure() *BackupJob {
 	return newest
 }
 
+// Delayed returns the newest active Job whose pod reports why it is waiting or has failed, or nil. The Job may still
+// succeed.
+func (b Backups) Delayed() *BackupJob {
+	var newest *BackupJob
+	for i, j := range b.Jobs {
+		if j.Phase == JobRuns && j.Message != "" && (newest == nil || j.CreatedAt.After(newest.CreatedAt)) {
+			newest = &b.Jobs[i]
+		}
+	}
+	return newest
+}
+
 func (b Backups) anyRuns() bool {
 	return slices.ContainsFunc(b.Jobs, func(j BackupJob) bool { return j.Phase == JobRuns })
 }

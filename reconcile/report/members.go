@@ -55,6 +55,10 @@ func writeBackup(b *strings.Builder, s decide.State) {
 	case s.Declared.BacksUp:
 		fmt.Fprintln(b, "    no backup yet")
 	}
+	if delayed := s.Backups.Delayed(); delayed != nil {
+		fmt.Fprintf(b, "    backup Job %s has not succeeded yet: %s\n", printable.Line(delayed.Name),
+			printable.Line(delayed.Message))
+	}
 	if d := s.Backups.Drill; d != nil {
 		fmt.Fprintf(b, "    last drill at %s: backup %s restored in %ds\n", d.FinishedAt.UTC().Format(time.RFC3339),
 			d.Slot.UTC().Format(time.RFC3339), d.Seconds)

@@ -15,7 +15,9 @@ import (
 func ExampleMembers_backup() {
 	s := decide.State{Name: "a", Membership: decide.Membership{Known: true, ClusterID: 0xc1}}
 	s.Declared.BacksUp = true
+	s.Backups.Jobs = []decide.BackupJob{{Name: "a-backup-1", Phase: decide.JobRuns, Message: `backup: the region "eu-central-1" is wrong`}}
 	none := report.Cluster{Namespace: "shop", Name: "a", State: s}
+	s.Backups.Jobs = nil
 	s.Backups.Last = &decide.Backup{Slot: time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC), Revision: 18204, Verified: true, To: "s3://backups/etcd"}
 	s.Backups.Drill = &decide.Drill{Slot: s.Backups.Last.Slot, FinishedAt: s.Backups.Last.Slot.Add(time.Hour), Seconds: 42}
 	one := report.Cluster{Namespace: "shop", Name: "b", State: s, Custom: &v1alpha1.EtcdCluster{}}
@@ -27,6 +29,7 @@ func ExampleMembers_backup() {
 	// shop/a
 	//     cluster ID c1
 	//     no backup yet
+	//     backup Job a-backup-1 has not succeeded yet: backup: the region "eu-central-1" is wrong
 	// shop/b
 	//     cluster ID c1
 	//     declared by c4281fb (2d2h)
