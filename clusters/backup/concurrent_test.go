@@ -130,7 +130,7 @@ func prune(t *testing.T, b store.Bucket, of store.Cluster, now time.Time) {
 	for _, old := range plan.Delete {
 		m, err := store.ReadManifest(t.Context(), b, old)
 		if err == nil {
-			err = store.Remove(t.Context(), b, m)
+			err = listing.Remove(t.Context(), b, m)
 		}
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("prune: %v", err)

@@ -117,7 +117,7 @@ func TestTry(t *testing.T) {
 	if err != nil || tried == 0 || len(listing.Backups) != 1 || !listing.Backups[0].Verified || !listing.Backups[0].Drilled {
 		t.Fatalf("%d tried: %+v %v", tried, listing, err)
 	}
-	if err := store.Remove(t.Context(), bucket, m); err != nil {
+	if err := listing.Remove(t.Context(), bucket, m); err != nil {
 		t.Fatal(err)
 	}
 	if names, err := bucket.List(t.Context(), ""); err != nil || len(names) > 0 {

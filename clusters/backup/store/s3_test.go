@@ -179,7 +179,7 @@ func TestLockedObjectsAreKept(t *testing.T) {
 	if _, err := m.Commit(t.Context(), locked); err != nil {
 		t.Fatal(err)
 	}
-	if err := Remove(t.Context(), locked, m); !errors.Is(err, ErrHeld) {
+	if err := listAndRemove(locked, m); !errors.Is(err, ErrHeld) {
 		t.Errorf("it was deleted: %v", err)
 	}
 	if err := locked.Delete(t.Context(), m.DataPath()); !errors.Is(err, ErrHeld) {
