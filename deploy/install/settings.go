@@ -79,9 +79,7 @@ func sourceSettings(objects []*unstructured.Unstructured) []settingsOfSource {
 				if slices.Contains(ofContent, v.Flag) {
 					s.content += "," + v.Flag + "=" + v.Items[0].Written
 				}
-				if !slices.Contains(ofMode, v.Flag) {
-					s.flags = append(s.flags, v.Flag)
-				}
+				s.flags = append(s.flags, v.Flag)
 			}
 			list = append(list, s)
 		}

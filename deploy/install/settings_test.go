@@ -1,6 +1,7 @@
 package install
 
 import (
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,6 +29,22 @@ func TestLostSettingOfOneOfSeveralPathsIsReported(t *testing.T) {
 		before := configMap(source("c", "") + source("a", bound) + source("b", bound))
 		if lost := lostSettings(before, configMap(c.after)); len(lost) != c.lost {
 			t.Errorf("%s: %q", what, lost)
+		}
+	}
+}
+
+// TestLostBranchAndPathAreReported checks that a source that reads more, or a different branch, than before is reported.
+func TestLostBranchAndPathAreReported(t *testing.T) {
+	const url = "https://git.example.com/fleet.git"
+	before := configMap("- {location: " + url + ", branch: prod, path: clusters}\n")
+	for after, want := range map[string][]string{
+		"- {location: " + url + "}\n":                            {"branch of " + url, "path of " + url},
+		"- {location: " + url + ", path: clusters}\n":            {"branch of " + url},
+		"- {location: " + url + ", branch: main, path: other}\n": nil,
+		"- {location: https://git.example.com/other.git}\n":      nil,
+	} {
+		if lost := lostSettings(before, configMap(after)); !slices.Equal(lost, want) {
+			t.Errorf("%s: %q, want %q", after, lost, want)
 		}
 	}
 }
