@@ -250,7 +250,7 @@ func hostsOf(kind, api string, list []source) ([]commitHost, error) {
 				"%s=https://…", at.Host, kind)
 		}
 		host.Agent = "quorate/" + version()
-		names[at.Host], hosts = true, append(hosts, commitHost{labels[i], host})
+		names[remote.Host(at)], hosts = true, append(hosts, commitHost{labels[i], host})
 	}
 	switch {
 	case len(hosts) == 0:

@@ -145,16 +145,16 @@ func (f *sourceFlags) one(settings source, i int, value string) (source, error) 
 // parsed returns the given sources with their settings, which were checked before.
 func (f *sourceFlags) parsed() ([]source, error) { return f.sources(func(source) error { return nil }) }
 
-// checkHostsOfCredentials rejects passwords and tokens, in the environment or in directories, that would be sent to
-// several hosts: the host of one source could then read the repositories of another. It compares the passwords and
-// tokens themselves, because several paths may lead to one directory. Directories that cannot be read are reported
-// elsewhere.
+// checkHostsOfCredentials rejects passwords, tokens and GitHub Apps, in the environment or in directories, that would be
+// used for several hosts: the host of one source could then read the repositories of another. It compares the secrets
+// themselves, because several paths may lead to one directory. Over ssh, no secrets are sent. Directories that cannot be
+// read are reported elsewhere.
 func checkHostsOfCredentials(list []source) error {
 	type use struct{ places, hosts []string }
 	uses := map[string]use{}
 	for _, s := range list {
 		address, err := remote.ParseAddress(s.Location)
-		if !remote.IsAddress(s.Location) || err != nil {
+		if !remote.IsAddress(s.Location) || err != nil || address.Scheme == "ssh" {
 			continue
 		}
 		place, found := "the environment", credentials.FromEnvironment(os.Getenv)
@@ -162,13 +162,13 @@ func checkHostsOfCredentials(list []source) error {
 			place = s.Credentials
 			found, _ = credentials.Read(s.Credentials)
 		}
-		if !found.Given() {
-			continue
+		for _, secret := range []string{found.Password, found.BearerToken, string(found.GitHubApp.PrivateKey)} {
+			if secret = strings.TrimSpace(secret); secret != "" {
+				u := uses[secret]
+				u.places, u.hosts = append(u.places, place), append(u.hosts, remote.Host(address))
+				uses[secret] = u
+			}
 		}
-		secret := strings.Join([]string{found.Password, found.BearerToken, string(found.GitHubApp.PrivateKey)}, "\x00")
-		u := uses[secret]
-		u.places, u.hosts = append(u.places, place), append(u.hosts, address.Host)
-		uses[secret] = u
 	}
 	var problems []error
 	for _, u := range uses {

@@ -127,7 +127,10 @@ func (c *httpClient) follow(request *http.Request, _ []*http.Request) error {
 }
 
 // origin returns the URL of a server, without a path.
-func origin(u *url.URL) string {
+func origin(u *url.URL) string { return u.Scheme + "://" + Host(u) }
+
+// Host returns a URL's host in lower case, with its port unless the port is the default for https or http.
+func Host(u *url.URL) string {
 	port := u.Port()
 	if u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" {
 		port = ""
@@ -138,7 +141,7 @@ func origin(u *url.URL) string {
 	} else if strings.Contains(host, ":") {
 		host = "[" + host + "]"
 	}
-	return u.Scheme + "://" + host
+	return host
 }
 
 // proxyAnswered returns an error if a proxy refuses to connect. The error does not repeat the proxy's words.
