@@ -65,7 +65,8 @@ type Reader struct {
 	found   refs.Revision
 }
 
-// Fetch reads the source like the function Fetch. The caller owns the result.
+// Fetch reads the source like the function Fetch. The caller must not change the content of the result, because the
+// Reader keeps it without a copy and may return it again.
 func (r *Reader) Fetch(ctx context.Context, o Options) (Desired, error) {
 	o, err := o.normalized()
 	if err != nil {
@@ -112,14 +113,14 @@ func (r *Reader) known(o Options) (Desired, refs.Revision) {
 	if r.found.Commit == "" || !reflect.DeepEqual(r.options, o) {
 		return Desired{}, refs.Revision{}
 	}
-	return r.last.Clone(), r.found
+	return r.last, r.found
 }
 
 func (r *Reader) remember(o Options, found refs.Revision, d Desired) Desired {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.options, r.found, r.last = o, found, d
-	return d.Clone()
+	return d
 }
 
 // Clone returns a copy that does not share mutable data with d.
