@@ -29,8 +29,7 @@ const (
 	programBytes, childBytes = 32 << 20, 16 << 20
 	// spareBytes is reserved for memory outside processes: network buffers and kernel tables.
 	spareBytes = 16 << 20
-	// nodesPerObject is the average number of YAML nodes that an object may have. Each node of a cluster takes up to 250
-	// bytes in this process, even if the process that reads the source has been taken over.
+	// nodesPerObject is the average number of YAML nodes that an object may have.
 	nodesPerObject = 130
 	// mostToFetch is the memory required for the maximum that a server may send within the default limits.
 	mostToFetch = 320 << 20
@@ -53,7 +52,8 @@ func budgetWithin(memory int64) budget {
 // budgetFor divides memory, in bytes, among atOnce sources that are read at the same time. It divides the share of each
 // source among the data whose size depends on the source's content, based on measurements by
 // TestHostileSourcesFitInContainerMemory: the list of references uses three times its size, a pack up to six times its
-// largest object plus two hundred bytes per object, a declared cluster ten kibibytes, and a YAML node half a kibibyte.
+// largest object plus two hundred bytes per object, and a YAML node half a kibibyte. While a new revision replaces the
+// declarations of a source, this process keeps both.
 // No limit exceeds its default.
 func budgetFor(memory int64, atOnce int) budget {
 	b := budget{limits: sources.DefaultLimits, atOnce: atOnce}
@@ -73,6 +73,7 @@ func budgetFor(memory int64, atOnce int) budget {
 	l.Files.DocumentNodes = min(l.Files.DocumentNodes, int(rounded(l.Files.RenderMemory/1000, 1000)))
 	l.Files.Objects = min(l.Files.Objects, int(rounded(part/1400, 100)))
 	l.Files.TotalNodes = min(l.Files.TotalNodes, nodesPerObject*l.Files.Objects)
+	l.Files.KeptBytes = min(l.Files.KeptBytes, rounded(part*5/4, 1<<20))
 	b.own = max(memory-b.used(), programBytes)
 	return b
 }

@@ -121,14 +121,19 @@ func TestPartLimitsDoNotExceedTotals(t *testing.T) {
 	}
 }
 
-// TestValuesOfSourceFitIntoMemory checks that the values that the process reading a source may send, each in a cluster,
-// in the configuration that was applied to it and in its line numbers, fit into the memory of all sources together. A
-// value takes up to 84 bytes.
-func TestValuesOfSourceFitIntoMemory(t *testing.T) {
+// TestDeclarationsFitIntoMemory checks that this process has enough memory for the declarations of all sources that are
+// read at the same time while each of them is replaced by a new revision, so that both revisions are kept.
+func TestDeclarationsFitIntoMemory(t *testing.T) {
+	var all []budget
 	for memory := int64(128 << 20); memory <= 4<<30; memory += 1 << 20 {
-		b := budgetWithin(memory)
-		if used := int64(b.atOnce) * 3 * 84 * int64(b.limits.Files.TotalNodes); used > memory {
-			t.Fatalf("of %d MiB, values may take %d MiB", memory>>20, used>>20)
+		all = append(all, budgetWithin(memory))
+	}
+	for atOnce := 1; atOnce <= 4; atOnce++ {
+		all = append(all, budgetFor(256<<20, atOnce))
+	}
+	for _, b := range all {
+		if used := programBytes + int64(b.atOnce)*2*b.limits.Files.KeptBytes; used > b.own {
+			t.Errorf("of %d MiB for this process, %d sources may take %d MiB", b.own>>20, b.atOnce, used>>20)
 		}
 	}
 }

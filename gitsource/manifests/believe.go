@@ -7,25 +7,28 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// keep counts a message whose content is kept, so that a compromised child cannot fill the memory of this process.
-func (r *reading) keep(line []byte) error {
-	r.kept, r.keptValues = r.kept+int64(len(line)), r.keptValues+values(line)
-	l := r.options.Limits
+// keep counts a message whose content is kept, and the memory that its content takes, so that neither an honest nor a
+// compromised child can fill the memory of this process.
+func (r *reading) keep(line []byte, memory int64) error {
+	r.kept, r.keptMemory = r.kept+int64(len(line)), r.keptMemory+memory
+	l := r.options.Limits.orDefault()
 	switch {
 	case r.kept > mostKept(l):
 		return fmt.Errorf("the confined process sent more than %s of clusters and problems; to allow more, raise "+
 			settingBytes+" or "+settingObjects, mebibytes(mostKept(l)))
-	case r.keptValues > mostValues(l):
-		return fmt.Errorf("the confined process sent clusters and problems with more than %d values; to allow more, raise "+
-			settingObjects, mostValues(l))
+	case r.keptMemory > l.KeptBytes:
+		return fmt.Errorf("the declared clusters take more than %s of memory; declare fewer clusters or shorter lists, "+
+			"or raise "+settingObjects, mebibytes(l.KeptBytes))
 	}
 	return nil
 }
 
-// values returns the number of JSON values and keys in a message, which may take far more memory than their text.
-func values(line []byte) (n int) {
-	inString, escaped := false, false
-	for _, c := range line {
+// footprint returns an estimate of the memory, in bytes, that untyped JSON takes when it is decoded. Small values may
+// take far more memory than their text, and a map with a single key takes 336 bytes.
+func footprint(text []byte) int64 {
+	const aMap, aList, aValue = 320, 96, 40
+	n, inString, escaped := int64(len(text)), false, false
+	for _, c := range text {
 		switch {
 		case escaped:
 			escaped = false
@@ -33,12 +36,20 @@ func values(line []byte) (n int) {
 			escaped, inString = c == '\\', c != '"'
 		case c == '"':
 			inString = true
-		case c == '{', c == '[', c == ',', c == ':':
-			n++
+		case c == '{':
+			n += aMap
+		case c == '[':
+			n += aList
+		case c == ',', c == ':':
+			n += aValue
 		}
 	}
 	return n
 }
+
+// footprint returns an estimate of the memory that the cluster takes when it is decoded from line. The fields of Cluster
+// are decoded to structs, which take half as much memory as maps.
+func (t wireCluster) footprint(line []byte) int64 { return footprint(line) - footprint(t.Cluster)/2 }
 
 // believe accepts a cluster from the child after checking it. Even a compromised child can only declare a cluster in an
 // allowed namespace, and the applied object must be that cluster.

@@ -3,9 +3,12 @@ package manifests
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"quorate.dev/quorate/clusters/policy"
 )
 
 // TestCompromisedReaderCannotFillMemory checks that a child that was compromised by its source cannot make this process
@@ -51,23 +54,64 @@ func TestCompromisedReaderCannotFillMemory(t *testing.T) {
 	}
 }
 
-// TestCompromisedReaderCannotSendManySmallValues checks that a compromised child cannot make this process keep many
-// small values, which take far more memory than their text, also if they look like text with an odd number of quotes.
-func TestCompromisedReaderCannotSendManySmallValues(t *testing.T) {
-	limits := Limits{FileBytes: 64 << 10, TotalBytes: 8 << 20, TotalNodes: 2000, Objects: 2000}.orDefault()
-	for _, value := range []string{`{}`, `[]`, `{"a":1}`, `{"\\\"":1}`, `{"\\":{}}`, `0`, `""`} {
-		text := fmt.Appendf(nil, `{"apiVersion":"etcd.quorate.dev/v1alpha1","kind":"EtcdCluster","metadata":{"name":"a","namespace":"dev"},"spec":{"x":[%s]}}`,
-			strings.TrimSuffix(strings.Repeat(value+",", 9000), ","))
-		r := reading{ctx: t.Context(), options: Options{Limits: limits}}
-		sent, err := 0, error(nil)
-		for err == nil && sent < 200 {
-			sent++
-			_, _, err = r.hear(encoded(t, message{Cluster: &wireCluster{Cluster: []byte(`{"metadata":{"name":"a","namespace":"dev"}}`), Applied: text}}))
+// TestKeptMemoryIsLimited checks that the memory that a source's clusters take is limited, even if a compromised child
+// sends many small values, which take far more memory than their text.
+func TestKeptMemoryIsLimited(t *testing.T) {
+	const most, values = 8 << 20, 2000
+	for _, c := range []struct{ start, value, end string }{
+		{`{"a":[`, `{},`, `0]}`}, {`{"a":[`, `[],`, `0]}`}, {`{"a":[`, `{"a":1},`, `0]}`}, {`{"a":[`, `{"\\\"":1},`, `0]}`}, {`{"a":[`, `{"\\":{}},`, `0]}`},
+		{`{"a":[`, `0,`, `0]}`}, {`{"a":[`, `"",`, `0]}`}, {`{"a":[`, `"ab",`, `0]}`}, {`{"a":[`, `[[0]],`, `0]}`}, {``, `{"a":`, `0` + strings.Repeat("}", values)},
+		{`{"pod":{"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[`, `{"topologyKey":"a","labelSelector":{"matchLabels":{"a":"b"}}},`, `{}]}}}}`},
+		{`{"pod":{"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[`, `{},`, `{}]}}}}`},
+		{`{"pod":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[`, `{"matchExpressions":[{}]},`, `{}]}}}}}`},
+		{`{"pod":{"tolerations":[`, `{"key":"a"},`, `{}]}}`}, {`{"pod":{"topologySpreadConstraints":[`, `{"maxSkew":1},`, `{}]}}`},
+	} {
+		text := fmt.Appendf(nil, `{"apiVersion":"etcd.quorate.dev/v1alpha1","kind":"EtcdCluster","metadata":{"name":"a","namespace":"dev"},"spec":%s%s%s}`,
+			c.start, strings.Repeat(c.value, values), c.end)
+		r := reading{ctx: t.Context(), options: Options{Limits: Limits{KeptBytes: most, TotalBytes: 64 << 20}.orDefault()}}
+		line := encoded(t, message{Cluster: &wireCluster{Cluster: text, Applied: text}})
+		before, err := heap(), error(nil)
+		for sent := 0; err == nil && sent < 1000; sent++ {
+			_, _, err = r.hear(line)
 		}
-		if most := mostValues(limits)/9000 + 1; err == nil || sent > most || !strings.Contains(err.Error(), settingObjects) {
-			t.Errorf("%s: %d messages of 9,000 values, at most %d expected: %v", value, sent, most, err)
+		if kept := heap() - before; err == nil || !strings.Contains(err.Error(), "8 MiB of memory") || !strings.Contains(err.Error(), settingObjects) || kept > most {
+			t.Errorf("%s: %d bytes are kept, at most %d expected: %v", c.value, kept, most, err)
 		}
+		runtime.KeepAlive(r.read)
 	}
+}
+
+// TestUsualClustersFitIntoSmallContainer checks that 300 clusters with all usual settings take at most 5 MiB, the limit
+// in a container with 256 MiB.
+func TestUsualClustersFitIntoSmallContainer(t *testing.T) {
+	tree := fstest.MapFS{}
+	for i := range 300 {
+		name := fmt.Sprintf("c%d", i)
+		tree[name+".yaml"] = &fstest.MapFile{Data: []byte(clusterNamed(name) + `  replicas: 3
+  storage: {size: 8Gi, storageClassName: fast}
+  pod:
+    resources: {requests: {cpu: 500m, memory: 1Gi}, limits: {memory: 1Gi}}
+    nodeSelector: {pool: etcd}
+    tolerations: [{key: dedicated, operator: Equal, value: etcd, effect: NoSchedule}]
+  backup:
+    schedule: H * * * *
+    to: {s3: {bucket: backups, prefix: etcd, region: eu-central-1}, secretName: backup-store}
+    retention: {last: 24, daily: 7}
+    drill: {schedule: H H * * 0}
+`)}
+	}
+	everything := policy.Policy{BackupDestinations: policy.Allowed{Limited: true, Patterns: []string{policy.Everything}}}
+	read, err := Read(t.Context(), tree, Options{Policy: everything, Limits: Limits{KeptBytes: 5 << 20}})
+	if err != nil || len(read.Clusters) != 300 {
+		t.Errorf("%d clusters, problems %.3q, error %v", len(read.Clusters), read.Problems, err)
+	}
+}
+
+func heap() int64 {
+	var now runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&now)
+	return int64(now.HeapAlloc)
 }
 
 // TestSourcesNearLimitsAreKept checks that sources with as many objects as allowed, in hardly fewer bytes than allowed,

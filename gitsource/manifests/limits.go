@@ -25,6 +25,9 @@ type Limits struct {
 	Nesting, Keys int
 	// Documents limits the documents in all files, and Objects limits the resulting objects.
 	Documents, Objects int
+	// KeptBytes limits the memory that the declarations take in the process that requested them. It is compared with an
+	// estimate (see footprint).
+	KeptBytes int64
 	// RenderMemory, in bytes, and RenderCPU limit the process that parses the files, in addition to the program itself.
 	RenderMemory int64
 	RenderCPU    time.Duration
@@ -34,7 +37,7 @@ type Limits struct {
 var DefaultLimits = Limits{
 	FileBytes: 2 << 20, TotalBytes: 16 << 20, Files: 10_000, Depth: 32, Kustomizations: 5000,
 	DocumentNodes: 100_000, TotalNodes: 2_000_000, Nesting: 64, Keys: 5000, Documents: 20_000, Objects: 10_000,
-	RenderMemory: 512 << 20, RenderCPU: time.Minute,
+	KeptBytes: 1000 << 20, RenderMemory: 512 << 20, RenderCPU: time.Minute,
 }
 
 func (l Limits) orDefault() Limits {
@@ -50,6 +53,7 @@ func (l Limits) orDefault() Limits {
 		Keys:           cmp.Or(l.Keys, DefaultLimits.Keys),
 		Documents:      cmp.Or(l.Documents, DefaultLimits.Documents),
 		Objects:        cmp.Or(l.Objects, DefaultLimits.Objects),
+		KeptBytes:      cmp.Or(l.KeptBytes, DefaultLimits.KeptBytes),
 		RenderMemory:   cmp.Or(l.RenderMemory, DefaultLimits.RenderMemory),
 		RenderCPU:      cmp.Or(l.RenderCPU, DefaultLimits.RenderCPU),
 	}

@@ -62,17 +62,6 @@ func mostKept(l Limits) int64 {
 	return (2*2+2)*l.TotalBytes + int64(l.Objects+allProblems)*resultBytes
 }
 
-// resultValues is the maximum number of JSON values and keys that the child sends about an object in addition to those
-// of its content.
-const resultValues = 200
-
-// mostValues returns the maximum number of JSON values and keys in the clusters and problems that an honest child sends.
-// Each node of a cluster is sent as a part of Cluster and of Applied, and may have an entry in Lines.
-func mostValues(l Limits) int {
-	l = l.orDefault()
-	return 3*l.TotalNodes + (l.Objects+allProblems)*resultValues
-}
-
 // serve runs in the child. It reads the source and sends the result to the parent.
 func serve(parent *confined.Parent, work json.RawMessage) {
 	var o Options
@@ -136,10 +125,9 @@ type reading struct {
 	// missing is the part of the path that is known to be missing.
 	missing string
 	read    Declarations
-	// kept is the total size of the messages whose content is kept, and keptValues is the number of JSON values and keys
-	// in them.
-	kept       int64
-	keptValues int
+	// kept is the total size of the messages whose content is kept, and keptMemory is an estimate of the memory that
+	// their content takes.
+	kept, keptMemory int64
 }
 
 // hear handles a message from the child and returns the reply. It returns true for the last message.
@@ -171,7 +159,7 @@ func (r *reading) hear(line []byte) (any, bool, error) {
 }
 
 func (r *reading) hearCluster(line []byte, t wireCluster) error {
-	if err := r.keep(line); err != nil {
+	if err := r.keep(line, t.footprint(line)); err != nil {
 		return err
 	}
 	d, err := t.declared()
@@ -182,7 +170,7 @@ func (r *reading) hearCluster(line []byte, t wireCluster) error {
 }
 
 func (r *reading) hearProblem(line []byte, p Problem) error {
-	if err := r.keep(line); err != nil {
+	if err := r.keep(line, footprint(line)); err != nil {
 		return err
 	}
 	return r.believeProblem(p)

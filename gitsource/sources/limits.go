@@ -20,7 +20,8 @@ type LimitSettings struct {
 //   - Bytes: one file (an eighth of Bytes), the list of references and one git object (twice), the pack (32 times), and
 //     the pack when uncompressed (128 times).
 //   - Objects: files (as many as Objects), kustomizations and the keys of one mapping (half), documents (twice), the
-//     values in one document (10 times) and in all documents (200 times), and git objects (50 times).
+//     values in one document (10 times) and in all documents (200 times), the memory that the declarations take in the main process (0.1 MiB), and git objects (50
+//     times).
 //   - timeout, the maximum time for reading the source: the processor time of the process that parses the files (half).
 //
 // Limits that no setting determines are taken from l, and may be lower than the defaults if memory is limited.
@@ -39,6 +40,7 @@ func (s LimitSettings) With(l Limits, timeout time.Duration) Limits {
 		l.Files.Kustomizations, l.Files.Keys = scale(d.Files.Kustomizations), scale(d.Files.Keys)
 		l.Files.Documents = scale(d.Files.Documents)
 		l.Files.DocumentNodes, l.Files.TotalNodes = scale(d.Files.DocumentNodes), scale(d.Files.TotalNodes)
+		l.Files.KeptBytes = scaled(d.Files.KeptBytes, int64(s.Objects), int64(d.Files.Objects))
 		l.Transfer.Pack.Objects = scale(d.Transfer.Pack.Objects)
 	}
 	if s.RenderMemory > 0 {

@@ -24,6 +24,7 @@ func TestLimitSettings(t *testing.T) {
 	want.Transfer.Pack.ObjectBytes, want.Transfer.Pack.InflatedBytes = 64<<20, 4<<30
 	want.Files.Objects, want.Files.Files, want.Files.Kustomizations, want.Files.Keys = 100, 100, 50, 50
 	want.Files.Documents, want.Files.DocumentNodes, want.Files.TotalNodes = 200, 1000, 20_000
+	want.Files.KeptBytes = 10 << 20
 	want.Transfer.Pack.Objects, want.Files.RenderMemory, want.Files.RenderCPU = 5000, 1<<30, 5*time.Minute
 	if l != want {
 		t.Errorf("%+v, want %+v", l, want)
