@@ -190,7 +190,9 @@ func TestLimitsPageListsRatios(t *testing.T) {
 		d.Transfer.Pack.Objects, d.Files.TotalNodes} {
 		want = append(want, fmt.Sprintf("| %d | %s |\n", n, ratio("objects", int64(n), int64(d.Files.Objects))))
 	}
-	want = append(want, fmt.Sprintf("| %d | fixed |\n", d.Files.Depth), fmt.Sprintf("| %d | fixed |\n", d.Files.Nesting))
+	perObject := float64(d.Files.KeptBytes) / float64(d.Files.Objects) / (1 << 20)
+	want = append(want, fmt.Sprintf("| %s | `objects` × %.1fMi |\n", (*byteSize)(&d.Files.KeptBytes), perObject),
+		fmt.Sprintf("| %d | fixed |\n", d.Files.Depth), fmt.Sprintf("| %d | fixed |\n", d.Files.Nesting))
 	for _, row := range want {
 		if !strings.Contains(page, row) {
 			t.Errorf("docs/reference/limits.md lacks %s", row)

@@ -73,7 +73,7 @@ func budgetFor(memory int64, atOnce int) budget {
 	l.Files.DocumentNodes = min(l.Files.DocumentNodes, int(rounded(l.Files.RenderMemory/1000, 1000)))
 	l.Files.Objects = min(l.Files.Objects, int(rounded(part/1400, 100)))
 	l.Files.TotalNodes = min(l.Files.TotalNodes, nodesPerObject*l.Files.Objects)
-	l.Files.KeptBytes = min(l.Files.KeptBytes, rounded(part*5/4, 1<<20))
+	l.Files.KeptBytes = min(l.Files.KeptBytes, rounded((each-2*childBytes)/6/2, 1<<20)) // what remains, for two revisions
 	b.own = max(memory-b.used(), programBytes)
 	return b
 }

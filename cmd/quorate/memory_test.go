@@ -144,9 +144,9 @@ func TestLimitsPageListsBudgets(t *testing.T) {
 	for _, memory := range []byteSize{128 << 20, 256 << 20, 1 << 30, 4 << 30} {
 		b := budgetWithin(int64(memory))
 		l, size := b.limits, func(bytes int64) string { s := byteSize(bytes); return s.String() }
-		row := fmt.Sprintf("| %s | %d | %s | %s | %s | %d | %s | %s | %d | %d | %s | %s |\n", memory.String(), b.atOnce, size(l.Files.RenderMemory),
+		row := fmt.Sprintf("| %s | %d | %s | %s | %s | %d | %s | %s | %d | %d | %s | %s | %s |\n", memory.String(), b.atOnce, size(l.Files.RenderMemory),
 			size(l.Transfer.RefsBytes), size(l.Transfer.Pack.ObjectBytes), l.Transfer.Pack.Objects, size(l.Files.FileBytes), size(l.Files.TotalBytes),
-			l.Files.DocumentNodes, l.Files.Objects, size(b.fetch), size(b.own))
+			l.Files.DocumentNodes, l.Files.Objects, size(l.Files.KeptBytes), size(b.fetch), size(b.own))
 		if !strings.Contains(page, row) {
 			t.Errorf("docs/reference/limits.md lacks\n%s", row)
 		}
