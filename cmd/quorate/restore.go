@@ -311,7 +311,7 @@ func describeIDs(byID map[string][]store.Backup) string {
 	})
 	var parts []string
 	for _, id := range ids[:min(len(ids), idsNamed)] {
-		parts = append(parts, fmt.Sprintf("%s (%d, newest %s)", id, len(byID[id]), newest(id).ID()))
+		parts = append(parts, fmt.Sprintf("%s (%d, newest %s)", snapshot.DisplayID(id), len(byID[id]), newest(id).ID()))
 	}
 	if more := len(ids) - idsNamed; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
@@ -339,7 +339,7 @@ func (f *restoreFlags) bring(
 	if err != nil {
 		return restored{}, blockedBy(err, backup.ErrDamaged, store.ErrManifest)
 	}
-	what := fmt.Sprintf("%s %s of cluster %s", m.Backup().Cluster, m.Backup().ID(), m.ClusterID)
+	what := fmt.Sprintf("%s %s of cluster %s", m.Backup().Cluster, m.Backup().ID(), snapshot.DisplayID(m.ClusterID))
 	return restored{what: what, facts: facts, manifest: m}, nil
 }
 

@@ -169,7 +169,7 @@ func (o Order) hold(ctx context.Context) (s snapshot.Survivor, held *disk.Shared
 	}
 	s, err = o.Files.Survivor(ctx, o.Into.DataDir)
 	if err == nil && s.ClusterID != o.ClusterID {
-		err = fmt.Errorf("%w: it belongs to cluster %016x, not %016x", ErrUnfit, s.ClusterID, o.ClusterID)
+		err = fmt.Errorf("%w: it belongs to cluster %x, not %x", ErrUnfit, s.ClusterID, o.ClusterID)
 	}
 	if err != nil {
 		held.Close()
@@ -275,7 +275,7 @@ func takeFrom(
 // isOf returns an error unless the started etcd is the survivor, as the only member, and has applied the whole log.
 func isOf(m decide.Membership, s snapshot.Survivor) error {
 	if !m.Known || len(m.Members) != 1 || uint64(m.ClusterID) != s.ClusterID || uint64(m.Members[0].ID) != s.MemberID {
-		return fmt.Errorf("the started etcd is not member %016x of cluster %016x, or not its only member", s.MemberID,
+		return fmt.Errorf("the started etcd is not member %x of cluster %x, or not its only member", s.MemberID,
 			s.ClusterID)
 	}
 	if applied := m.Members[0].Applied; applied < s.End.Index {
