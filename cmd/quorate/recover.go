@@ -77,8 +77,7 @@ func (f *recoverFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.clusterID, "cluster-id", "",
 		"hexadecimal ID of the lost cluster, as shown by --dry-run; data of other clusters is not changed")
 	c.Flags().StringVar(&f.etcd, "etcd", "etcd",
-		"etcd to start on the copy, as a path or a name in PATH; must have the cluster's minor version or the next "+
-			"minor version")
+		"etcd to start on the copy, as a path or a name in PATH; must have the cluster's minor version")
 	c.Flags().StringVar(&f.into.Name, "name", "", "name of the member, as passed to etcd (default: unchanged)")
 	c.Flags().StringVar(&f.into.PeerURL, "peer-url", "",
 		"peer URL of the member, as passed to etcd (default: unchanged)")

@@ -354,14 +354,14 @@ func TestRestoreRejectsUnsuitableVersionOrQuota(t *testing.T) {
 		"the next":        {"3.6.0", "3.6.0", "3.7.3", 100, "", ""},
 		"without format":  {"3.5.0", "", "3.5.35", 100, "", ""},
 		"newer":           {"3.6.0", "3.6.0", "3.5.35", 100, "the data is from etcd 3.6", ""},
-		"much older":      {"3.5.0", "", "3.7.3", 100, "use etcd 3.5 or 3.6", ""},
+		"much older":      {"3.5.0", "", "3.7.3", 100, "use etcd 3.5 or 3.6 (--etcd-version, or spec.version in the declaration)", ""},
 		"another major":   {"3.6.0", "3.6.0", "4.0.0", 100, "must not be started with this backup", ""},
 		"downgrading":     {"3.5.0", "3.6.0", "3.5.35", 100, "the data is from etcd 3.6", ""},
 		"unknown":         {"", "", "3.6.16", 100, "", "does not record its etcd version"},
 		"unreadable":      {"x\x1b", "", "3.6.16", 100, "the version that the cluster ran", ""},
 		"no version":      {"9.9.0", "", "", 100, "", ""},
 		"below the quota": {"3.6.0", "", "3.6.16", quota + 31, "", ""},
-		"the quota":       {"3.6.0", "", "3.6.16", quota + 32, "the backup's database has 20480 bytes, but etcd's quota is 20480", ""},
+		"the quota":       {"3.6.0", "", "3.6.16", quota + 32, "the backup's database has 20480 bytes, but etcd's quota is 20480: etcd would reject writes (NOSPACE); raise the quota (--quota, or spec.etcd.quota in the declaration)", ""},
 	} {
 		f := restoreFlags{etcd: c.etcd, quota: quota}
 		if c.etcd != "" {

@@ -83,9 +83,22 @@ func leastSound(v etcdversion.Version, s snapshot.Survivor) etcdversion.Version 
 	return least.alone
 }
 
-// Check returns ErrUnfit for a member that must not be used to create a new cluster, and etcdprocess.ErrVersion if the
-// cluster must not be created with this etcd.
+// Check is like CheckDeclared, but also returns etcdprocess.ErrVersion for an etcd of the next minor version, because
+// that etcd converts the data. If the data's minor version cannot recover clusters, Check accepts the next one.
 func Check(s snapshot.Survivor, with etcdprocess.Program) error {
+	err := CheckDeclared(s, with)
+	was, unknown := s.Facts.MinorVersion()
+	if errors.Is(err, ErrUnfit) || unknown != nil || was.Compare(firstSound[0].alone.MajorMinor()) < 0 ||
+		with.Version.MajorMinor() == was {
+		return err
+	}
+	return fmt.Errorf("%w: the program is etcd %s, but the cluster ran etcd %s; use etcd %[3]s (--etcd). You can then "+
+		"start etcd %[3]s or %s with the result", etcdprocess.ErrVersion, with.Version, was, was.Next(1))
+}
+
+// CheckDeclared returns ErrUnfit for a member that must not be used to create a new cluster, and etcdprocess.ErrVersion
+// if the cluster must not be created with this etcd, whose version is declared for the new cluster.
+func CheckDeclared(s snapshot.Survivor, with etcdprocess.Program) error {
 	if s.Learner {
 		return fmt.Errorf("%w: it is a learner, which may lack many acknowledged writes; use a voter "+
 			"or a backup", ErrUnfit)
