@@ -40,6 +40,18 @@ func (s State) describeLoss() string {
 	return text + s.describeNewestBackup()
 }
 
+// DescribeDiscarded describes the data that is discarded when a new cluster replaces the lost cluster.
+func (s State) DescribeDiscarded() string {
+	switch order := s.Declared.Recovery; {
+	case order.ClusterID == 0: // withdrawn after the recovery has begun
+		return "discards writes that the new cluster has not received"
+	case order.Backup != "":
+		return "discards writes after " + order.Backup
+	default:
+		return "discards writes that " + s.ReplicaName(order.Ordinal) + " has not received"
+	}
+}
+
 // describeLastSeen returns the last known revisions of the members, or "".
 func (s State) describeLastSeen() string {
 	var seen []string
