@@ -1,9 +1,6 @@
 package decide
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // SeenMember is a member as last reported in the custom resource's status.
 type SeenMember struct {
@@ -88,6 +85,5 @@ func (s State) describeNewestBackup() string {
 	if last == nil || last.ClusterID != s.Record.ClusterID {
 		return ""
 	}
-	return fmt.Sprintf("; newest backup: %s, revision %d", last.StartedAt.UTC().Format(time.RFC3339),
-		last.Revision)
+	return fmt.Sprintf("; newest backup: %s, revision %d", last.Slot.UTC().Format(SlotLayout), last.Revision)
 }
