@@ -153,8 +153,8 @@ func (f *restoreFlags) check(args []string) (result.Asked, error) {
 
 // asked returns the restore that the command line requests.
 func (f *restoreFlags) asked(args []string) (result.Asked, error) {
-	if _, err := store.ParseLocation(f.from); err != nil {
-		return result.Asked{}, usageError{fmt.Errorf("--from: %w", err)}
+	if _, err := parseLocation("from", f.from); err != nil {
+		return result.Asked{}, err
 	}
 	of, err := clusterNamed(args[0], nil)
 	if err != nil {
