@@ -285,6 +285,10 @@ func (f *recoverFlags) recover(ctx context.Context, std streams) error {
 			if err := f.tellRecoveredBefore(std, *told); err != nil {
 				return err
 			}
+			if !f.apart.is() {
+				tellStartAgain(ctx, std, f.into.DataDir, *told)
+			}
+			warnSuspect(std, told.Suspect)
 			return f.results.write(told.Encode)
 		}
 		by := recovery.Recover
@@ -309,6 +313,24 @@ func (f *recoverFlags) tellRecoveredBefore(std streams, told result.Recovered) e
 		return fmt.Errorf("remove leftover files: %w", err)
 	}
 	return nil
+}
+
+// tellStartAgain prints how to start etcd with the recovered data, unless etcd has been started with it. The data does not
+// contain the token, but etcd no longer needs the token.
+func tellStartAgain(ctx context.Context, std streams, dataDir string, told result.Recovered) {
+	files := memberInChildProcess{}
+	if unstarted, err := files.unstarted(ctx, filepath.Join(dataDir, "member")); err != nil || !unstarted {
+		return
+	}
+	s, err := files.Survivor(ctx, dataDir)
+	if err != nil {
+		return
+	}
+	s.Facts.Revision = told.Revision
+	tellStart(std, s.Facts, snapshot.Restoration{
+		DataDir: dataDir, Name: s.Name, PeerURL: strings.Join(s.PeerURLs, ","),
+		InitialCluster: recovery.InitialCluster(s.Name, s.PeerURLs),
+	}, told.NewRevision)
 }
 
 // tellRecovered prints what was recovered, and how to start etcd with the recovered data.

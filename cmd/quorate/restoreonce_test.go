@@ -146,6 +146,7 @@ func TestRestoreOnceReusesEarlierRestore(t *testing.T) {
 	}
 	const again = "was restored into"
 	r.unchanged(exitOK, again, func() ran { return r.restore() })
+	r.unchanged(exitOK, "\n  --initial-cluster-token=ns-a-t\n", func() ran { return r.restore() })
 	if second := r.told(); second != first {
 		t.Errorf("%+v, then %+v", first, second)
 	}

@@ -57,6 +57,9 @@ func tellStart(std streams, facts snapshot.Facts, r snapshot.Restoration, revisi
 		{"name", r.Name}, {"data-dir", r.DataDir}, {"initial-advertise-peer-urls", r.PeerURL},
 		{"initial-cluster", r.InitialCluster}, {"initial-cluster-token", r.Token},
 	} {
+		if flag.value == "" {
+			continue
+		}
 		fmt.Fprintf(std.out, "  --%s=%s\n", flag.name, printable.ShellWord(flag.value))
 	}
 	if facts.Auth {
@@ -71,7 +74,8 @@ func tellStart(std streams, facts snapshot.Facts, r snapshot.Restoration, revisi
 func (f *restoreFlags) tellAgain(std streams, of string, told result.Restored) {
 	fmt.Fprintf(std.out, "%s was restored into %s by the same command line at %s and is left unchanged\n",
 		datadir.BackupName(of, told), f.r.DataDir, told.FinishedAt.Format(time.RFC3339))
-	fmt.Fprintf(std.out, "it holds revision %d; new writes get revisions after %d\n", told.Revision, told.NewRevision)
+	facts := snapshot.Facts{Revision: told.Revision, ClusterVersion: told.ClusterVersion}
+	tellStart(std, facts, f.r, told.NewRevision)
 	warnSuspect(std, told.Suspect)
 	f.writeResult(std, told)
 }

@@ -201,12 +201,17 @@ func (o *Order) complete(s snapshot.Survivor) error {
 	if into.Name == "" || into.PeerURL == "" {
 		return fmt.Errorf("%w: its data does not contain its name and peer URL; specify them", ErrUnfit)
 	}
-	var urls []string
-	for url := range strings.SplitSeq(into.PeerURL, ",") {
-		urls = append(urls, into.Name+"="+url)
-	}
-	into.InitialCluster = cmp.Or(into.InitialCluster, strings.Join(urls, ","))
+	into.InitialCluster = cmp.Or(into.InitialCluster, InitialCluster(into.Name, strings.Split(into.PeerURL, ",")))
 	return nil
+}
+
+// InitialCluster returns the initial cluster of a single member, as NAME=URL,….
+func InitialCluster(name string, peerURLs []string) string {
+	var urls []string
+	for _, url := range peerURLs {
+		urls = append(urls, name+"="+url)
+	}
+	return strings.Join(urls, ",")
 }
 
 func (o Order) workspace() (string, error) {
