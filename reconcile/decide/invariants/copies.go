@@ -275,20 +275,7 @@ func forgets(s decide.State, m decide.RecordedMember) bool {
 	return remaining <= voters/2
 }
 
-// confirmed reports whether git names exactly the members that etcd lists, for the first time.
+// confirmed reports whether git names exactly the members that etcd lists, for this loss.
 func confirmed(s decide.State) bool {
-	named := map[decide.ID]bool{}
-	for _, id := range s.Declared.ConfirmedMembers {
-		named[id] = true
-	}
-	for _, m := range s.Membership.Members {
-		if !named[m.ID] {
-			return false
-		}
-	}
-	again := len(s.Record.Confirmed) == len(named)
-	for _, id := range s.Record.Confirmed {
-		again = again && named[id]
-	}
-	return len(named) > 0 && len(named) == len(s.Membership.Members) && !again
+	return len(s.Membership.Members) > 0 && s.Declared.ConfirmedMembers == s.ListToConfirm()
 }
