@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -83,6 +85,21 @@ func TestSourcesAtOnceDivideMemory(t *testing.T) {
 		if used := b.own + b.used(); test.own && used > memory {
 			t.Errorf("%q: %d MiB are used", test.args, used>>20)
 		}
+	}
+}
+
+// TestValidateDividesMemory checks that validate divides the memory among the number of sources in the configuration file.
+func TestValidateDividesMemory(t *testing.T) {
+	found := memoryLimit
+	t.Cleanup(func() { memoryLimit = found })
+	t.Setenv("GOMEMLIMIT", "off") // do not limit the test process
+	memoryLimit = func() int64 { return 256 << 20 }
+	dir := filesIn(t, "a.yaml", strings.Repeat("#\n", int(budgetFor(256<<20, 4).limits.Files.FileBytes/2)+1))
+	text := "apiVersion: config.quorate.dev/v1alpha1\nkind: Configuration\nlimits: {sourcesAtOnce: 4}\nsources:\n- location: " + dir + "\n"
+	var both bytes.Buffer
+	execute(t.Context(), []string{"validate", "--config", filepath.Join(filesIn(t, "quorate.yaml", text), "quorate.yaml")}, streams{out: &both, err: &both})
+	if !strings.Contains(both.String(), "a.yaml: is larger than") {
+		t.Errorf("the file is accepted: %s", both.String())
 	}
 }
 
