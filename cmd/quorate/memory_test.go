@@ -121,14 +121,16 @@ func TestPartLimitsDoNotExceedTotals(t *testing.T) {
 	}
 }
 
-// TestValuesOfSourceFitIntoMemory checks that the values that the process reading a source may send, each in a cluster,
-// in the configuration that was applied to it and in its line numbers, fit into the memory of all sources together. A
-// value takes up to 84 bytes.
-func TestValuesOfSourceFitIntoMemory(t *testing.T) {
+// TestValuesOfSourcesFitIntoMemory checks that the declarations that sources may send fit into half of the memory, and
+// that a source with hundreds of large clusters is accepted in the smallest container.
+func TestValuesOfSourcesFitIntoMemory(t *testing.T) {
+	const manyNodes = 300 * 150
 	for memory := int64(128 << 20); memory <= 4<<30; memory += 1 << 20 {
 		b := budgetWithin(memory)
-		if used := int64(b.atOnce) * 3 * 84 * int64(b.limits.Files.TotalNodes); used > memory {
-			t.Fatalf("of %d MiB, values may take %d MiB", memory>>20, used>>20)
+		each := int64(nodeBytesAtPeak + (b.atOnce-1)*nodeBytes)
+		nodes := int64(b.limits.Files.TotalNodes)
+		if used := each * nodes; used > memory/2 || nodes < manyNodes {
+			t.Fatalf("of %d MiB, %d nodes may take %d MiB", memory>>20, nodes, used>>20)
 		}
 	}
 }
