@@ -10,24 +10,65 @@ import (
 // directories of the sources have different paths.
 func TestPasswordIsSentToOneHost(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link")
-	dir, same, another := passwordIn(t, "p"), passwordIn(t, "p"), passwordIn(t, "q")
+	password := func(text string) map[string]string { return map[string]string{"username": "u", "password": text} }
+	dir, same, another := secretsIn(t, password("p")), secretsIn(t, password("p")), secretsIn(t, password("q"))
 	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)
 	}
 	for other, refused := range map[string]bool{dir: true, dir + "/": true, dir + "/.": true, link: true, same: true, another: false} {
-		var a, b source
-		a.Location, a.Credentials = "https://git.example.com/a.git", dir
-		b.Location, b.Credentials = "https://other.example.org/b.git", other
-		if err := checkHostsOfCredentials([]source{a, b}); (err != nil) != refused {
+		if err := sendTwice("https://git.example.com/a.git", dir, "https://other.example.org/b.git", other); (err != nil) != refused {
 			t.Errorf("%s and %s: %v", dir, other, err)
+		}
+	}
+	for _, spelling := range []string{"https://GIT.example.com/b.git", "https://git.example.com:443/b.git"} {
+		if err := sendTwice("https://git.example.com/a.git", dir, spelling, dir); err != nil {
+			t.Errorf("%s: %v", spelling, err)
+		}
+	}
+	if sendTwice("https://git.example.com/a.git", dir, "https://git.example.com:8443/b.git", dir) == nil {
+		t.Error("another port is another host")
+	}
+}
+
+// TestEachSecretIsSentToOneHost checks that secrets are compared one by one, however they are stored, and that user names
+// and secrets that ssh does not send are not compared.
+func TestEachSecretIsSentToOneHost(t *testing.T) {
+	app := func(key string) map[string]string {
+		return map[string]string{"githubAppID": "1", "githubAppInstallationID": "2", "githubAppPrivateKey": key}
+	}
+	key := func(name string) map[string]string {
+		return map[string]string{"identity": name, "known_hosts": "k", "username": "git", "password": "passphrase"}
+	}
+	const https, ssh = "https://", "ssh://git@"
+	for what, c := range map[string]struct {
+		scheme  string
+		a, b    map[string]string
+		refused bool
+	}{
+		"a token as password and bearer token": {https, map[string]string{"username": "u", "password": "t"}, map[string]string{"bearerToken": "t"}, true},
+		"a key with and without a newline":     {https, app("KEY"), app("KEY\n"), true},
+		"user names only":                      {https, map[string]string{"username": "u"}, map[string]string{"username": "u"}, false},
+		"ssh keys with one passphrase":         {ssh, key("KEY1"), key("KEY2"), false},
+	} {
+		a, b := secretsIn(t, c.a), secretsIn(t, c.b)
+		if err := sendTwice(c.scheme+"git.example.com/a.git", a, c.scheme+"other.example.org/b.git", b); (err != nil) != c.refused {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
 }
 
-func passwordIn(t *testing.T, password string) string {
+// sendTwice checks two sources with their directories of credentials.
+func sendTwice(location, directory, otherLocation, otherDirectory string) error {
+	var a, b source
+	a.Location, a.Credentials = location, directory
+	b.Location, b.Credentials = otherLocation, otherDirectory
+	return checkHostsOfCredentials([]source{a, b})
+}
+
+func secretsIn(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, content := range map[string]string{"username": "u", "password": password} {
+	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}

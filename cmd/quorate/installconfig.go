@@ -215,6 +215,10 @@ func (f *installFlags) checkSource() error {
 	if err != nil {
 		return s.hide(err)
 	}
+	if address, err := remote.ParseAddress(s.Location); err == nil && address.Scheme == "ssh" && !f.options.Private {
+		return usageError{fmt.Errorf("--source %q: ssh requires a private key and known_hosts: store them in the "+
+			"Secret quorate-git, and add --private", s.Location)}
+	}
 	return s.checkInPods("--source", f.options.Private)
 }
 

@@ -29,9 +29,10 @@ const (
 	programBytes, childBytes = 32 << 20, 16 << 20
 	// spareBytes is reserved for memory outside processes: network buffers and kernel tables.
 	spareBytes = 16 << 20
-	// nodesPerObject is the average number of YAML nodes that an object may have. Each node of a cluster takes up to 250
-	// bytes in this process, even if the process that reads the source has been taken over.
-	nodesPerObject = 130
+	// nodeBytes is the memory that a YAML node of a declared cluster takes in this process. While a new revision is
+	// read, the previous and the new declarations exist several times, and a node takes nodeBytesAtPeak. Measured with
+	// long lists of short values, which are the worst case.
+	nodeBytes, nodeBytesAtPeak = 352, 745
 	// mostToFetch is the memory required for the maximum that a server may send within the default limits.
 	mostToFetch = 320 << 20
 )
@@ -72,7 +73,10 @@ func budgetFor(memory int64, atOnce int) budget {
 	l.Files.FileBytes = min(l.Files.FileBytes, rounded(l.Files.RenderMemory/18, 1<<19), l.Files.TotalBytes)
 	l.Files.DocumentNodes = min(l.Files.DocumentNodes, int(rounded(l.Files.RenderMemory/1000, 1000)))
 	l.Files.Objects = min(l.Files.Objects, int(rounded(part/1400, 100)))
-	l.Files.TotalNodes = min(l.Files.TotalNodes, nodesPerObject*l.Files.Objects)
+	// Half of the memory must be enough for the declarations of all these sources while one of them is read again, even
+	// if the process that reads it has been taken over.
+	ofNodes := int64(nodeBytesAtPeak + (b.atOnce-1)*nodeBytes)
+	l.Files.TotalNodes = min(l.Files.TotalNodes, int(rounded(each*int64(b.atOnce)/2/ofNodes, 1000)))
 	b.own = max(memory-b.used(), programBytes)
 	return b
 }

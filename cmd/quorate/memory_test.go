@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -86,6 +88,21 @@ func TestSourcesAtOnceDivideMemory(t *testing.T) {
 	}
 }
 
+// TestValidateDividesMemory checks that validate divides the memory among the number of sources in the configuration file.
+func TestValidateDividesMemory(t *testing.T) {
+	found := memoryLimit
+	t.Cleanup(func() { memoryLimit = found })
+	t.Setenv("GOMEMLIMIT", "off") // do not limit the test process
+	memoryLimit = func() int64 { return 256 << 20 }
+	dir := filesIn(t, "a.yaml", strings.Repeat("#\n", int(budgetFor(256<<20, 4).limits.Files.FileBytes/2)+1))
+	text := "apiVersion: config.quorate.dev/v1alpha1\nkind: Configuration\nlimits: {sourcesAtOnce: 4}\nsources:\n- location: " + dir + "\n"
+	var both bytes.Buffer
+	execute(t.Context(), []string{"validate", "--config", filepath.Join(filesIn(t, "quorate.yaml", text), "quorate.yaml")}, streams{out: &both, err: &both})
+	if !strings.Contains(both.String(), "a.yaml: is larger than") {
+		t.Errorf("the file is accepted: %s", both.String())
+	}
+}
+
 // TestPartLimitsDoNotExceedTotals checks that the limit for one item, such as a file, does not exceed the limit for all
 // items together, because a larger value could never be used.
 func TestPartLimitsDoNotExceedTotals(t *testing.T) {
@@ -104,14 +121,16 @@ func TestPartLimitsDoNotExceedTotals(t *testing.T) {
 	}
 }
 
-// TestValuesOfSourceFitIntoMemory checks that the values that the process reading a source may send, each in a cluster,
-// in the configuration that was applied to it and in its line numbers, fit into the memory of all sources together. A
-// value takes up to 84 bytes.
-func TestValuesOfSourceFitIntoMemory(t *testing.T) {
+// TestValuesOfSourcesFitIntoMemory checks that the declarations that sources may send fit into half of the memory, and
+// that a source with hundreds of large clusters is accepted in the smallest container.
+func TestValuesOfSourcesFitIntoMemory(t *testing.T) {
+	const manyNodes = 300 * 150
 	for memory := int64(128 << 20); memory <= 4<<30; memory += 1 << 20 {
 		b := budgetWithin(memory)
-		if used := int64(b.atOnce) * 3 * 84 * int64(b.limits.Files.TotalNodes); used > memory {
-			t.Fatalf("of %d MiB, values may take %d MiB", memory>>20, used>>20)
+		each := int64(nodeBytesAtPeak + (b.atOnce-1)*nodeBytes)
+		nodes := int64(b.limits.Files.TotalNodes)
+		if used := each * nodes; used > memory/2 || nodes < manyNodes {
+			t.Fatalf("of %d MiB, %d nodes may take %d MiB", memory>>20, nodes, used>>20)
 		}
 	}
 }

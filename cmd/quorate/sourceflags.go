@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -147,14 +149,14 @@ func (f *sourceFlags) parsed() ([]source, error) { return f.sources(func(source)
 
 // checkHostsOfCredentials rejects passwords and tokens, in the environment or in directories, that would be sent to
 // several hosts: the host of one source could then read the repositories of another. It compares the passwords and
-// tokens themselves, because several paths may lead to one directory. Directories that cannot be read are reported
-// elsewhere.
+// tokens themselves, because several paths may lead to one directory. ssh does not send secrets. Directories that cannot
+// be read are reported elsewhere.
 func checkHostsOfCredentials(list []source) error {
 	type use struct{ places, hosts []string }
 	uses := map[string]use{}
 	for _, s := range list {
 		address, err := remote.ParseAddress(s.Location)
-		if !remote.IsAddress(s.Location) || err != nil {
+		if !remote.IsAddress(s.Location) || err != nil || address.Scheme == "ssh" {
 			continue
 		}
 		place, found := "the environment", credentials.FromEnvironment(os.Getenv)
@@ -162,26 +164,39 @@ func checkHostsOfCredentials(list []source) error {
 			place = s.Credentials
 			found, _ = credentials.Read(s.Credentials)
 		}
-		if !found.Given() {
-			continue
+		for _, secret := range []string{found.Password, found.BearerToken, string(found.GitHubApp.PrivateKey)} {
+			if secret = strings.TrimSpace(secret); secret != "" {
+				u := uses[secret]
+				u.places, u.hosts = append(u.places, place), append(u.hosts, hostOf(address))
+				uses[secret] = u
+			}
 		}
-		secret := strings.Join([]string{found.Password, found.BearerToken, string(found.GitHubApp.PrivateKey)}, "\x00")
-		u := uses[secret]
-		u.places, u.hosts = append(u.places, place), append(u.hosts, address.Host)
-		uses[secret] = u
 	}
-	var problems []error
+	var problems []string
 	for _, u := range uses {
 		slices.Sort(u.places)
 		slices.Sort(u.hosts)
 		if hosts := slices.Compact(u.hosts); len(hosts) > 1 {
-			problems = append(problems, fmt.Errorf("the credentials in %s would be sent to several hosts: %s; set separate "+
+			problems = append(problems, fmt.Sprintf("the credentials in %s would be sent to several hosts: %s; set separate "+
 				"credentials for each source: credentials in the configuration file, or git-credentials=DIRECTORY in "+
 				"--source", strings.Join(slices.Compact(u.places), " and "), strings.Join(hosts, ", ")))
 		}
 	}
-	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return usage(problems)
+	slices.Sort(problems)
+	var errs []error
+	for _, problem := range slices.Compact(problems) {
+		errs = append(errs, errors.New(problem))
+	}
+	return usage(errs)
+}
+
+// hostOf returns the host of an address in lower case, with its port unless it is the default port.
+func hostOf(address *url.URL) string {
+	host, port := strings.ToLower(address.Hostname()), address.Port()
+	if port == "" || address.Scheme == "https" && port == "443" || address.Scheme == "http" && port == "80" {
+		return host
+	}
+	return net.JoinHostPort(host, port)
 }
 
 func (s source) check() error {

@@ -31,7 +31,7 @@ and line.`,
 			if err := config.apply(&source); err != nil {
 				return err
 			}
-			return validate(c.Context(), std, source, &output)
+			return validate(c.Context(), std, &source, &output)
 		},
 	}
 	source.addShowing(c, helpSource)
@@ -43,7 +43,7 @@ and line.`,
 	return c
 }
 
-func validate(ctx context.Context, std streams, source sourceFlags, output *outputs) error {
+func validate(ctx context.Context, std streams, source *sourceFlags, output *outputs) error {
 	if err := output.check(); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func validate(ctx context.Context, std streams, source sourceFlags, output *outp
 	if failure != nil {
 		rep.Error = strings.ReplaceAll(failure.Error(), "\n", "; ")
 	}
-	if err := output.report(std, outcome{"validate", rep, nil, &source}); err != nil {
+	if err := output.report(std, outcome{"validate", rep, nil, source}); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	switch {

@@ -3,6 +3,7 @@ package install
 import (
 	"cmp"
 	"context"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,8 +18,9 @@ import (
 // ofMode lists the flags whose presence depends on the mode and the source.
 var ofMode = []string{"loop", "listen", "until-converged", "timeout", "branch", "path", "config"}
 
-// ofContent lists the flags that select what a source reads.
-var ofContent = []string{"branch", "tag", "semver", "ref", "commit", "path"}
+// ofContent lists the flags that distinguish sources with the same location, as in gitsource/sources. That package is
+// not imported, because it would add everything that reads git.
+var ofContent = []string{"branch", "tag", "semver", "ref", "commit", "path", "default-namespace"}
 
 // lostSettings returns the names of settings and flags that runs, or single sources, had before but no longer have. It
 // omits their values, which may be secrets.
@@ -52,17 +54,18 @@ func lostSettings(before, after []*unstructured.Unstructured) []string {
 			return true
 		})
 	}
-	compare(func(a, b settingsOfSource) bool { return a.location == b.location && a.content == b.content })
+	compare(func(a, b settingsOfSource) bool { return a.location == b.location && maps.Equal(a.content, b.content) })
 	compare(func(a, b settingsOfSource) bool { return a.location == b.location })
 	slices.Sort(lost)
 	return slices.Compact(lost)
 }
 
-// settingsOfSource lists the flags that are set for a source in a configuration file. content is the revision and the
-// path that the source reads.
+// settingsOfSource lists the flags that are set for a source in a configuration file. content contains the values
+// of the flags in ofContent.
 type settingsOfSource struct {
-	location, content string
-	flags             []string
+	location string
+	content  map[string]string
+	flags    []string
 }
 
 // sourceSettings returns the flags that are set for each source in the configuration files in ConfigMaps.
@@ -74,14 +77,12 @@ func sourceSettings(objects []*unstructured.Unstructured) []settingsOfSource {
 		}
 		file := configFile(object)
 		for _, source := range file.Sources {
-			s := settingsOfSource{location: source.Location.Items[0].Written, flags: []string{"source"}}
+			s := settingsOfSource{source.Location.Items[0].Written, map[string]string{}, []string{"source"}}
 			for _, v := range slices.Concat(file.Defaults, source.Values) {
 				if slices.Contains(ofContent, v.Flag) {
-					s.content += "," + v.Flag + "=" + v.Items[0].Written
+					s.content[v.Flag] = v.Items[0].Written
 				}
-				if !slices.Contains(ofMode, v.Flag) {
-					s.flags = append(s.flags, v.Flag)
-				}
+				s.flags = append(s.flags, v.Flag)
 			}
 			list = append(list, s)
 		}

@@ -1,11 +1,13 @@
 package install
 
 import (
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"quorate.dev/quorate/deploy"
+	"quorate.dev/quorate/gitsource/sources"
 )
 
 // TestLostSettingOfOneOfSeveralPathsIsReported checks that each source of a repository is compared with its own earlier
@@ -32,11 +34,45 @@ func TestLostSettingOfOneOfSeveralPathsIsReported(t *testing.T) {
 	}
 }
 
+// TestLostSettingOfOneOfSimilarSourcesIsReported checks that sources that differ in only one setting are compared with
+// their own earlier settings, in any order.
+func TestLostSettingOfOneOfSimilarSourcesIsReported(t *testing.T) {
+	const location, bound = "https://git.example.com/fleet.git", ", allowNamespaces: [shop]"
+	check := func(name, before, after string) {
+		if lost := lostSettings(configMap(before), configMap(after)); !slices.Equal(lost, []string{"allowNamespaces of " + location}) {
+			t.Errorf("%s: %q", name, lost)
+		}
+	}
+	for _, setting := range append([]string{"path", "defaultNamespace"}, sources.Selecting...) {
+		of := func(value, settings string) string {
+			return "- {location: " + location + settings + ", " + setting + ": " + value + "}\n"
+		}
+		check(setting, of("a", "")+of("b", bound), of("b", "")+of("a", bound))
+	}
+	check("new default", source("a", "")+source("b", bound), source("b", "")+source("a", bound)+"sourceDefaults: {path: c}\n")
+}
+
+// TestLostBranchAndPathAreReported checks that a source that reads more, or a different branch, than before is reported.
+func TestLostBranchAndPathAreReported(t *testing.T) {
+	const url = "https://git.example.com/fleet.git"
+	before := configMap("- {location: " + url + ", branch: prod, path: clusters}\n")
+	for after, want := range map[string][]string{
+		"- {location: " + url + "}\n":                            {"branch of " + url, "path of " + url},
+		"- {location: " + url + ", path: clusters}\n":            {"branch of " + url},
+		"- {location: " + url + ", branch: main, path: other}\n": nil,
+		"- {location: https://git.example.com/other.git}\n":      nil,
+	} {
+		if lost := lostSettings(before, configMap(after)); !slices.Equal(lost, want) {
+			t.Errorf("%s: %q, want %q", after, lost, want)
+		}
+	}
+}
+
 func source(path, settings string) string {
 	return "- {location: https://git.example.com/fleet.git, path: " + path + settings + "}\n"
 }
 
-func configMap(sources string) []*unstructured.Unstructured {
+func configMap(list string) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{{Object: map[string]any{"kind": "ConfigMap", "data": map[string]any{
-		deploy.ConfigFile: "apiVersion: config.quorate.dev/v1alpha1\nkind: Configuration\nsources:\n" + sources}}}}
+		deploy.ConfigFile: "apiVersion: config.quorate.dev/v1alpha1\nkind: Configuration\nsources:\n" + list}}}}
 }

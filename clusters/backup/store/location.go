@@ -91,27 +91,29 @@ func ParseLocation(text string) (Location, error) {
 var endpointFlags = map[string]string{"s3": "--s3-endpoint", "gs": "--gcs-endpoint", "azblob": "--azure-endpoint"}
 
 // checkNoEndpoint refuses the URL of an object store with @, such as the location that status shows. The rest would
-// otherwise be read as a part of the prefix, in the vendor's public store. The error contains only what cannot be a
-// credential.
+// otherwise be read as a part of the prefix, in the vendor's public store. The error contains only the endpoint, because
+// the rest of the URL may be credentials.
 func checkNoEndpoint(text string) error {
 	location, at, has := strings.Cut(text, "@")
 	scheme, _, _ := strings.Cut(location, "://")
+	scheme = strings.ToLower(scheme) // like url.Parse
 	flag := endpointFlags[scheme]
 	if !has || flag == "" {
 		return nil
 	}
 	plain, err := ParseLocation(location)
+	const instead = "remove @ and everything after it, and use"
 	endpoint, account, hasAccount := strings.Cut(at, " of account ")
 	switch {
 	case err != nil:
 		return nil // reported by the caller
 	case scheme == "s3" && partition.MatchString(at):
-		return fmt.Errorf("the URL contains an AWS partition: use %s with --s3-region and a region of %s", location, at)
+		return fmt.Errorf("the URL contains an AWS partition: %s --s3-region with a region of %s", instead, at)
 	case strings.Contains(endpoint, "://") && checkEndpoint(endpoint) == nil && hasAccount:
-		return fmt.Errorf("the URL contains an endpoint: use %s with %s %s and AZURE_STORAGE_ACCOUNT=%s", location, flag,
-			endpoint, account)
+		return fmt.Errorf("the URL contains an endpoint: %s %s %s and AZURE_STORAGE_ACCOUNT=%s", instead, flag, endpoint,
+			account)
 	case strings.Contains(endpoint, "://") && checkEndpoint(endpoint) == nil:
-		return fmt.Errorf("the URL contains an endpoint: use %s with %s %s", location, flag, endpoint)
+		return fmt.Errorf("the URL contains an endpoint: %s %s %s", instead, flag, endpoint)
 	case plain.Prefix == "":
 		return nil // credentials, which the caller reports
 	}

@@ -231,19 +231,23 @@ func TestParseLocation(t *testing.T) {
 }
 
 // TestLocationWithEndpointIsRefused checks that a location as status shows it, which may include an endpoint, an AWS
-// partition or an account, is refused and not read as a prefix. Otherwise, commands would use a different store.
+// partition or an account, is refused and not read as a prefix. Otherwise, commands would use a different store. The
+// error must not repeat the URL, which may contain credentials instead of a bucket and a prefix.
 func TestLocationWithEndpointIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"s3://backups/etcd@http://10.88.0.1:9000":        "use s3://backups/etcd with --s3-endpoint http://10.88.0.1:9000",
-		"s3://backups@http://10.88.0.1:9000":             "use s3://backups with --s3-endpoint http://10.88.0.1:9000",
-		"s3://backups/etcd@aws-cn":                       "use s3://backups/etcd with --s3-region and a region of aws-cn",
-		"s3://backups@aws-us-gov":                        "use s3://backups with --s3-region and a region of aws-us-gov",
+		"s3://backups/etcd@http://10.88.0.1:9000":        "remove @ and everything after it, and use --s3-endpoint http://10.88.0.1:9000",
+		"s3://backups@http://10.88.0.1:9000":             "remove @ and everything after it, and use --s3-endpoint http://10.88.0.1:9000",
+		"s3://backups/etcd@aws-cn":                       "remove @ and everything after it, and use --s3-region with a region of aws-cn",
+		"s3://backups@aws-us-gov":                        "remove @ and everything after it, and use --s3-region with a region of aws-us-gov",
 		"s3://backups/etcd@10.88.0.1:9000":               "set the endpoint with --s3-endpoint",
 		"s3://backups/etcd@http://u:secret@10.88.0.1":    "set the endpoint with --s3-endpoint",
 		"s3://backups/secret@bucket":                     "set the endpoint with --s3-endpoint",
-		"gs://backups/etcd@https://storage.example":      "use gs://backups/etcd with --gcs-endpoint https://storage.example",
-		"azblob://backups@https://a.example":             "use azblob://backups with --azure-endpoint https://a.example",
-		"azblob://b/etcd@https://a.example of account a": "use azblob://b/etcd with --azure-endpoint https://a.example and AZURE_STORAGE_ACCOUNT=a",
+		"S3://backups/etcd@http://10.88.0.1:9000":        "use --s3-endpoint http://10.88.0.1:9000",
+		"s3://AKIA/secret@http://10.88.0.1:9000":         "use --s3-endpoint http://10.88.0.1:9000",
+		"s3://AKIA/secret@aws-cn":                        "use --s3-region with a region of aws-cn",
+		"gs://backups/etcd@https://storage.example":      "remove @ and everything after it, and use --gcs-endpoint https://storage.example",
+		"azblob://backups@https://a.example":             "remove @ and everything after it, and use --azure-endpoint https://a.example",
+		"azblob://b/etcd@https://a.example of account a": "remove @ and everything after it, and use --azure-endpoint https://a.example and AZURE_STORAGE_ACCOUNT=a",
 	} {
 		_, err := ParseLocation(text)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
