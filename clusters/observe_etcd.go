@@ -77,7 +77,7 @@ func (c *cluster) etcd(pods []etcd.Pod, tls *etcd.TLS) etcd.Cluster {
 		voters = append(voters, c.state.ReplicaName(m.Ordinal))
 	}
 	return etcd.Cluster{
-		Voters: voters, Confirmed: c.state.MembersToConfirm(),
+		Voters: voters, Confirmed: c.state.ConfirmedMembers(),
 		CompareFrom: from,
 		Namespace:   c.target.Cluster.Namespace, Name: c.target.Cluster.Name,
 		Pods: pods, TLS: tls, Dial: c.dialer(),

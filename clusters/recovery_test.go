@@ -137,7 +137,7 @@ func TestRecoveryFromBackup(t *testing.T) {
 	}
 
 	s.endJob("a-recovery", objects.RestoreContainer, batchv1.JobComplete, s.restoredWord(), 0)
-	c = s.decided("Recover", "of cluster 00000000000000c1 at revision 18204: starting a-1")
+	c = s.decided("Recover", "of cluster c1 at revision 18204: starting a-1")
 	s.do(c, decide.FinishRecovery{ClusterID: 0xc2, VolumeUID: c.state.Replica(1).VolumeUID}, true)
 	s.requireMarks("c1", "", "c1")
 	r := s.observe().state.Record

@@ -60,7 +60,7 @@ func TestRestore(t *testing.T) {
 
 	// The Job succeeds: the member starts only with that volume.
 	s.endJob("a-restore", objects.RestoreContainer, batchv1.JobComplete, s.restoredWord(), 0)
-	c = s.decided("Restore", "of cluster 00000000000000c1 at revision 18204 has been restored")
+	c = s.decided("Restore", "of cluster c1 at revision 18204 has been restored")
 	finish := decide.Decide(c.state).Action
 	s.do(c, decide.FinishRestore{VolumeUID: "another"}, false)
 	s.do(c, finish, true)

@@ -64,7 +64,10 @@ func differences(wanted objects.Object, live metav1.Object) ([]objects.Differenc
 		return nil, fmt.Errorf("compare %s: %w", wanted.Identity, err)
 	}
 	for _, key := range objects.UnwantedKeys(wanted, live) {
-		different = append(different, objects.Difference{Path: "data." + key, From: key})
+		path := "data." + key
+		if !slices.ContainsFunc(different, func(d objects.Difference) bool { return d.Path == path }) { // set by others
+			different = append(different, objects.Difference{Path: path, From: key})
+		}
 	}
 	return different, nil
 }

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
@@ -129,5 +133,24 @@ func TestAdmissionRewritesAreNotReapplied(t *testing.T) {
 	blocked := s.pass()
 	if blocked.Decision.Verdict != decide.Block || blocked.Decision.Rule != "FieldsRewritten" || !strings.Contains(blocked.Decision.Message, "securityContext") {
 		t.Errorf("got %s", blocked.Decision)
+	}
+}
+
+// TestDifferencesAreListedOnce checks that a key that is no longer wanted is one difference, whether Quorate or another
+// tool has set it.
+func TestDifferencesAreListedOnce(t *testing.T) {
+	wanted := objects.Object{Identity: objects.Identity{Kind: "ConfigMap", Name: "a-members"},
+		Apply: applycorev1.ConfigMap("a-members", "default").WithData(map[string]string{"kept": "x"})}
+	live := &corev1.ConfigMap{Data: map[string]string{"kept": "x", "ours": "y", "theirs": "z"}}
+	live.Name, live.Namespace = wanted.Name, "default"
+	live.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: kube.Manager, Operation: metav1.ManagedFieldsOperationApply,
+		APIVersion: "v1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:kept":{},"f:ours":{}}}`)}}
+	different, err := differences(wanted, live)
+	var paths []string
+	for _, d := range different {
+		paths = append(paths, d.Path)
+	}
+	if want := []string{"data.ours", "data.theirs"}; err != nil || !slices.Equal(paths, want) {
+		t.Errorf("%v %v, want %v", paths, err, want)
 	}
 }

@@ -234,7 +234,8 @@ func logged(t *testing.T, dir, text string) bool {
 	return bytes.Contains(content, []byte(text))
 }
 
-// TestUnfitSurvivorsAreRejected checks that a cluster is not created from unsuitable members.
+// TestUnfitSurvivorsAreRejected checks that a cluster is not created from unsuitable members, and that etcd's next
+// minor version, which converts the data, is used only if it is declared.
 func TestUnfitSurvivorsAreRejected(t *testing.T) {
 	program := func(version string) etcdprocess.Program {
 		return etcdprocess.Program{Version: etcdversion.Must(version)}
@@ -250,12 +251,13 @@ func TestUnfitSurvivorsAreRejected(t *testing.T) {
 		etcd     string
 		want     error
 	}{
+		{snapshot.Survivor{}, "3.7.0", nil},
+		{of("3.4.0"), "3.5.22", nil},
 		{of("3.5.0"), "3.5.21", etcdprocess.ErrVersion},
 		{of("3.5.0"), "3.5.22", nil},
 		{of("3.4.0"), "3.4.40", etcdprocess.ErrVersion},
 		{of("3.6.0"), "3.6.0", etcdprocess.ErrVersion},
 		{of("3.6.0"), "3.6.1", nil},
-		{of("3.6.0"), "3.7.0", nil},
 		{of("3.7.0"), "3.6.16", etcdprocess.ErrVersion},
 		{of("3.7.0"), "3.7.3", nil},
 		{of("3.8.0"), "3.8.0", nil},
@@ -264,8 +266,23 @@ func TestUnfitSurvivorsAreRejected(t *testing.T) {
 		{beside, "3.6.6", nil},
 		{learner, "3.6.16", recovery.ErrUnfit},
 	} {
-		if err := recovery.Check(c.survivor, program(c.etcd)); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
-			t.Errorf("%+v with %s: %v, want %v", c.survivor, c.etcd, err, c.want)
+		for _, check := range []func(snapshot.Survivor, etcdprocess.Program) error{recovery.CheckDeclared, recovery.Check} {
+			if err := check(c.survivor, program(c.etcd)); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+				t.Errorf("%+v with %s: %v, want %v", c.survivor, c.etcd, err, c.want)
+			}
 		}
+	}
+	for _, etcd := range []string{"3.5.35", "3.7.0"} {
+		const want = ", but the cluster ran etcd 3.6; use etcd 3.6 (--etcd). You can then start etcd 3.6 or 3.7 with the result"
+		err := recovery.Check(of("3.6.0"), program(etcd))
+		if !errors.Is(err, etcdprocess.ErrVersion) || !strings.HasSuffix(err.Error(), "the program is etcd "+etcd+want) {
+			t.Errorf("%s: %v", etcd, err)
+		}
+	}
+	if err := recovery.CheckDeclared(of("3.6.0"), program("3.7.0")); err != nil {
+		t.Error(err)
+	}
+	if err := recovery.Check(learner, program("3.7.0")); !errors.Is(err, recovery.ErrUnfit) {
+		t.Error(err)
 	}
 }

@@ -38,7 +38,9 @@ type restored struct {
 func restoredBy(pods []*corev1.Pod) restored {
 	for r := range results(pods, objects.RestoreContainer, result.ParseRestored) {
 		var data decide.RestoredData
-		if data.ClusterID.UnmarshalText([]byte(r.ClusterID)) != nil ||
+		var source decide.ID
+		if source.UnmarshalText([]byte(r.SourceClusterID)) != nil ||
+			data.ClusterID.UnmarshalText([]byte(r.ClusterID)) != nil ||
 			data.MemberID.UnmarshalText([]byte(r.MemberID)) != nil {
 			continue
 		}
@@ -48,7 +50,7 @@ func restoredBy(pods []*corev1.Pod) restored {
 			what = "the suspect backup" // the spec contains its name anyway
 		}
 		backup := fmt.Sprintf("%s %s of cluster %s at revision %d", what, r.Slot.Format(time.RFC3339),
-			r.SourceClusterID, r.Revision)
+			source, r.Revision)
 		return restored{backup, r.Suspect, data}
 	}
 	return restored{}

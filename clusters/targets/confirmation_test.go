@@ -51,18 +51,24 @@ func TestSuggestedConfirmationIsOneShellArgument(t *testing.T) {
 	}
 }
 
-// TestConfirmationOfMembersOutlastsUnreadableSource checks that a confirmation of members is neither forgotten while the
-// declaration cannot be read, nor new afterwards.
-func TestConfirmationOfMembersOutlastsUnreadableSource(t *testing.T) {
-	for what, desired := range map[string]reconcile.Desired{
-		"the source cannot be read": {Unread: errors.New("timed out")},
-		"the manifest is invalid":   {Problems: []report.Problem{{Cluster: "shop/a", Message: "spec.versoin: unknown"}}},
+// TestOnlyReadDeclarationConfirmsMembers checks that an annotation of the custom resource confirms nothing, because only
+// git may confirm members, and that the declaration's annotation does.
+func TestOnlyReadDeclarationConfirmsMembers(t *testing.T) {
+	read := declare("shop/a", "3.6.16")
+	read.Cluster.Annotations = map[string]string{v1alpha1.AnnotationConfirmMembers: " a0/1 "}
+	for what, c := range map[string]struct {
+		desired reconcile.Desired
+		want    string
+	}{
+		"the source cannot be read": {reconcile.Desired{Unread: errors.New("timed out")}, ""},
+		"the manifest is invalid":   {reconcile.Desired{Problems: []report.Problem{{Cluster: "shop/a", Message: "spec.versoin: unknown"}}}, ""},
+		"the source is read":        {reconcile.Desired{Clusters: []reconcile.Declaration{read}}, "a0/1"},
 	} {
 		owned := inventory.ByCluster{}
 		declaredBy(owned, "s", "shop/a")
-		owned.At("shop", "a").Custom.Annotations = map[string]string{v1alpha1.AnnotationConfirmMembers: "a0"}
-		found, _ := Of(desired, owned)
-		if len(found) != 1 || len(found[0].Declared().ConfirmedMembers) != 1 {
+		owned.At("shop", "a").Custom.Annotations = map[string]string{v1alpha1.AnnotationConfirmMembers: "a0/2"}
+		found, _ := Of(c.desired, owned)
+		if len(found) != 1 || found[0].Declared().ConfirmedMembers != c.want {
 			t.Errorf("%s: %+v", what, found)
 		}
 	}

@@ -28,7 +28,7 @@ func (t Target) Declared() decide.Declared {
 		Quota:     int64(min(spec.Etcd.Quota.AsApproximateFloat64(), 1<<62)),
 		Retention: decide.Retention(spec.Storage.Retention),
 		Orphaned:  t.Orphaned, RenamedFrom: t.RenamedFrom,
-		Problems: t.Problems, ConfirmedMembers: t.confirmedMembers(),
+		Problems: t.Problems, ConfirmedMembers: strings.TrimSpace(t.Cluster.Annotations[v1alpha1.AnnotationConfirmMembers]),
 	}
 	if spec.ReplaceAfter != nil {
 		// Declarations are validated when they are read. If the duration is invalid, members are never replaced.
@@ -60,20 +60,6 @@ func (t Target) Digest(settings ...string) string {
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
-}
-
-// confirmedMembers returns the member IDs in the confirm-members annotation, or nil if any of them is invalid.
-func (t Target) confirmedMembers() []decide.ID {
-	var ids []decide.ID
-	for _, text := range strings.FieldsFunc(t.Cluster.Annotations[v1alpha1.AnnotationConfirmMembers],
-		func(r rune) bool { return r == ',' || r == ' ' }) {
-		var id decide.ID
-		if id.UnmarshalText([]byte(text)) != nil {
-			return nil
-		}
-		ids = append(ids, id)
-	}
-	return ids
 }
 
 // DescribeStorage returns the size and class of volumes.

@@ -160,9 +160,6 @@ func lastApplied(custom *v1alpha1.EtcdCluster) Target {
 		ObjectMeta: metav1.ObjectMeta{Name: custom.Name, Namespace: custom.Namespace, UID: custom.UID},
 		Spec:       *custom.Spec.DeepCopy(),
 	}}
-	if confirmed, found := custom.Annotations[v1alpha1.AnnotationConfirmMembers]; found {
-		t.Cluster.Annotations = map[string]string{v1alpha1.AnnotationConfirmMembers: confirmed}
-	}
 	return t
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"quorate.dev/quorate/clusters/backup"
 	"quorate.dev/quorate/clusters/backup/result"
+	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
 	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/report"
@@ -99,7 +100,8 @@ func printJSON(w io.Writer, listing store.Listing) error {
 	entries, revisions := []entry{}, listing.Revisions()
 	for _, b := range listing.Backups {
 		entries = append(entries, entry{
-			b.Cluster.Namespace, b.Cluster.Name, b.ClusterID, b.ID(), b.Slot, revisions[b], stateOf(b),
+			b.Cluster.Namespace, b.Cluster.Name, snapshot.DisplayID(b.ClusterID), b.ID(), b.Slot, revisions[b],
+			stateOf(b),
 		})
 	}
 	return report.Encode(w, entries)
@@ -114,7 +116,8 @@ func printBackups(w io.Writer, listing store.Listing) error {
 		if known := revisions[b]; known > 0 {
 			revision = strconv.FormatInt(known, 10)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", b.Cluster, b.ID(), b.ClusterID, revision, stateOf(b))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", b.Cluster, b.ID(), snapshot.DisplayID(b.ClusterID), revision,
+			stateOf(b))
 	}
 	return table.Flush()
 }
@@ -325,7 +328,8 @@ func newestOf(ctx context.Context, std streams, bucket store.Bucket, listing sto
 		if b.ClusterID != newest.ClusterID && !others[b.ClusterID] {
 			others[b.ClusterID] = true
 			fmt.Fprintf(std.err, "quorate: %s is a backup of cluster %s; the store also contains backups of cluster "+
-				"%s: run quorate backups list\n", newest.ID(), newest.ClusterID, b.ClusterID)
+				"%s: run quorate backups list\n", newest.ID(),
+				snapshot.DisplayID(newest.ClusterID), snapshot.DisplayID(b.ClusterID))
 		}
 	}
 	warnOfLater(std.err, listing, newest)

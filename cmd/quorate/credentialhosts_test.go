@@ -3,63 +3,87 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-
-	"quorate.dev/quorate/gitsource/sources"
 )
 
 // TestPasswordIsSentToOneHost checks that a password is refused if it would be sent to two hosts, even if the
 // directories of the sources have different paths.
 func TestPasswordIsSentToOneHost(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link")
-	password := func(p string) string { return filesIn(t, "username", "u", "password", p) }
-	dir, same, another := password("p"), password("p"), password("q")
+	password := func(text string) map[string]string { return map[string]string{"username": "u", "password": text} }
+	dir, same, another := secretsIn(t, password("p")), secretsIn(t, password("p")), secretsIn(t, password("q"))
 	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)
 	}
 	for other, refused := range map[string]bool{dir: true, dir + "/": true, dir + "/.": true, link: true, same: true, another: false} {
-		checkHosts(t, "https://git.example.com/a.git", dir, "https://other.example.org/b.git", other, refused)
+		if err := sendTwice("https://git.example.com/a.git", dir, "https://other.example.org/b.git", other); (err != nil) != refused {
+			t.Errorf("%s and %s: %v", dir, other, err)
+		}
+	}
+	for _, spelling := range []string{"https://GIT.example.com/b.git", "https://git.example.com:443/b.git"} {
+		if err := sendTwice("https://git.example.com/a.git", dir, spelling, dir); err != nil {
+			t.Errorf("%s: %v", spelling, err)
+		}
+	}
+	if sendTwice("https://git.example.com/a.git", dir, "https://git.example.com:8443/b.git", dir) == nil {
+		t.Error("another port is another host")
 	}
 }
 
-// TestSecretIsSentToOneHost checks that each secret is compared, under any name and with any white space around it.
-// User names are not secrets, and nothing is sent over ssh.
-func TestSecretIsSentToOneHost(t *testing.T) {
-	for _, c := range []struct {
-		a, b    []string
+// TestEachSecretIsSentToOneHost checks that secrets are compared one by one, however they are stored, and that user names
+// and secrets that ssh does not send are not compared.
+func TestEachSecretIsSentToOneHost(t *testing.T) {
+	app := func(key string) map[string]string {
+		return map[string]string{"githubAppID": "1", "githubAppInstallationID": "2", "githubAppPrivateKey": key}
+	}
+	key := func(name string) map[string]string {
+		return map[string]string{"identity": name, "known_hosts": "k", "username": "git", "password": "passphrase"}
+	}
+	const https, ssh = "https://", "ssh://git@"
+	for what, c := range map[string]struct {
 		scheme  string
+		a, b    map[string]string
 		refused bool
 	}{
-		{[]string{"username", "u", "password", "ghp_1"}, []string{"bearerToken", "ghp_1"}, "https", true},
-		{[]string{"githubAppID", "1", "githubAppPrivateKey", "KEY"}, []string{"githubAppID", "1", "githubAppPrivateKey", "KEY\n"}, "https", true},
-		{[]string{"password", "p"}, []string{"password", "p", "passphrase", "x"}, "https", true},
-		{[]string{"username", "u"}, []string{"username", "u"}, "https", false},
-		{[]string{"identity", "KEY1", "username", "git"}, []string{"identity", "KEY2", "username", "git"}, "ssh", false},
-		{[]string{"identity", "KEY1", "password", "p"}, []string{"identity", "KEY2", "password", "p"}, "ssh", false},
+		"a token as password and bearer token": {https, map[string]string{"username": "u", "password": "t"}, map[string]string{"bearerToken": "t"}, true},
+		"a key with and without a newline":     {https, app("KEY"), app("KEY\n"), true},
+		"user names only":                      {https, map[string]string{"username": "u"}, map[string]string{"username": "u"}, false},
+		"ssh keys with one passphrase":         {ssh, key("KEY1"), key("KEY2"), false},
 	} {
-		checkHosts(t, c.scheme+"://git.example.com/a.git", filesIn(t, c.a...), c.scheme+"://other.example.org/b.git", filesIn(t, c.b...), c.refused)
-	}
-}
-
-// TestOneHostInSeveralSpellings checks that a secret may be sent to one host in several spellings.
-func TestOneHostInSeveralSpellings(t *testing.T) {
-	dir := filesIn(t, "password", "p")
-	for b, refused := range map[string]bool{"https://GIT.example.com/b.git": false, "https://git.example.com:443/b.git": false, "https://git.example.com:8443/b.git": true} {
-		checkHosts(t, "https://git.example.com/a.git", dir, b, dir, refused)
-		_, err := hostsOf("gitea", "", []source{{Source: sources.Source{Location: "https://git.example.com/x/a.git"}},
-			{Source: sources.Source{Location: strings.Replace(b, "/b", "/x/b", 1)}}})
-		if (err != nil) != refused {
-			t.Errorf("commit status at %s: %v", b, err)
+		a, b := secretsIn(t, c.a), secretsIn(t, c.b)
+		if err := sendTwice(c.scheme+"git.example.com/a.git", a, c.scheme+"other.example.org/b.git", b); (err != nil) != c.refused {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
 }
 
-func checkHosts(t *testing.T, locationA, dirA, locationB, dirB string, refused bool) {
-	t.Helper()
-	var a, b source
-	a.Location, a.Credentials, b.Location, b.Credentials = locationA, dirA, locationB, dirB
-	if err := checkHostsOfCredentials([]source{a, b}); (err != nil) != refused {
-		t.Errorf("%s with %s and %s with %s: %v", locationA, dirA, locationB, dirB, err)
+// TestCommitStatusAcceptsSpellingsOfHost checks that a commit status may be sent for repositories on one host in several
+// spellings.
+func TestCommitStatusAcceptsSpellingsOfHost(t *testing.T) {
+	for other, refused := range map[string]bool{"https://GIT.example.com/x/b.git": false, "https://git.example.com:443/x/b.git": false, "https://git.example.com:8443/x/b.git": true} {
+		var a, b source
+		a.Location, b.Location = "https://git.example.com/x/a.git", other
+		if _, err := hostsOf("gitea", "", []source{a, b}); (err != nil) != refused {
+			t.Errorf("%s: %v", other, err)
+		}
 	}
+}
+
+// sendTwice checks two sources with their directories of credentials.
+func sendTwice(location, directory, otherLocation, otherDirectory string) error {
+	var a, b source
+	a.Location, a.Credentials = location, directory
+	b.Location, b.Credentials = otherLocation, otherDirectory
+	return checkHostsOfCredentials([]source{a, b})
+}
+
+func secretsIn(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }

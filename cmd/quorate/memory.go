@@ -53,7 +53,7 @@ func budgetWithin(memory int64) budget {
 // source among the data whose size depends on the source's content, based on measurements by
 // TestHostileSourcesFitInContainerMemory: the list of references uses three times its size, a pack up to six times its
 // largest object plus two hundred bytes per object, and a YAML node half a kibibyte. While a new revision replaces the
-// declarations of a source, this process keeps both.
+// declarations of a source, this process keeps both, which take up to a quarter of its share.
 // No limit exceeds its default.
 func budgetFor(memory int64, atOnce int) budget {
 	b := budget{limits: sources.DefaultLimits, atOnce: atOnce}
@@ -73,7 +73,7 @@ func budgetFor(memory int64, atOnce int) budget {
 	l.Files.DocumentNodes = min(l.Files.DocumentNodes, int(rounded(l.Files.RenderMemory/1000, 1000)))
 	l.Files.Objects = min(l.Files.Objects, int(rounded(part/1400, 100)))
 	l.Files.TotalNodes = min(l.Files.TotalNodes, nodesPerObject*l.Files.Objects)
-	l.Files.KeptBytes = min(l.Files.KeptBytes, rounded((each-2*childBytes)/6/2, 1<<20)) // what remains, for two revisions
+	l.Files.KeptBytes = min(l.Files.KeptBytes, rounded(each/8, 1<<20))
 	b.own = max(memory-b.used(), programBytes)
 	return b
 }

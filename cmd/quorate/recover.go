@@ -77,8 +77,7 @@ func (f *recoverFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.clusterID, "cluster-id", "",
 		"hexadecimal ID of the lost cluster, as shown by --dry-run; data of other clusters is not changed")
 	c.Flags().StringVar(&f.etcd, "etcd", "etcd",
-		"etcd to start on the copy, as a path or a name in PATH; must have the cluster's minor version or the next "+
-			"minor version")
+		"etcd to start on the copy, as a path or a name in PATH; must have the cluster's minor version")
 	c.Flags().StringVar(&f.into.Name, "name", "", "name of the member, as passed to etcd (default: unchanged)")
 	c.Flags().StringVar(&f.into.PeerURL, "peer-url", "",
 		"peer URL of the member, as passed to etcd (default: unchanged)")
@@ -221,8 +220,7 @@ func (f *recoverFlags) describe(ctx context.Context, std streams) error {
 		role = "a learner, which must not be used to create a cluster"
 	}
 	minor := printable.Line(strings.TrimSuffix(s.Facts.ClusterVersion, ".0"))
-	fmt.Fprintf(std.out, "member %s (%s) of cluster %s: %s\n", printable.Line(s.Name), snapshot.FormatID(s.MemberID),
-		snapshot.FormatID(s.ClusterID), role)
+	fmt.Fprintf(std.out, "member %s (%x) of cluster %x: %s\n", printable.Line(s.Name), s.MemberID, s.ClusterID, role)
 	fmt.Fprintf(std.out, "its log ends at term %d, index %d; entries up to index %d are known to be "+
 		"committed\n", s.End.Term, s.End.Index,
 		min(s.Committed, s.End.Index))
@@ -287,6 +285,10 @@ func (f *recoverFlags) recover(ctx context.Context, std streams) error {
 			if err := f.tellRecoveredBefore(std, *told); err != nil {
 				return err
 			}
+			if !f.apart.is() {
+				tellStartAgain(ctx, std, f.into.DataDir, *told)
+			}
+			warnSuspect(std, told.Suspect)
 			return f.results.write(told.Encode)
 		}
 		by := recovery.Recover
@@ -313,11 +315,28 @@ func (f *recoverFlags) tellRecoveredBefore(std streams, told result.Recovered) e
 	return nil
 }
 
+// tellStartAgain prints how to start etcd with the recovered data, unless etcd has been started with it. The data does not
+// contain the token, but etcd no longer needs the token.
+func tellStartAgain(ctx context.Context, std streams, dataDir string, told result.Recovered) {
+	files := memberInChildProcess{}
+	if unstarted, err := files.unstarted(ctx, filepath.Join(dataDir, "member")); err != nil || !unstarted {
+		return
+	}
+	s, err := files.Survivor(ctx, dataDir)
+	if err != nil {
+		return
+	}
+	s.Facts.Revision = told.Revision
+	tellStart(std, s.Facts, snapshot.Restoration{
+		DataDir: dataDir, Name: s.Name, PeerURL: strings.Join(s.PeerURLs, ","),
+		InitialCluster: recovery.InitialCluster(s.Name, s.PeerURLs),
+	}, told.NewRevision)
+}
+
 // tellRecovered prints what was recovered, and how to start etcd with the recovered data.
 func tellRecovered(std streams, d datadir.Recovery, r recovery.Recovered) {
 	s := r.Survivor
-	fmt.Fprintf(std.out, "recovered cluster %s from member %s into %s\n", snapshot.FormatID(s.ClusterID),
-		printable.Line(s.Name), d.Dir)
+	fmt.Fprintf(std.out, "recovered cluster %x from member %s into %s\n", s.ClusterID, printable.Line(s.Name), d.Dir)
 	if unknown := s.End.Index - min(s.Committed, s.End.Index); unknown > 0 {
 		fmt.Fprintf(std.out, "it has the whole log, including %s at the end that may not have been acknowledged\n",
 			entries(unknown))

@@ -11,6 +11,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/recovery"
 	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/backup/snapshot"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // TestRecoverWithExternalEtcd checks a recovery with two commands. The first command copies the member. An etcd that is
@@ -96,7 +97,7 @@ func TestRecoverRejectsExternalEtcdOnOtherData(t *testing.T) {
 	etcd := exec.Command(r.etcd, "--config-file="+recovery.ConfigFile)
 	etcd.Dir = work
 	startEtcd(t, etcd)
-	if got := step("--prepared"); got.code == exitOK || !strings.Contains(got.err, "is not member "+snapshot.FormatID(r.id.MemberID)) {
+	if got := step("--prepared"); got.code == exitOK || !strings.Contains(got.err, "is not member "+decide.ID(r.id.MemberID).String()) {
 		t.Errorf("%+v", got)
 	}
 	if _, done, err := (datadir.Recovery{Dir: r.dir(), Lost: r.id.ClusterID}).Find(); done || err != nil {

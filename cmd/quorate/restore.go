@@ -153,8 +153,8 @@ func (f *restoreFlags) check(args []string) (result.Asked, error) {
 
 // asked returns the restore that the command line requests.
 func (f *restoreFlags) asked(args []string) (result.Asked, error) {
-	if _, err := store.ParseLocation(f.from); err != nil {
-		return result.Asked{}, usageError{fmt.Errorf("--from: %w", err)}
+	if _, err := parseLocation("from", f.from); err != nil {
+		return result.Asked{}, err
 	}
 	of, err := clusterNamed(args[0], nil)
 	if err != nil {
@@ -311,7 +311,7 @@ func describeIDs(byID map[string][]store.Backup) string {
 	})
 	var parts []string
 	for _, id := range ids[:min(len(ids), idsNamed)] {
-		parts = append(parts, fmt.Sprintf("%s (%d, newest %s)", id, len(byID[id]), newest(id).ID()))
+		parts = append(parts, fmt.Sprintf("%s (%d, newest %s)", snapshot.DisplayID(id), len(byID[id]), newest(id).ID()))
 	}
 	if more := len(ids) - idsNamed; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
@@ -339,7 +339,7 @@ func (f *restoreFlags) bring(
 	if err != nil {
 		return restored{}, blockedBy(err, backup.ErrDamaged, store.ErrManifest)
 	}
-	what := fmt.Sprintf("%s %s of cluster %s", m.Backup().Cluster, m.Backup().ID(), m.ClusterID)
+	what := fmt.Sprintf("%s %s of cluster %s", m.Backup().Cluster, m.Backup().ID(), snapshot.DisplayID(m.ClusterID))
 	return restored{what: what, facts: facts, manifest: m}, nil
 }
 

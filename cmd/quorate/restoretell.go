@@ -24,7 +24,7 @@ func (f *restoreFlags) suits(std streams, facts snapshot.Facts, bytes int64) err
 		case !suits:
 			return blockedError{fmt.Errorf("etcd %s must not be started with this backup: the data is from etcd %s, "+
 				"and other versions could misread it; use etcd %s or %s "+
-				"(--etcd-version)", f.version, of, of, of.Next(1))}
+				"(--etcd-version, or spec.version in the declaration)", f.version, of, of, of.Next(1))}
 		case facts.ClusterVersion == "" && facts.StorageVersion == "":
 			fmt.Fprintf(std.err, "quorate: the backup does not record its etcd version: make sure that this version "+
 				"is %s or the previous minor version\n", f.version.MajorMinor())
@@ -32,8 +32,8 @@ func (f *restoreFlags) suits(std streams, facts snapshot.Facts, bytes int64) err
 	}
 	if database := bytes - sha256.Size; f.quota > 0 && database >= f.quota {
 		return blockedError{fmt.Errorf("the backup's database has %d bytes, but etcd's quota is %d: etcd would "+
-			"reject writes (NOSPACE); raise the quota (--quota), or defragment the backed-up etcd and take a new "+
-			"backup", database, f.quota)}
+			"reject writes (NOSPACE); raise the quota (--quota, or spec.etcd.quota in the declaration), or defragment "+
+			"the backed-up etcd and take a new backup", database, f.quota)}
 	}
 	return nil
 }
@@ -57,6 +57,9 @@ func tellStart(std streams, facts snapshot.Facts, r snapshot.Restoration, revisi
 		{"name", r.Name}, {"data-dir", r.DataDir}, {"initial-advertise-peer-urls", r.PeerURL},
 		{"initial-cluster", r.InitialCluster}, {"initial-cluster-token", r.Token},
 	} {
+		if flag.value == "" {
+			continue
+		}
 		fmt.Fprintf(std.out, "  --%s=%s\n", flag.name, printable.ShellWord(flag.value))
 	}
 	if facts.Auth {
@@ -71,7 +74,8 @@ func tellStart(std streams, facts snapshot.Facts, r snapshot.Restoration, revisi
 func (f *restoreFlags) tellAgain(std streams, of string, told result.Restored) {
 	fmt.Fprintf(std.out, "%s was restored into %s by the same command line at %s and is left unchanged\n",
 		datadir.BackupName(of, told), f.r.DataDir, told.FinishedAt.Format(time.RFC3339))
-	fmt.Fprintf(std.out, "it holds revision %d; new writes get revisions after %d\n", told.Revision, told.NewRevision)
+	facts := snapshot.Facts{Revision: told.Revision, ClusterVersion: told.ClusterVersion}
+	tellStart(std, facts, f.r, told.NewRevision)
 	warnSuspect(std, told.Suspect)
 	f.writeResult(std, told)
 }

@@ -145,10 +145,10 @@ func (f *sourceFlags) one(settings source, i int, value string) (source, error) 
 // parsed returns the given sources with their settings, which were checked before.
 func (f *sourceFlags) parsed() ([]source, error) { return f.sources(func(source) error { return nil }) }
 
-// checkHostsOfCredentials rejects passwords, tokens and GitHub Apps, in the environment or in directories, that would be
-// used for several hosts: the host of one source could then read the repositories of another. It compares the secrets
-// themselves, because several paths may lead to one directory. Over ssh, no secrets are sent. Directories that cannot be
-// read are reported elsewhere.
+// checkHostsOfCredentials rejects passwords and tokens, in the environment or in directories, that would be sent to
+// several hosts: the host of one source could then read the repositories of another. It compares the passwords and
+// tokens themselves, because several paths may lead to one directory. ssh does not send secrets. Directories that cannot
+// be read are reported elsewhere.
 func checkHostsOfCredentials(list []source) error {
 	type use struct{ places, hosts []string }
 	uses := map[string]use{}
@@ -170,18 +170,22 @@ func checkHostsOfCredentials(list []source) error {
 			}
 		}
 	}
-	var problems []error
+	var problems []string
 	for _, u := range uses {
 		slices.Sort(u.places)
 		slices.Sort(u.hosts)
 		if hosts := slices.Compact(u.hosts); len(hosts) > 1 {
-			problems = append(problems, fmt.Errorf("the credentials in %s would be sent to several hosts: %s; set separate "+
+			problems = append(problems, fmt.Sprintf("the credentials in %s would be sent to several hosts: %s; set separate "+
 				"credentials for each source: credentials in the configuration file, or git-credentials=DIRECTORY in "+
 				"--source", strings.Join(slices.Compact(u.places), " and "), strings.Join(hosts, ", ")))
 		}
 	}
-	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return usage(problems)
+	slices.Sort(problems)
+	var errs []error
+	for _, problem := range slices.Compact(problems) {
+		errs = append(errs, errors.New(problem))
+	}
+	return usage(errs)
 }
 
 func (s source) check() error {

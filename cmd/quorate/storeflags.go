@@ -71,9 +71,9 @@ func (f *storeFlags) endpoint(url string) string {
 
 // open opens the store at a URL.
 func (f *storeFlags) open(ctx context.Context, flag, url string) (store.Bucket, error) {
-	location, err := store.ParseLocation(url)
+	location, err := parseLocation(flag, url)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--%s: %w", flag, err)}
+		return nil, err
 	}
 	if err := f.check(url); err != nil {
 		return nil, err
@@ -84,6 +84,20 @@ func (f *storeFlags) open(ctx context.Context, flag, url string) (store.Bucket, 
 		}
 	}
 	return location.Open(ctx, f.Options)
+}
+
+// parseLocation parses the URL of a store. flag is from or to.
+func parseLocation(flag, url string) (store.Location, error) {
+	location, err := store.ParseLocation(url)
+	switch {
+	case err == nil:
+		return location, nil
+	case errors.Is(err, store.ErrClaim) && flag == "to":
+		err = fmt.Errorf("%w. Use a directory on this machine, and copy its contents to the root of the volume", err)
+	case errors.Is(err, store.ErrClaim):
+		err = fmt.Errorf("%w: see \"List the backups in a volume\" in docs/how-to/recover-from-a-disaster.md", err)
+	}
+	return store.Location{}, usageError{fmt.Errorf("--%s: %w", flag, err)}
 }
 
 // encodingFlags specify how a backup is stored.

@@ -3,12 +3,11 @@ package manifests
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"quorate.dev/quorate/clusters/policy"
 )
 
 // TestCompromisedReaderCannotFillMemory checks that a child that was compromised by its source cannot make this process
@@ -81,28 +80,21 @@ func TestKeptMemoryIsLimited(t *testing.T) {
 	}
 }
 
-// TestUsualClustersFitIntoSmallContainer checks that 300 clusters with all usual settings take at most 6 MiB, the limit
-// in a container with 256 MiB.
-func TestUsualClustersFitIntoSmallContainer(t *testing.T) {
-	tree := fstest.MapFS{}
-	for i := range 300 {
-		name := fmt.Sprintf("c%d", i)
-		tree[name+".yaml"] = &fstest.MapFile{Data: []byte(clusterNamed(name) + `  replicas: 3
-  storage: {size: 8Gi, storageClassName: fast}
-  pod:
-    resources: {requests: {cpu: 500m, memory: 1Gi}, limits: {memory: 1Gi}}
-    nodeSelector: {pool: etcd}
-    tolerations: [{key: dedicated, operator: Equal, value: etcd, effect: NoSchedule}]
-  backup:
-    schedule: H * * * *
-    to: {s3: {bucket: backups, prefix: etcd, region: eu-central-1}, secretName: backup-store}
-    retention: {last: 24, daily: 7}
-    drill: {schedule: H H * * 0}
-`)}
+// TestUsualClustersAreKept checks that 30 clusters with nearly all settings take less than a tenth of the 9 MiB that
+// clusters may take even in a small container.
+func TestUsualClustersAreKept(t *testing.T) {
+	content, err := os.ReadFile("../../testdata/objects/sealed_3_of_3.7.txtar")
+	if err != nil {
+		t.Fatal(err)
 	}
-	everything := policy.Policy{BackupDestinations: policy.Allowed{Limited: true, Patterns: []string{policy.Everything}}}
-	read, err := Read(t.Context(), tree, Options{Policy: everything, Limits: Limits{KeptBytes: 6 << 20}})
-	if err != nil || len(read.Clusters) != 300 {
+	_, text, _ := strings.Cut(string(content), "-- cluster.yaml --\n")
+	text, _, _ = strings.Cut(text, "-- record.yaml --")
+	tree := fstest.MapFS{}
+	for i := range 30 {
+		tree[fmt.Sprintf("%d.yaml", i)] = &fstest.MapFile{Data: []byte(strings.Replace(text, "name: orders", fmt.Sprintf("name: c%d", i), 1))}
+	}
+	read, err := Read(t.Context(), tree, Options{Limits: Limits{KeptBytes: 9 << 20 / 10}})
+	if err != nil || len(read.Clusters) != 30 {
 		t.Errorf("%d clusters, problems %.3q, error %v", len(read.Clusters), read.Problems, err)
 	}
 }

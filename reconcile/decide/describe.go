@@ -194,7 +194,8 @@ func (s State) ailment(m Member) string {
 	case replica.VolumeTerminating && hasVolume(replica), s.onGoingVolume(m):
 		return "is on a volume that is being deleted"
 	case replica.Pod != PodReady && !s.unreadyByAlarm(replica):
-		return fmt.Sprintf("responds, but its pod is not ready (%s)", s.describePod(replica))
+		return strings.TrimSuffix(fmt.Sprintf("responds, but its pod is not ready (%s)", s.describePod(replica)),
+			" ("+podNotReady+")")
 	}
 	return ""
 }
@@ -215,8 +216,14 @@ func (s State) describeReplicas() string {
 	return strings.Join(facts, "; ")
 }
 
+// podNotReady describes a pod whose container has been running for some time.
+const podNotReady = "pod not ready"
+
 func (s State) describePod(r Replica) string {
 	words := "pod " + strings.ToLower(string(r.Pod))
+	if r.Pod == PodStarting && !r.PodStarted.IsZero() && s.Now.Sub(r.PodStarted) >= crashPatience {
+		words = podNotReady // it may have been ready before
+	}
 	if r.PodRefused != "" {
 		words += ": cannot be created: " + r.PodRefused
 	}

@@ -18,8 +18,6 @@ func (s State) follow(r Record) Record {
 	if len(s.missing()) > 0 {
 		return s.withoutRemoved(r, listed)
 	}
-	// A confirmation in git has been used, or is not needed. Members that go missing later require a new confirmation.
-	r.Confirmed = sortedIDs(s.Declared.ConfirmedMembers)
 	others := !r.lists(listed)
 	for _, m := range slices.Clone(r.Members) {
 		member, found := listed[m.Ordinal]
@@ -40,6 +38,9 @@ func (s State) follow(r Record) Record {
 			}
 			slot := s.Replica(m.Ordinal)
 			gone := RemovedMember{Ordinal: m.Ordinal, VolumeUID: cmp.Or(slot.VolumeUID, m.VolumeUID)}
+			if unproven := m.Mode == Sealed && m.VolumeUID == ""; !unproven && slot.VolumeUID != m.VolumeUID && usedIn(slot, r) {
+				gone.VolumeUID = m.VolumeUID
+			}
 			if hasVolume(slot) && slot.VolumeUID != m.VolumeUID {
 				gone.LostCluster = slot.otherUser(r.ClusterID)
 			}
@@ -98,7 +99,7 @@ func (s State) followVolumes(r Record, listed map[int]Member) Record {
 			r = r.WithRemoved(RemovedMember{Ordinal: slot.Ordinal, VolumeUID: slot.VolumeUID})
 		}
 		isNew := gone.VolumeUID == "" || slot.Ordinal >= replicas && gone.VolumeUID != slot.VolumeUID
-		if !inUse && known && isNew && slot.VolumeUID != "" && slot.VolumeToken == r.Token {
+		if !inUse && known && isNew && slot.VolumeUID != "" && slot.VolumeToken == r.Token && !usedIn(slot, r) {
 			r = r.WithRemoved(RemovedMember{Ordinal: slot.Ordinal, VolumeUID: slot.VolumeUID,
 				LostCluster: slot.otherUser(r.ClusterID)})
 		}
@@ -253,4 +254,9 @@ func (s State) removedDifferences(required Record) []string {
 		}
 	}
 	return facts
+}
+
+// usedIn reports whether a member of the recorded cluster has used the slot's volume.
+func usedIn(slot Replica, r Record) bool {
+	return hasVolume(slot) && r.ClusterID != 0 && slot.LastUse.ClusterID == r.ClusterID
 }

@@ -39,9 +39,6 @@ func words(r Record) string {
 	for _, replaced := range r.Replaced {
 		list = append(list, fmt.Sprintf("again %d", replaced.Ordinal))
 	}
-	for _, id := range r.Confirmed {
-		list = append(list, "confirmed "+id.String())
-	}
 	return strings.Join(list, " ")
 }
 
@@ -70,13 +67,11 @@ func TestFollow(t *testing.T) {
 		"one is gone, and its volume":           {both(without(1), noVolume(1)), "0:S 2:S -1(v1) again 1"},
 		"one is gone, its volume is another":    {both(without(1), volume(1, "w1")), "0:S 2:S -1(w1) again 1"},
 		"most are gone":                         {without(1, 2), "0:S 1:S 2:S"},
-		"most are gone, as confirmed":           {both(without(1, 2), func(s *State) { s.Declared.ConfirmedMembers = []ID{0xa0} }), "0:S -1(v1) -2(v2) again 1 again 2 confirmed a0"},
-		"one of two is gone, as confirmed":      {func(s *State) { *s = after(2, without(1)); s.Declared.ConfirmedMembers = []ID{0xa0} }, "0:S -1(v1) again 1 confirmed a0"},
+		"most are gone, as confirmed":           {both(without(1, 2), confirm), "0:S -1(v1) -2(v2) again 1 again 2"},
+		"one of two is gone, as confirmed":      {func(s *State) { *s = after(2, without(1)); confirm(s) }, "0:S -1(v1) again 1"},
 		"most are gone, a slot is used again":   {both(without(1, 2), removed(0, "v0")), "0:S 1:S 2:S"},
 		"founding, another is gone and one new": {both(founding, unstarted, func(s *State) { s.Membership.Members[2].Name = "a-3" }), "0:S 1:J 3:S -2(v2) again 2"},
 		"in use, and no volume on record":       {removed(1, ""), "0:S 1:S 2:S"},
-		"none is gone, what was confirmed":      {func(s *State) { s.Declared.ConfirmedMembers = []ID{0xa0} }, "0:S 1:S 2:S confirmed a0"},
-		"none is gone, confirmed before":        {func(s *State) { s.Record.Confirmed = []ID{0xa0} }, "0:S 1:S 2:S"},
 		"most are gone, a slot is free again":   {both(without(1, 2), removed(0, "v0"), removed(4, "v4")), "0:S 1:S 2:S -4(v4)"},
 		"one is new":                            {func(s *State) { s.Record.Members = s.Record.Members[:2] }, "0:S 1:S 2:S"},
 		"one is new, and has not started":       {both(recordedAs(RecordedMember{Mode: Joining}), unstarted, gapOf(1)), "0:S 1:J 2:S"},
@@ -132,11 +127,13 @@ func TestRemoves(t *testing.T) {
 	})
 }
 
+// confirm confirms etcd's list in git.
+func confirm(s *State) { s.Declared.ConfirmedMembers = s.ListToConfirm() }
+
 // TestMissing checks which recorded voters count as missing, and when git has confirmed the list without them.
 func TestMissing(t *testing.T) {
 	joining := func(s *State) { s.Record = s.Record.With(RecordedMember{Ordinal: 2, Mode: Joining}) }
 	replaced := func(s *State) { s.Membership.Members[1].ID, s.Membership.Members[2].ID = 0xb1, 0xb2 }
-	confirmed := func(ids ...ID) func(*State) { return func(s *State) { s.Declared.ConfirmedMembers = ids } }
 	noID := func(s *State) { s.Record.ClusterID = 0 }
 	for what, c := range map[string]struct {
 		change func(*State)
@@ -154,12 +151,15 @@ func TestMissing(t *testing.T) {
 		"two are others, and do not answer": {both(replaced, silence(1, 2)), 2},
 		"the same two do not answer":        {silence(1, 2), 0},
 		"their IDs are not on record":       {both(replaced, silence(1, 2), func(s *State) { s.Record.Members[1].ID = 0 }), 0},
-		"confirmed":                         {both(without(1, 2), confirmed(0xa0)), 0},
-		"more are confirmed":                {both(without(1, 2), confirmed(0xa0, 0xa1)), 2},
-		"another one is":                    {both(without(1, 2), confirmed(0xa1)), 2},
-		"confirmed once before":             {both(without(1, 2), confirmed(0xa0), func(s *State) { s.Record.Confirmed = []ID{0xa0} }), 2},
-		"none is listed, and none named":    {both(without(0, 1, 2), func(s *State) { s.Record.Confirmed = []ID{0xa0} }), 3},
-		"not in order, and twice":           {both(func(s *State) { *s = after(5, without(2, 3, 4)) }, confirmed(0xa1, 0xa0, 0xa1)), 0},
+		"confirmed":                         {both(without(1, 2), confirm), 0},
+		"more are confirmed":                {both(without(2), confirm, without(1)), 2},
+		"another one is":                    {both(without(0, 2), confirm, func(s *State) { s.Membership.Members[0].ID = 0xa0 }), 2},
+		"confirmed for other recorded IDs":  {both(without(1, 2), confirm, func(s *State) { s.Record.Members[1].ID = 0xb1 }), 2},
+		"confirmed for other volumes":       {both(without(1, 2), confirm, func(s *State) { s.Replicas[2].VolumeUID = "w2" }), 2},
+		"confirmed for another cluster":     {both(without(1, 2), confirm, noID), 2},
+		"only the IDs are confirmed":        {both(without(1, 2), func(s *State) { s.Declared.ConfirmedMembers = "a0" }), 2},
+		"none is listed":                    {both(without(0, 1, 2), confirm), 3},
+		"not in order, and twice":           {both(func(s *State) { *s = after(5, without(2, 3, 4)) }, confirm, func(s *State) { s.Declared.ConfirmedMembers = "a1," + s.Declared.ConfirmedMembers }), 0},
 	} {
 		s := after(3, c.change)
 		if got := len(s.missing()); got != c.want {

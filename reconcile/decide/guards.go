@@ -265,7 +265,7 @@ func membershipUnknown(s State) (Decision, bool) {
 			"members that are not responding, and restart any member with a wrong list by running kubectl delete pod. "+
 			"Members: %s%s. If they cannot be brought back, and the member list is right (%s), set the annotation "+
 			"etcd.quorate.dev/confirm-members: %q in git", s.why(), s.describeReplicas(),
-			s.describeTerminatingClaims(), s.describeQuorum(), s.listToConfirm())
+			s.describeTerminatingClaims(), s.describeQuorum(), s.ListToConfirm())
 	case s.Membership.Unconfirmed && len(s.strangers()) > 0:
 		pronoun := itOrThem(s.strangers())
 		return block("no quorum confirms the member list%s: %s. Quorate cannot query %s. Remove %s manually with "+

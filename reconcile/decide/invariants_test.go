@@ -598,7 +598,7 @@ var right = []wrong{
 	{"", "removes a stranded one, as git allows", also(down(2, 0, time.Minute), replaceAfter(time.Minute, 0), func(w *world) { w.strand(2, time.Minute) }), removes(2)},
 	{"", "drops what a person has confirmed", func(w *world) {
 		w.Membership.Members = w.Membership.Members[:1]
-		w.Declared.ConfirmedMembers = []decide.ID{0xa0}
+		w.Declared.ConfirmedMembers = w.ListToConfirm()
 	}, acts(decide.ApplyObjects{})},
 	{"", "disarms", func(w *world) { w.Membership.StaleAlarms = []decide.Alarm{{ID: 0xd1, Kind: "NOSPACE"}} }, acts(decide.DisarmAlarm{ID: 0xd1, Kind: "NOSPACE"})},
 	{"", "deletes a volume with the cluster", func(w *world) {

@@ -87,7 +87,7 @@ func (s State) lastVersionUnknown() string {
 	var names, claims []string
 	volumes := 0
 	for _, r := range s.replicasInOrder() {
-		if !hasVolume(r) || r.LostCluster != 0 {
+		if !hasVolume(r) || r.VolumeTerminating || r.LostCluster != 0 {
 			continue
 		}
 		volumes++

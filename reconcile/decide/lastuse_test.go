@@ -139,21 +139,34 @@ func TestUnknownLastVersionIsReported(t *testing.T) {
 	}
 }
 
-// TestClaimsWithoutVersionPreventStart checks that no version starts on volumes that are all that is left of a cluster
-// unless a quorum of their claims shows which version used them, because the data may be newer.
+// TestClaimsWithoutVersionPreventStart checks that no version starts on volumes that are all that is left of a cluster,
+// apart from its record, unless a quorum of their claims shows which version used them, because the data may be newer. A
+// claim that is being deleted does not count.
 func TestClaimsWithoutVersionPreventStart(t *testing.T) {
-	for _, lost := range [][]int{{}, {0}, {0, 1}} {
-		s := healthy(3)
-		s.Record, s.Membership, s.Objects, s.ReportedVersion, s.ReportedClusterID = Record{}, Membership{}, Objects{}, "", 0
-		for i := range s.Replicas {
-			s.Replicas[i] = Replica{Ordinal: i, Pod: PodAbsent, VolumeUID: s.Replicas[i].VolumeUID, LastUse: LastUse{1, "3.6.16", ""}}
-		}
-		for _, i := range lost {
-			s.Replicas[i].LastUse.Version = ""
-		}
-		refusal, prepared := s.judgeVersion()
-		if prepared != (len(lost) <= 1) || (refusal != "") == prepared || strings.Contains(refusal, s.ReplicaName(2)) {
-			t.Errorf("%v without a version: %q, prepared %t", lost, refusal, prepared)
+	for _, recordLost := range []bool{true, false} {
+		for _, lost := range [][]int{{}, {0}, {0, 1}} {
+			for _, going := range []bool{false, true} {
+				s := healthy(3)
+				s.Membership, s.Objects, s.ReportedVersion = Membership{}, Objects{}, ""
+				if recordLost {
+					s.Record, s.ReportedClusterID = Record{}, 0
+				}
+				for i := range s.Replicas {
+					s.Replicas[i] = Replica{Ordinal: i, Pod: PodAbsent, VolumeUID: s.Replicas[i].VolumeUID, LastUse: LastUse{1, "3.6.16", ""}}
+				}
+				for _, i := range lost {
+					s.Replicas[i].LastUse.Version = ""
+				}
+				s.Replicas[2].VolumeTerminating = going
+				volumes, named := 3, 3-len(lost)
+				if going {
+					volumes, named = 2, 2-len(lost)
+				}
+				refusal, prepared := s.judgeVersion()
+				if prepared != (named >= Quorum(volumes)) || (refusal != "") == prepared || strings.Contains(refusal, s.ReplicaName(2)) {
+					t.Errorf("record lost %t, %v without a version, one going %t: %q, prepared %t", recordLost, lost, going, refusal, prepared)
+				}
+			}
 		}
 	}
 }

@@ -1,9 +1,6 @@
 package decide
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // SeenMember is a member as last reported in the custom resource's status.
 type SeenMember struct {
@@ -38,6 +35,18 @@ func (s State) describeLoss() string {
 			Enumerate(others))
 	}
 	return text + s.describeNewestBackup()
+}
+
+// DescribeDiscarded describes the data that is discarded when a new cluster replaces the lost cluster.
+func (s State) DescribeDiscarded() string {
+	switch order := s.Declared.Recovery; {
+	case order.ClusterID == 0: // withdrawn after the recovery has begun
+		return "discards writes that the new cluster has not received"
+	case order.Backup != "":
+		return "discards writes after " + order.Backup
+	default:
+		return "discards writes that " + s.ReplicaName(order.Ordinal) + " has not received"
+	}
 }
 
 // describeLastSeen returns the last known revisions of the members, or "".
@@ -76,6 +85,5 @@ func (s State) describeNewestBackup() string {
 	if last == nil || last.ClusterID != s.Record.ClusterID {
 		return ""
 	}
-	return fmt.Sprintf("; newest backup: %s, revision %d", last.StartedAt.UTC().Format(time.RFC3339),
-		last.Revision)
+	return fmt.Sprintf("; newest backup: %s, revision %d", last.Slot.UTC().Format(SlotLayout), last.Revision)
 }

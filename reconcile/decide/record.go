@@ -81,7 +81,6 @@ func (r Record) Equal(other Record) bool {
 		r.RestoredFrom == other.RestoredFrom && r.Restored == other.Restored && r.Uncompared == other.Uncompared &&
 		r.Recovery == other.Recovery && r.VoidRecovery == other.VoidRecovery &&
 		slices.Equal(r.Members, other.Members) && slices.Equal(r.Removed, other.Removed) &&
-		slices.Equal(r.Confirmed, other.Confirmed) &&
 		slices.EqualFunc(r.Replaced, other.Replaced, func(a, b Replacements) bool {
 			return a.Ordinal == b.Ordinal && a.Times == b.Times && a.Last.Equal(b.Last)
 		})

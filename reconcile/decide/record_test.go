@@ -12,7 +12,7 @@ func TestEqual(t *testing.T) {
 	record := func() Record {
 		return Record{
 			Token: "t", ClusterID: 1, LogVersion: "3.6", CA: "CA", Members: []RecordedMember{{Ordinal: 0, Mode: Sealed}},
-			Removed: []RemovedMember{{Ordinal: 1, VolumeUID: "v1"}}, Confirmed: []ID{7}, Replaced: []Replacements{{2, 3, noon}},
+			Removed: []RemovedMember{{Ordinal: 1, VolumeUID: "v1"}}, Replaced: []Replacements{{2, 3, noon}},
 		}
 	}
 	same := record()
@@ -24,7 +24,7 @@ func TestEqual(t *testing.T) {
 		"token": func(r *Record) { r.Token = "u" }, "cluster ID": func(r *Record) { r.ClusterID = 2 },
 		"log": func(r *Record) { r.LogVersion = "3.5" }, "ca": func(r *Record) { r.CA = "" },
 		"members": func(r *Record) { r.Members[0].ID = 2 }, "removed": func(r *Record) { r.Removed[0].VolumeUID = "v2" },
-		"confirmed": func(r *Record) { r.Confirmed = nil }, "replaced, slot": func(r *Record) { r.Replaced[0].Ordinal = 1 },
+		"replaced, slot":  func(r *Record) { r.Replaced[0].Ordinal = 1 },
 		"replaced, times": func(r *Record) { r.Replaced[0].Times = 2 }, "replaced, last": func(r *Record) { r.Replaced[0].Last = noon.Add(1) },
 	} {
 		other := record()

@@ -61,15 +61,3 @@ func TestLearnerStaysALearnerInTheRecordUntilItVotes(t *testing.T) {
 		t.Error("a learner is recorded as a voter")
 	}
 }
-
-// TestConfirmationIsUsedUp checks that a confirmed member list applies only once, even if no recorded voter is missing.
-func TestConfirmationIsUsedUp(t *testing.T) {
-	s := after(3, func(s *State) { s.Declared.ConfirmedMembers = s.listedIDs() })
-	if len(s.MembersToConfirm()) != 3 {
-		t.Errorf("got %v", s.MembersToConfirm())
-	}
-	s.Record = RequiredRecord(s, "")
-	if len(s.MembersToConfirm()) != 0 {
-		t.Errorf("confirmed again: %v", s.MembersToConfirm())
-	}
-}

@@ -47,7 +47,7 @@ func RecoveringRecord(s State, volumeUID string) Record {
 func RecoveredRecord(s State, a FinishRecovery) Record {
 	r := RequiredRecord(s, "")
 	seed := r.Recovery.Ordinal
-	r.ClusterID, r.Members, r.Confirmed = a.ClusterID, nil, nil
+	r.ClusterID, r.Members = a.ClusterID, nil
 	if job := s.Recovery.Job; job != nil {
 		r.Recovery.Suspect = job.Suspect
 		if r.Recovery.FromBackup {

@@ -21,24 +21,37 @@ func membersMissing(s State) (Decision, bool) {
 	for _, m := range missing {
 		names = append(names, s.ReplicaName(m.Ordinal))
 	}
-	used := ""
-	if slices.Equal(sortedIDs(s.Declared.ConfirmedMembers), sortedIDs(s.listedIDs())) {
-		used = " (the annotation in git was already used: remove it first, and set it again after the next pass)"
-	}
 	return block("etcd no longer lists %s, at least half of the recorded voters, and Quorate did not remove them. All "+
 		"pods and volumes are kept. If the members that etcd lists (%s) hold all the data you need, set the "+
-		"annotation etcd.quorate.dev/confirm-members: %q in git%s; the other volumes are then deleted and the members "+
+		"annotation etcd.quorate.dev/confirm-members: %q in git; the other volumes are then deleted and the members "+
 		"recreated. Otherwise set spec.suspend and save those volumes first",
-		Enumerate(names), s.describeQuorum(), s.listToConfirm(), used)
+		Enumerate(names), s.describeQuorum(), s.ListToConfirm())
 }
 
-// listToConfirm returns the value of the annotation that confirms etcd's list.
-func (s State) listToConfirm() string {
+// ListToConfirm returns the value of the annotation that confirms etcd's list: the listed IDs, and a digest of the
+// recorded members and the existing volumes. Members and volumes that replace lost ones have other IDs, so a value that
+// has been used, or comes from before an older record was restored, does not confirm a later loss.
+func (s State) ListToConfirm() string {
 	var ids []string
 	for _, id := range s.listedIDs() {
 		ids = append(ids, id.String())
 	}
-	return strings.Join(slices.Sorted(slices.Values(ids)), ",")
+	return strings.Join(slices.Sorted(slices.Values(ids)), ",") + "/" + s.possessions()
+}
+
+// possessions returns a digest of the recorded members and the existing volumes. It does not depend on etcd.
+func (s State) possessions() string {
+	var text strings.Builder
+	fmt.Fprint(&text, s.Record.ClusterID)
+	for _, m := range s.Record.Members {
+		fmt.Fprintf(&text, " %d=%s/%s", m.Ordinal, m.ID, m.VolumeUID)
+	}
+	for _, r := range s.replicasInOrder() {
+		if hasVolume(r) {
+			fmt.Fprintf(&text, " %d:%s", r.Ordinal, r.VolumeUID)
+		}
+	}
+	return digest(text.String())
 }
 
 // RecordedVoters returns the recorded members that have a vote and keep it, in order: etcd has listed them as voters,
@@ -59,14 +72,22 @@ func (s State) RecordedVoters() []RecordedMember {
 	return voters
 }
 
-// MembersToConfirm returns the members that git confirms as the complete member list, in ascending order, unless this
-// confirmation has already been used or was not needed.
-func (s State) MembersToConfirm() []ID {
-	named := sortedIDs(s.Declared.ConfirmedMembers)
-	if slices.Equal(named, s.Record.Confirmed) {
+// ConfirmedMembers returns the members that git confirms as the complete member list, in ascending order, or nothing if
+// git does not confirm a list, or confirms it for other recorded members or volumes.
+func (s State) ConfirmedMembers() []ID {
+	list, of, _ := strings.Cut(s.Declared.ConfirmedMembers, "/")
+	if of != s.possessions() {
 		return nil
 	}
-	return named
+	var ids []ID
+	for text := range strings.SplitSeq(list, ",") {
+		var id ID
+		if id.UnmarshalText([]byte(text)) != nil {
+			return nil
+		}
+		ids = append(ids, id)
+	}
+	return sortedIDs(ids)
 }
 
 // missing returns the recorded voters that are not in the recorded cluster's linearizable list, if the list does not
@@ -117,10 +138,9 @@ func (m RecordedMember) standsBy(listed Member) bool {
 	return listed.Answers || m.ID == listed.ID
 }
 
-// membersConfirmed reports whether git names exactly the members that etcd lists. A confirmation is valid only once:
-// after a pass in which no member was missing, it does not apply to members that go missing later.
+// membersConfirmed reports whether git names exactly the members that etcd lists.
 func (s State) membersConfirmed() bool {
-	named := s.MembersToConfirm()
+	named := s.ConfirmedMembers()
 	return len(named) > 0 && slices.Equal(named, sortedIDs(s.listedIDs()))
 }
 

@@ -151,7 +151,8 @@ func (s State) waitForSlot(ordinal int) (Decision, bool) {
 		return block("the volume of %s is kept, because it holds data from lost cluster %s: %s%s", name,
 			gone.LostCluster, once, s.freeSlot(ordinal))
 	}
-	if r := s.Replica(ordinal); r.VolumeTerminating || known && (gone.VolumeUID == "" || gone.VolumeUID == r.VolumeUID) {
+	if r := s.Replica(ordinal); r.VolumeTerminating || known &&
+		(gone.VolumeUID == "" && !usedIn(r, s.Record) || gone.VolumeUID == r.VolumeUID) {
 		return wait(recheckSettling, "a volume for %s already exists and is being deleted", name)
 	}
 	return block("%s", s.volumeInTheWay(ordinal))

@@ -129,9 +129,9 @@ type Declared struct {
 	// RenamedFrom is the cluster that git seems to have renamed or moved to this cluster, or empty if this cluster
 	// seems new.
 	RenamedFrom string `json:"renamedFrom,omitempty"`
-	// ConfirmedMembers lists the members that git confirms as the complete member list, although that list lacks at
-	// least half of the recorded voters.
-	ConfirmedMembers []ID `json:"confirmedMembers,omitempty"`
+	// ConfirmedMembers is a ListToConfirm that git confirms as the complete member list, although that list lacks at
+	// least half of the recorded voters. It is empty or may be any text.
+	ConfirmedMembers string `json:"confirmedMembers,omitempty"`
 	// Problems are the reasons why this declaration cannot be applied, or empty if it can.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -208,9 +208,6 @@ type Record struct {
 	// JoinedTogether is true if two learners are about to be listed at the same time, have been, or may have been. etcd
 	// before 3.6 cannot read the log of such a cluster.
 	JoinedTogether bool `json:"joinedTogether,omitempty"`
-	// Confirmed lists, in ascending order, the members that git had confirmed as the complete member list when no member
-	// was missing, or none any more after the confirmation: it is not valid again.
-	Confirmed []ID `json:"confirmed,omitempty"`
 	// Replaced counts how often the member of a slot was replaced recently, by ascending ordinal.
 	Replaced []Replacements `json:"replaced,omitempty"`
 }

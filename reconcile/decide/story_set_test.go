@@ -82,10 +82,6 @@ func (w *world) setOne(target, key, text string) (err error) {
 		w.CA.Mounted = strings.Fields(strings.ReplaceAll(decidetest.Text(text), ",", " "))
 	case "ca proven":
 		w.CA.Proven = decidetest.Text(text)
-	case "record confirmed":
-		var member decide.ID
-		member, err = decidetest.ID(text)
-		w.Record.Confirmed = []decide.ID{member}
 	case "record founds":
 		w.FoundingID, err = decidetest.ID(text)
 	case "record token":

@@ -136,10 +136,11 @@ func (s State) onlyClaimsRemain() bool {
 	return !s.recorded() && !s.Membership.Known && !s.anyReplica(hasPod)
 }
 
-// lacksVersions reports whether only claims show which versions ran, because the record and the status are lost.
+// lacksVersions reports whether only claims show which versions ran, because the status is lost. The record does not
+// name a version.
 func (s State) lacksVersions() bool {
 	_, err := etcdversion.ParseRunning(s.ReportedVersion)
-	return err != nil && s.onlyClaimsRemain()
+	return err != nil && !s.Membership.Known && !s.anyReplica(hasPod)
 }
 
 // judgeUnread returns why the declared version cannot be rolled out while a member's version cannot be parsed. The

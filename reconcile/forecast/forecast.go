@@ -49,6 +49,8 @@ type Step struct {
 	Restarts, Starts, Stops []string
 	// Creates and Deletes are the replicas whose volumes are created or deleted.
 	Creates, Deletes []string
+	// Discards describes the data that the action discards although volumes are kept, or is empty.
+	Discards string
 }
 
 // Of returns the forecast for a cluster in state s. It is empty if nothing is left to do.

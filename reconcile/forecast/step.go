@@ -7,7 +7,12 @@ import (
 )
 
 func newStep(s decide.State, d decide.Decision, at Quorum) Step {
-	return Step{Rule: d.Rule, Action: d.Action, What: s.DescribeAction(d.Action), Before: at, Lowest: at, After: at}
+	step := Step{Rule: d.Rule, Action: d.Action, What: s.DescribeAction(d.Action), Before: at, Lowest: at, After: at}
+	switch d.Action.(type) {
+	case decide.StartRecovery, decide.FinishRecovery:
+		step.Discards = s.DescribeDiscarded()
+	}
+	return step
 }
 
 // watch records the changes to pods and volumes between two states, and the current quorum.

@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -19,7 +20,12 @@ func (r Forecast) Text(indent string) string {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "%sroad: %s, then %s; %s\n", indent, decide.Count(len(r.Steps), "action"), r.Ending(), r.risks())
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	discards := ""
 	for i, step := range r.Steps {
+		if step.Discards == discards { // StartRecovery has shown it
+			step.Discards = ""
+		}
+		discards = cmp.Or(step.Discards, discards)
 		fmt.Fprintf(t, "%s%3d\t%s\t%s\n", indent, i+1, printable.Line(step.What),
 			printable.Line(strings.Join(step.effects(), "; ")))
 	}
@@ -66,6 +72,9 @@ func (step Step) effects() []string {
 		if len(e.names) > 0 {
 			effects = append(effects, e.verb+" "+decide.Enumerate(e.names))
 		}
+	}
+	if step.Discards != "" {
+		effects = append(effects, step.Discards, "keeps the volumes")
 	}
 	return effects
 }

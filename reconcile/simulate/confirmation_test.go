@@ -1,46 +1,123 @@
 package simulate_test
 
 import (
+	"fmt"
 	"testing"
 
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// TestConfirmationIsValidOnce checks that a confirmation of a member list that is still in git does not confirm the loss
-// of members a second time, even if the record was deleted, or restored to a version from before the confirmation.
-func TestConfirmationIsValidOnce(t *testing.T) {
-	for what, lose := range map[string]func(lostMajority){
-		"the record is kept":     func(lostMajority) {},
-		"the record is deleted":  func(w lostMajority) { w.Delete("ConfigMap a-members") },
-		"the record is restored": func(w lostMajority) { w.RestoreObject("ConfigMap a-members", 62) },
-	} {
-		w := formedWith(t, 3)
+// forcedAndConfirmed returns a cluster whose members a-1 and a-2 left the list, which git confirmed, and were replaced.
+// The confirmation is still in git.
+func forcedAndConfirmed(t *testing.T) lostMajority {
+	t.Helper()
+	w := formedWith(t, 3)
+	w.ForceNewCluster(0)
+	w.untilMissing(t)
+	w.Declared.ConfirmedMembers = w.Observe().ListToConfirm()
+	w.passes(60)
+	expectDone(t, w)
+	return w
+}
+
+func (w lostMajority) untilMissing(t *testing.T) {
+	t.Helper()
+	for range 60 {
+		if d, _ := w.Pass(simulate.NoCrash); d.Rule == "MembersMissing" {
+			return
+		}
+		w.Tick()
+	}
+	t.Fatal("members are not missing")
+}
+
+// expectVolumesKept runs passes, of which none may delete a volume.
+func (w lostMajority) expectVolumesKept(t *testing.T, what string) {
+	t.Helper()
+	for range 80 {
+		d, _ := w.Pass(simulate.NoCrash)
+		if a, deletes := d.Action.(decide.DeleteVolume); deletes {
+			t.Errorf("%s: %v: %s %v", what, a, d.Message, w.Violations())
+			return
+		}
+		w.Tick()
+	}
+}
+
+// TestConfirmationIsValidForOneLoss checks that a confirmation of a member list that is still in git does not confirm a
+// later loss, whatever happens to the record in between.
+func TestConfirmationIsValidForOneLoss(t *testing.T) {
+	cutOff := func(w lostMajority, meanwhile func()) {
+		w.CutNetwork(true)
+		w.passes(2)
+		meanwhile()
+		w.passes(5)
 		w.ForceNewCluster(0)
 		w.passes(5)
-		w.Declared.ConfirmedMembers = []decide.ID{memberNamed(t, w.World, "a-0").ID}
-		w.passes(60)
-		expectDone(t, w)
+		w.CutNetwork(false)
+	}
+	for what, lose := range map[string]func(lostMajority){
+		"the record is kept":     func(w lostMajority) { w.ForceNewCluster(0) },
+		"the record is deleted":  func(w lostMajority) { w.Delete("ConfigMap a-members"); w.passes(10); w.ForceNewCluster(0) },
+		"the record is restored": func(w lostMajority) { w.RestoreObject("ConfigMap a-members", 62); w.passes(10); w.ForceNewCluster(0) },
+		"the record is deleted while etcd cannot be reached": func(w lostMajority) {
+			cutOff(w, func() { w.Delete("ConfigMap a-members") })
+		},
+		"the cluster is deleted and declared again": func(w lostMajority) {
+			w.Declared.Lifecycle, w.Declared.Retention = decide.Deleted, decide.Retain
+			w.passes(40)
+			w.Declared.Lifecycle = decide.Running
+			cutOff(w, func() {})
+		},
+	} {
+		w := forcedAndConfirmed(t)
 		lose(w)
-		w.passes(10)
-		expectDone(t, w)
-		w.ForceNewCluster(0)
-		for {
-			d, _ := w.Pass(simulate.NoCrash)
-			if d.Rule == "MembersMissing" {
-				break
+		w.expectVolumesKept(t, what)
+	}
+}
+
+// TestRestoredRecordDoesNotDeleteVolumes checks that a record that is restored while members are missing does not lead
+// to the deletion of volumes that the cluster has used since, even if the record says that their slots are free.
+func TestRestoredRecordDoesNotDeleteVolumes(t *testing.T) {
+	for what, build := range map[string]func() lostMajority{
+		"a confirmation is in git": func() lostMajority { return forcedAndConfirmed(t) },
+		"a confirmation has left git": func() lostMajority {
+			w := forcedAndConfirmed(t)
+			w.Declared.ConfirmedMembers = ""
+			w.passes(3)
+			return w
+		},
+		"members were removed before": func() lostMajority {
+			w := formedWith(t, 3)
+			for _, n := range []int{1, 3} {
+				w.Declared.Replicas = n
+				w.passes(50)
+				expectDone(t, w)
 			}
-			if _, deletes := d.Action.(decide.DeleteVolume); deletes || d.Verdict == decide.Done {
-				t.Errorf("%s: %v: %s", what, d.Action, d.Message)
-				break
-			}
-			w.Tick()
+			return w
+		},
+		"the cluster has grown": func() lostMajority {
+			w := formedWith(t, 1)
+			w.Declared.Replicas = 5
+			w.passes(125)
+			expectDone(t, w)
+			return w
+		},
+	} {
+		built := build()
+		built.ForceNewCluster(0)
+		built.untilMissing(t)
+		for ticks := 1; ticks < 140; ticks += 3 {
+			w := lostMajority{t, built.Clone()}
+			w.RestoreObject("ConfigMap a-members", ticks)
+			w.expectVolumesKept(t, fmt.Sprintf("%s, record of %d ticks ago", what, ticks))
 		}
 	}
 }
 
-// TestSameListCanBeConfirmedAgain checks that a list can be confirmed again after the annotation was removed from git.
-func TestSameListCanBeConfirmedAgain(t *testing.T) {
+// TestEachLossCanBeConfirmed checks that the loss of the same members can be confirmed more than once.
+func TestEachLossCanBeConfirmed(t *testing.T) {
 	w := formedWith(t, 3)
 	for range 2 {
 		w.ForceNewCluster(0)
@@ -48,10 +125,9 @@ func TestSameListCanBeConfirmedAgain(t *testing.T) {
 		if d := decide.Decide(w.Observe()); d.Rule != "MembersMissing" {
 			t.Fatalf("%s: %s", d.Rule, d.Message)
 		}
-		w.Declared.ConfirmedMembers = []decide.ID{memberNamed(t, w.World, "a-0").ID}
+		w.Declared.ConfirmedMembers = w.Observe().ListToConfirm()
 		w.passes(60)
 		expectDone(t, w)
-		w.Declared.ConfirmedMembers = nil
 		w.passes(10)
 	}
 }

@@ -218,7 +218,7 @@ func confirmedByRecord(s decide.State) decide.Membership {
 		ids = append(ids, entry.ID)
 	}
 	slices.Sort(ids)
-	if !m.Known || slices.Equal(ids, s.MembersToConfirm()) {
+	if !m.Known || slices.Equal(ids, s.ConfirmedMembers()) {
 		return m
 	}
 	agreeing, counted := 0, map[int]bool{}

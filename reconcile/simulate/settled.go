@@ -13,7 +13,7 @@ func Settled(name string, declared decide.Declared) (*World, decide.Decision) {
 	// A cluster may not be able to bootstrap in the declared state.
 	founded.Lifecycle, founded.Suspended, founded.Problems = decide.Running, false, nil
 	founded.Restore, founded.Recovery = decide.RestoreSource{}, decide.RecoveryOrder{}
-	founded.Orphaned, founded.RenamedFrom, founded.ConfirmedMembers = "", "", nil
+	founded.Orphaned, founded.RenamedFrom, founded.ConfirmedMembers = "", "", ""
 	w := New(name, founded, 0)
 	if d := w.settle(); d.Verdict != decide.Done {
 		return w, d

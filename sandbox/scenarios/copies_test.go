@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -103,15 +104,16 @@ func TestForcedNewCluster(t *testing.T) {
 	w.forceNewCluster(0)
 	w.kubectl("--namespace", w.namespace, "scale", "statefulset", "a", "--replicas=1")
 	w.waitForPods("a", 1)
+	var r result
 	for range 3 {
-		r := w.run()
+		r = w.run()
 		r.requireCode(t, exitBlocked)
 		r.requireRule(t, "a", "MembersMissing")
 	}
 	if now := w.volumeUIDs("a"); !maps.Equal(volumes, now) {
 		t.Fatalf("volumes before %v, after %v", volumes, now)
 	}
-	w.confirmMember("a-0", three)
+	w.confirmMembers(r, three)
 	w.converge("--timeout", "120s").requireRule(t, "a", "Converged")
 	if got := w.requireOneCluster("a", 3); got != id {
 		t.Errorf("cluster %s became cluster %s", id, got)
@@ -121,11 +123,16 @@ func TestForcedNewCluster(t *testing.T) {
 	}
 }
 
-// confirmMember confirms in git that the given member has all required data.
-func (w *world) confirmMember(name string, spec ...string) {
+// confirmMembers sets in git the annotation that the message of a Block names: the remaining members have all required
+// data.
+func (w *world) confirmMembers(blocked result, spec ...string) {
 	w.t.Helper()
-	confirmation := fmt.Sprintf("name: a\n  annotations:\n    etcd.quorate.dev/confirm-members: %q", w.memberIDs("a")[name])
-	w.repository.push(map[string]string{"a.yaml": strings.Replace(declaration("a", modern, spec...), "name: a", confirmation, 1)})
+	annotation := regexp.MustCompile(`etcd\.quorate\.dev/confirm-members: "[^"]+"`).FindString(blocked.cluster("a").Decision.Message)
+	if annotation == "" {
+		w.t.Fatalf("no annotation is named:\n%s", blocked)
+	}
+	annotated := "name: a\n  annotations:\n    " + annotation
+	w.repository.push(map[string]string{"a.yaml": strings.Replace(declaration("a", modern, spec...), "name: a", annotated, 1)})
 }
 
 // forceNewCluster starts etcd on a stopped member's data, as in a manual recovery. It stops etcd once the member is the

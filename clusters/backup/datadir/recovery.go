@@ -103,9 +103,8 @@ func (r Recovery) Find() (told result.Recovered, done bool, err error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, result.ErrRecovered):
 		return result.Recovered{}, false, err
 	case err != nil || told.LostClusterID != snapshot.FormatID(r.Lost) || !is(told, found):
-		return result.Recovered{}, false, fmt.Errorf("%s: %w: the directory holds a member of cluster %s, not of %s "+
-			"(--cluster-id); nothing was changed", r.Dir, recovery.ErrUnfit, snapshot.FormatID(found.ClusterID),
-			snapshot.FormatID(r.Lost))
+		return result.Recovered{}, false, fmt.Errorf("%s: %w: the directory holds a member of cluster %x, not of %x "+
+			"(--cluster-id); nothing was changed", r.Dir, recovery.ErrUnfit, found.ClusterID, r.Lost)
 	}
 	// The process that put the member in place may have been killed before syncing the directory.
 	return told, true, disk.Sync(r.Dir)

@@ -91,9 +91,9 @@ func (r Restore) find() (told result.Restored, done bool, err error) {
 	case err != nil:
 		return result.Restored{}, false, err
 	case !IsRestored(told, found):
-		return result.Restored{}, false, r.exists(fmt.Sprintf("the member is %s of cluster %s, but the restored "+
-			"member was %s of %s", snapshot.FormatID(found.MemberID), snapshot.FormatID(found.ClusterID), told.MemberID,
-			told.ClusterID))
+		return result.Restored{}, false, r.exists(fmt.Sprintf("the member is %x of cluster %x, but the restored "+
+			"member was %s of %s", found.MemberID, found.ClusterID, snapshot.DisplayID(told.MemberID),
+			snapshot.DisplayID(told.ClusterID)))
 	}
 	// The process that put the member in place may have been killed before syncing the directories.
 	return told, true, errors.Join(disk.Sync(r.Dir), disk.Sync(filepath.Dir(r.Dir)))
@@ -126,7 +126,8 @@ func (r Restore) exists(why string) error {
 
 // BackupName returns the display name of a restored backup of the cluster, NAMESPACE/NAME.
 func BackupName(cluster string, told result.Restored) string {
-	return fmt.Sprintf("%s %s of cluster %s", cluster, store.SlotID(told.Slot), told.SourceClusterID)
+	return fmt.Sprintf("%s %s of cluster %s", cluster, store.SlotID(told.Slot),
+		snapshot.DisplayID(told.SourceClusterID))
 }
 
 // read reads the mark. It returns result.ErrMark if the file is not a valid mark.

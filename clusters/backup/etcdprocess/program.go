@@ -78,9 +78,8 @@ func (p Program) Suits(facts snapshot.Facts) error {
 		return err
 	}
 	if !suits {
-		return fmt.Errorf("%w: the program is etcd %s, but the cluster ran etcd %s; use %s or "+
-			"%s", ErrVersion, p.Version, was, was,
-			was.Next(1))
+		return fmt.Errorf("%w: the program is etcd %s, but the cluster ran etcd %s; use %s or %s "+
+			"(--etcd, or spec.version in the declaration)", ErrVersion, p.Version, was, was, was.Next(1))
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func Prepare(ctx context.Context, o Order) error {
 		return err
 	}
 	defer held.Close()
-	if err := Check(survivor, o.Etcd); err != nil {
+	if err := CheckDeclared(survivor, o.Etcd); err != nil {
 		return err
 	}
 	if err := o.clear(); err != nil {

@@ -83,9 +83,22 @@ func leastSound(v etcdversion.Version, s snapshot.Survivor) etcdversion.Version 
 	return least.alone
 }
 
-// Check returns ErrUnfit for a member that must not be used to create a new cluster, and etcdprocess.ErrVersion if the
-// cluster must not be created with this etcd.
+// Check is like CheckDeclared, but also returns etcdprocess.ErrVersion for an etcd of the next minor version, because
+// that etcd converts the data. If the data's minor version cannot recover clusters, Check accepts the next one.
 func Check(s snapshot.Survivor, with etcdprocess.Program) error {
+	err := CheckDeclared(s, with)
+	was, unknown := s.Facts.MinorVersion()
+	if errors.Is(err, ErrUnfit) || unknown != nil || was.Compare(firstSound[0].alone.MajorMinor()) < 0 ||
+		with.Version.MajorMinor() == was {
+		return err
+	}
+	return fmt.Errorf("%w: the program is etcd %s, but the cluster ran etcd %s; use etcd %[3]s (--etcd). You can then "+
+		"start etcd %[3]s or %s with the result", etcdprocess.ErrVersion, with.Version, was, was.Next(1))
+}
+
+// CheckDeclared returns ErrUnfit for a member that must not be used to create a new cluster, and etcdprocess.ErrVersion
+// if the cluster must not be created with this etcd, whose version is declared for the new cluster.
+func CheckDeclared(s snapshot.Survivor, with etcdprocess.Program) error {
 	if s.Learner {
 		return fmt.Errorf("%w: it is a learner, which may lack many acknowledged writes; use a voter "+
 			"or a backup", ErrUnfit)
@@ -169,7 +182,7 @@ func (o Order) hold(ctx context.Context) (s snapshot.Survivor, held *disk.Shared
 	}
 	s, err = o.Files.Survivor(ctx, o.Into.DataDir)
 	if err == nil && s.ClusterID != o.ClusterID {
-		err = fmt.Errorf("%w: it belongs to cluster %016x, not %016x", ErrUnfit, s.ClusterID, o.ClusterID)
+		err = fmt.Errorf("%w: it belongs to cluster %x, not %x", ErrUnfit, s.ClusterID, o.ClusterID)
 	}
 	if err != nil {
 		held.Close()
@@ -188,12 +201,17 @@ func (o *Order) complete(s snapshot.Survivor) error {
 	if into.Name == "" || into.PeerURL == "" {
 		return fmt.Errorf("%w: its data does not contain its name and peer URL; specify them", ErrUnfit)
 	}
-	var urls []string
-	for url := range strings.SplitSeq(into.PeerURL, ",") {
-		urls = append(urls, into.Name+"="+url)
-	}
-	into.InitialCluster = cmp.Or(into.InitialCluster, strings.Join(urls, ","))
+	into.InitialCluster = cmp.Or(into.InitialCluster, InitialCluster(into.Name, strings.Split(into.PeerURL, ",")))
 	return nil
+}
+
+// InitialCluster returns the initial cluster of a single member, as NAME=URL,….
+func InitialCluster(name string, peerURLs []string) string {
+	var urls []string
+	for _, url := range peerURLs {
+		urls = append(urls, name+"="+url)
+	}
+	return strings.Join(urls, ",")
 }
 
 func (o Order) workspace() (string, error) {
@@ -275,7 +293,7 @@ func takeFrom(
 // isOf returns an error unless the started etcd is the survivor, as the only member, and has applied the whole log.
 func isOf(m decide.Membership, s snapshot.Survivor) error {
 	if !m.Known || len(m.Members) != 1 || uint64(m.ClusterID) != s.ClusterID || uint64(m.Members[0].ID) != s.MemberID {
-		return fmt.Errorf("the started etcd is not member %016x of cluster %016x, or not its only member", s.MemberID,
+		return fmt.Errorf("the started etcd is not member %x of cluster %x, or not its only member", s.MemberID,
 			s.ClusterID)
 	}
 	if applied := m.Members[0].Applied; applied < s.End.Index {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/storage/wal"
@@ -22,6 +23,9 @@ type Identity struct{ ClusterID, MemberID uint64 }
 
 // FormatID formats the ID of a cluster or member as 16 hexadecimal digits, as in backups.
 func FormatID(id uint64) string { return fmt.Sprintf("%016x", id) }
+
+// DisplayID returns the output of FormatID without leading zeros, as etcdctl and the status show IDs.
+func DisplayID(id string) string { return strings.TrimLeft(id, "0") }
 
 // ErrNoMember is returned for a data directory without a member.
 var ErrNoMember = errors.New("the data directory does not contain a member")

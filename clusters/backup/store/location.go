@@ -55,6 +55,9 @@ var bucketName = regexp.MustCompile(`^[A-Za-z0-9$][-\w.]*$`)
 // IsLocation reports whether text is the URL of a store instead of the path of a file.
 func IsLocation(text string) bool { return strings.Contains(text, "://") }
 
+// ErrClaim is returned for volume://CLAIM.
+var ErrClaim = errors.New("a claim can be used only in a pod that mounts it, as file:///DIRECTORY")
+
 // ParseLocation parses a store URL. It rejects URLs with parameters, because gocloud.dev's parameters could redirect a
 // backup to any destination.
 func ParseLocation(text string) (Location, error) {
@@ -67,8 +70,7 @@ func ParseLocation(text string) (Location, error) {
 	case err != nil: // the URL and the error may contain credentials
 		return Location{}, errors.New("not a store URL: " + want)
 	case u.Scheme == "volume":
-		return Location{}, errors.New("a claim can be read only in a pod that mounts it, as file:///DIRECTORY: see " +
-			"\"List the backups in a volume\" in docs/how-to/recover-from-a-disaster.md")
+		return Location{}, ErrClaim
 	case u.User != nil:
 		return Location{}, errors.New("a store URL must not contain credentials; set them in the environment")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":

@@ -183,13 +183,7 @@ func SetSpec(d *decide.Declared, key, value string) (err error) {
 	case "renamedFrom":
 		d.RenamedFrom = Text(value)
 	case "confirmed":
-		for name := range strings.FieldsSeq(value) {
-			var member decide.ID
-			if member, err = ID(name); err != nil {
-				return err
-			}
-			d.ConfirmedMembers = append(d.ConfirmedMembers, member)
-		}
+		d.ConfirmedMembers = value
 	case "problem":
 		d.Problems = append(d.Problems, value)
 	default:

@@ -26,7 +26,7 @@
 //	set spec backups=true verifies-backups=true backup-to=(s3://new) before-upgrade=true before-deletion=true
 //	set spec restore=(tuesday of b/a)|none
 //	set spec recovery=(c1 1)|none backup=(tuesday) lost=(0 2) old-volumes=Retain|Delete refused=(no)
-//	set spec confirmed=(a0 a1) problem=(storage: shrinks)
+//	set spec confirmed=a0,a1/DIGEST problem=(storage: shrinks)
 //	set lock holder=(process 7 on b)
 //
 // These directives do not change anything. In this order, they print: the state as a table, the decision and its
@@ -63,7 +63,7 @@
 //	set etcd known=false why=(no response within 2s) cluster=c2 leader=a-1 downgrade=3.6
 //	set etcd unconfirmed|disputed|unrecorded=true why=(a-0: its member list is not confirmed)
 //	set etcd forbidden=(pods/portforward is forbidden)
-//	set record cluster=c2 token=t2 log=3.5 ca=none|CA1 confirmed=a1 uncompared=true founds=c1
+//	set record cluster=c2 token=t2 log=3.5 ca=none|CA1 uncompared=true founds=c1
 //	set status cluster=c2 version=3.6.16 generation=2 seen=(a-0 18 a-1 20) void=true
 //	set backups last=10m|none revision=900 job=a-backup-gen2 generation=2 cluster=c2 in=(s3://old) verified=true to=(s3://old)
 //	set backups hidden=(jobs is forbidden) foreign=(CronJob a-backup)

@@ -2,6 +2,8 @@ package invariants
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"time"
 
 	"quorate.dev/quorate/reconcile/decide"
@@ -275,20 +277,23 @@ func forgets(s decide.State, m decide.RecordedMember) bool {
 	return remaining <= voters/2
 }
 
-// confirmed reports whether git names exactly the members that etcd lists, for the first time.
+// confirmed reports whether git names exactly the members that etcd lists. It does not check for which loss.
 func confirmed(s decide.State) bool {
-	named := map[decide.ID]bool{}
-	for _, id := range s.Declared.ConfirmedMembers {
-		named[id] = true
+	named := confirmation.FindStringSubmatch(s.Declared.ConfirmedMembers)
+	if named == nil {
+		return false
 	}
+	var ids []string
 	for _, m := range s.Membership.Members {
-		if !named[m.ID] {
-			return false
-		}
+		ids = append(ids, fmt.Sprintf("%x", uint64(m.ID)))
 	}
-	again := len(s.Record.Confirmed) == len(named)
-	for _, id := range s.Record.Confirmed {
-		again = again && named[id]
+	slices.Sort(ids)
+	list := ""
+	for _, id := range ids {
+		list += "," + id
 	}
-	return len(named) > 0 && len(named) == len(s.Membership.Members) && !again
+	return list == ","+named[1]
 }
+
+// confirmation matches the value of the annotation that confirms a member list: IDs, and a digest.
+var confirmation = regexp.MustCompile(`^([0-9a-f,]+)/[0-9a-f]{16}$`)
