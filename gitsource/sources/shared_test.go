@@ -67,3 +67,14 @@ func TestSharedSourceIsReadOnce(t *testing.T) {
 		t.Error("what has panicked declares nothing")
 	}
 }
+
+// TestPassesDoNotShareWarnings checks that a pass may add warnings to a declaration that other passes use, too.
+func TestPassesDoNotShareWarnings(t *testing.T) {
+	declared := manifests.Declared{Warnings: append(make([]string, 0, 4), "w")}
+	all := []result{{desired: gitsource.Desired{Declarations: manifests.Declarations{Clusters: []manifests.Declared{declared}}}}}
+	one, other := join(all).Clusters[0].Warnings, join(all).Clusters[0].Warnings
+	one, other = append(one, "one"), append(other, "other")
+	if one[1] != "one" || other[1] != "other" {
+		t.Errorf("%q and %q", one, other)
+	}
+}
