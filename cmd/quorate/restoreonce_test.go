@@ -470,7 +470,7 @@ func TestRestoreFromSeveralClustersRequiresBackupName(t *testing.T) {
 	if _, err := m.Commit(t.Context(), bucket); err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range []string{own.ClusterID + " (1, newest " + own.ID() + ")", another + " (1, newest " + later + ")", "specify the backup to restore"} {
+	for _, id := range []string{snapshot.DisplayID(own.ClusterID) + " (1, newest " + own.ID() + ")", snapshot.DisplayID(another) + " (1, newest " + later + ")", "specify the backup to restore"} {
 		if got := r.restore(); got.code != exitBlocked || !strings.Contains(got.err, id) {
 			t.Errorf("%s: %+v", id, got)
 		}
