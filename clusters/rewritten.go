@@ -65,7 +65,8 @@ func differences(wanted objects.Object, live metav1.Object) ([]objects.Differenc
 	}
 	for _, key := range objects.UnwantedKeys(wanted, live) {
 		path := "data." + key
-		if !slices.ContainsFunc(different, func(d objects.Difference) bool { return d.Path == path }) { // set by others
+		// A key that Quorate set is already listed; a key that another tool set is not.
+		if !slices.ContainsFunc(different, func(d objects.Difference) bool { return d.Path == path }) {
 			different = append(different, objects.Difference{Path: path, From: key})
 		}
 	}

@@ -136,8 +136,8 @@ func TestAdmissionRewritesAreNotReapplied(t *testing.T) {
 	}
 }
 
-// TestDifferencesAreListedOnce checks that a key that is no longer wanted is one difference, whether Quorate or another
-// tool has set it.
+// TestDifferencesAreListedOnce checks that each unwanted key is listed as one difference, whether Quorate or another
+// tool set it.
 func TestDifferencesAreListedOnce(t *testing.T) {
 	wanted := objects.Object{Identity: objects.Identity{Kind: "ConfigMap", Name: "a-members"},
 		Apply: applycorev1.ConfigMap("a-members", "default").WithData(map[string]string{"kept": "x"})}

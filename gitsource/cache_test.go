@@ -75,7 +75,7 @@ func TestUnchangedRevisionIsNotFetched(t *testing.T) {
 			seen.want(t, lists+1, packs+1)
 			wantClusters(t, first, "a")
 			if again := fetched(t, reader, o); !reflect.DeepEqual(again, first) || &again.Clusters[0] != &first.Clusters[0] {
-				t.Errorf("%v, want %v without a copy", again, first)
+				t.Errorf("%v, want %v, not a copy", again, first)
 			}
 			seen.want(t, lists+2, packs+1)
 		})

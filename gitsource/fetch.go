@@ -65,8 +65,8 @@ type Reader struct {
 	found   refs.Revision
 }
 
-// Fetch reads the source like the function Fetch. The caller must not change the content of the result, because the
-// Reader keeps it without a copy and may return it again.
+// Fetch reads the source like the function Fetch. The caller must not modify the content of the result, because the
+// Reader keeps it without copying it and may return it again.
 func (r *Reader) Fetch(ctx context.Context, o Options) (Desired, error) {
 	o, err := o.normalized()
 	if err != nil {

@@ -51,9 +51,9 @@ func TestSuggestedConfirmationIsOneShellArgument(t *testing.T) {
 	}
 }
 
-// TestOnlyReadDeclarationConfirmsMembers checks that an annotation of the custom resource confirms nothing, because only
-// git may confirm members, and that the declaration's annotation does.
-func TestOnlyReadDeclarationConfirmsMembers(t *testing.T) {
+// TestOnlyDeclarationConfirmsMembers checks that members are confirmed by the annotation of a declaration that was
+// read, but not by the annotation of the custom resource, because only git may confirm members.
+func TestOnlyDeclarationConfirmsMembers(t *testing.T) {
 	read := declare("shop/a", "3.6.16")
 	read.Cluster.Annotations = map[string]string{v1alpha1.AnnotationConfirmMembers: " a0/1 "}
 	for what, c := range map[string]struct {

@@ -7,7 +7,7 @@ const AnnotationConfirmNewCluster = "etcd.quorate.dev/confirm-new-cluster"
 
 // AnnotationConfirmMembers, set in git, confirms that the members that etcd lists have all data that matters. It is
 // required after etcd has lost at least half of the recorded voters at the same time, for example because a new cluster
-// was forced on one member. Its value is in the message of MembersMissing: the hexadecimal IDs of exactly the listed
-// members, separated by commas, and a digest of the recorded members and the volumes, so that it is valid for this loss
-// only. The volumes of the other members may then be deleted.
+// was forced on one member. The message of MembersMissing contains its value: the hexadecimal IDs of exactly the listed
+// members, separated by commas, then a slash and a digest of the recorded members and the volumes. Because of the
+// digest, the value is valid only for this loss. The volumes of the other members may then be deleted.
 const AnnotationConfirmMembers = "etcd.quorate.dev/confirm-members"

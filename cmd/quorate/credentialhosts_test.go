@@ -26,12 +26,12 @@ func TestPasswordIsSentToOneHost(t *testing.T) {
 		}
 	}
 	if sendTwice("https://git.example.com/a.git", dir, "https://git.example.com:8443/b.git", dir) == nil {
-		t.Error("another port is another host")
+		t.Error("a different port is treated as the same host")
 	}
 }
 
-// TestEachSecretIsSentToOneHost checks that secrets are compared one by one, however they are stored, and that user names
-// and secrets that ssh does not send are not compared.
+// TestEachSecretIsSentToOneHost checks that secrets are compared individually, regardless of how they are stored, and
+// that user names and the secrets of ssh sources, which ssh does not send, are not compared.
 func TestEachSecretIsSentToOneHost(t *testing.T) {
 	app := func(key string) map[string]string {
 		return map[string]string{"githubAppID": "1", "githubAppInstallationID": "2", "githubAppPrivateKey": key}
@@ -57,9 +57,9 @@ func TestEachSecretIsSentToOneHost(t *testing.T) {
 	}
 }
 
-// TestCommitStatusAcceptsSpellingsOfHost checks that a commit status may be sent for repositories on one host in several
-// spellings.
-func TestCommitStatusAcceptsSpellingsOfHost(t *testing.T) {
+// TestCommitStatusAcceptsHostSpellings checks that commit statuses may be sent for repositories on one host even if
+// their URLs spell the host differently.
+func TestCommitStatusAcceptsHostSpellings(t *testing.T) {
 	for other, refused := range map[string]bool{"https://GIT.example.com/x/b.git": false, "https://git.example.com:443/x/b.git": false, "https://git.example.com:8443/x/b.git": true} {
 		var a, b source
 		a.Location, b.Location = "https://git.example.com/x/a.git", other
@@ -69,7 +69,7 @@ func TestCommitStatusAcceptsSpellingsOfHost(t *testing.T) {
 	}
 }
 
-// sendTwice checks two sources with their directories of credentials.
+// sendTwice checks two sources with the given credentials directories.
 func sendTwice(location, directory, otherLocation, otherDirectory string) error {
 	var a, b source
 	a.Location, a.Credentials = location, directory

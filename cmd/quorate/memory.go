@@ -29,7 +29,7 @@ const (
 	programBytes, childBytes = 32 << 20, 16 << 20
 	// spareBytes is reserved for memory outside processes: network buffers and kernel tables.
 	spareBytes = 16 << 20
-	// nodesPerObject is the average number of YAML nodes that an object may have.
+	// nodesPerObject is the maximum average number of YAML nodes per object.
 	nodesPerObject = 130
 	// mostToFetch is the memory required for the maximum that a server may send within the default limits.
 	mostToFetch = 320 << 20
@@ -52,8 +52,8 @@ func budgetWithin(memory int64) budget {
 // budgetFor divides memory, in bytes, among atOnce sources that are read at the same time. It divides the share of each
 // source among the data whose size depends on the source's content, based on measurements by
 // TestHostileSourcesFitInContainerMemory: the list of references uses three times its size, a pack up to six times its
-// largest object plus two hundred bytes per object, and a YAML node half a kibibyte. While a new revision replaces the
-// declarations of a source, this process keeps both, which take up to a quarter of its share.
+// largest object plus two hundred bytes per object, and a YAML node half a kibibyte. While a new revision replaces a
+// source's declarations, this process keeps both revisions, which together take up to a quarter of the source's share.
 // No limit exceeds its default.
 func budgetFor(memory int64, atOnce int) budget {
 	b := budget{limits: sources.DefaultLimits, atOnce: atOnce}

@@ -88,7 +88,7 @@ func TestSourcesAtOnceDivideMemory(t *testing.T) {
 	}
 }
 
-// TestValidateDividesMemory checks that validate divides the memory among the number of sources in the configuration file.
+// TestValidateDividesMemory checks that validate divides the memory by sourcesAtOnce from the configuration file.
 func TestValidateDividesMemory(t *testing.T) {
 	found := memoryLimit
 	t.Cleanup(func() { memoryLimit = found })
@@ -122,13 +122,13 @@ func TestPartLimitsDoNotExceedTotals(t *testing.T) {
 }
 
 // TestDeclarationsFitIntoMemory checks that the declarations of all sources that are read at the same time fit into a
-// quarter of the memory while each of them is replaced by a new revision, so that both revisions are kept. Enough memory
-// for 300 clusters with nearly all settings remains (TestUsualClustersAreKept).
+// quarter of the memory, even while a new revision replaces each source's declarations and both revisions are kept. The
+// limit still leaves enough memory for 300 clusters with nearly all settings (see TestUsualClustersAreKept).
 func TestDeclarationsFitIntoMemory(t *testing.T) {
 	for memory := int64(128 << 20); memory <= 4<<30; memory += 1 << 20 {
 		b := budgetWithin(memory)
 		if used := int64(b.atOnce) * 2 * b.limits.Files.KeptBytes; used > memory/4 || b.limits.Files.KeptBytes < 9<<20 {
-			t.Errorf("of %d MiB, %d sources may take %d MiB", memory>>20, b.atOnce, used>>20)
+			t.Errorf("with %d MiB of memory, %d sources may take %d MiB", memory>>20, b.atOnce, used>>20)
 		}
 	}
 }

@@ -315,8 +315,8 @@ func (f *recoverFlags) tellRecoveredBefore(std streams, told result.Recovered) e
 	return nil
 }
 
-// tellStartAgain prints how to start etcd with the recovered data, unless etcd has been started with it. The data does not
-// contain the token, but etcd no longer needs the token.
+// tellStartAgain prints how to start etcd with the recovered data, unless etcd has already been started with it. It
+// omits the initial cluster token, which the data does not contain and etcd no longer needs.
 func tellStartAgain(ctx context.Context, std streams, dataDir string, told result.Recovered) {
 	files := memberInChildProcess{}
 	if unstarted, err := files.unstarted(ctx, filepath.Join(dataDir, "member")); err != nil || !unstarted {

@@ -162,7 +162,7 @@ func TestRecoverCreatesClusterOnce(t *testing.T) {
 	r.isRecovered()
 	_, steps, _ := strings.Cut(got.out, "is kept in ")
 	_, steps, _ = strings.Cut(steps, "\n")
-	steps = regexp.MustCompile("(?m)^  --initial-cluster-token=.*\n").ReplaceAllString(steps, "") // it is random, and no longer needed
+	steps = regexp.MustCompile("(?m)^  --initial-cluster-token=.*\n").ReplaceAllString(steps, "") // random, and no longer needed
 	r.unchanged(exitOK, " is left unchanged\n"+steps, func() ran { return r.recover(r.dir()) })
 	if _, err := snapshot.WorkspaceBeside(r.dir()); err != nil { // as left by a process killed after the recovery
 		t.Fatal(err)

@@ -147,8 +147,8 @@ func (f *sourceFlags) parsed() ([]source, error) { return f.sources(func(source)
 
 // checkHostsOfCredentials rejects passwords and tokens, in the environment or in directories, that would be sent to
 // several hosts: the host of one source could then read the repositories of another. It compares the passwords and
-// tokens themselves, because several paths may lead to one directory. ssh does not send secrets. Directories that cannot
-// be read are reported elsewhere.
+// tokens themselves, because several paths may lead to one directory. It skips ssh, which does not send secrets.
+// Directories that cannot be read are reported elsewhere.
 func checkHostsOfCredentials(list []source) error {
 	type use struct{ places, hosts []string }
 	uses := map[string]use{}

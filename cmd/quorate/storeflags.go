@@ -86,7 +86,7 @@ func (f *storeFlags) open(ctx context.Context, flag, url string) (store.Bucket, 
 	return location.Open(ctx, f.Options)
 }
 
-// parseLocation parses the URL of a store. flag is from or to.
+// parseLocation parses the store URL that was passed with a flag, which is from or to.
 func parseLocation(flag, url string) (store.Location, error) {
 	location, err := store.ParseLocation(url)
 	switch {

@@ -19,7 +19,7 @@ import (
 var ofMode = []string{"loop", "listen", "until-converged", "timeout", "branch", "path", "config"}
 
 // ofContent lists the flags that distinguish sources with the same location, as in gitsource/sources. That package is
-// not imported, because it would add everything that reads git.
+// not imported here, because it would pull in all the code that reads git.
 var ofContent = []string{"branch", "tag", "semver", "ref", "commit", "path", "default-namespace"}
 
 // lostSettings returns the names of settings and flags that runs, or single sources, had before but no longer have. It
@@ -60,8 +60,8 @@ func lostSettings(before, after []*unstructured.Unstructured) []string {
 	return slices.Compact(lost)
 }
 
-// settingsOfSource lists the flags that are set for a source in a configuration file. content contains the values
-// of the flags in ofContent.
+// settingsOfSource lists the flags that are set for a source in a configuration file. content maps the flags in
+// ofContent to their values.
 type settingsOfSource struct {
 	location string
 	content  map[string]string

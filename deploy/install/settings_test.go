@@ -34,8 +34,8 @@ func TestLostSettingOfOneOfSeveralPathsIsReported(t *testing.T) {
 	}
 }
 
-// TestLostSettingOfOneOfSimilarSourcesIsReported checks that sources that differ in only one setting are compared with
-// their own earlier settings, in any order.
+// TestLostSettingOfOneOfSimilarSourcesIsReported checks that each of two sources that differ in only one setting is
+// compared with its own earlier settings, regardless of their order.
 func TestLostSettingOfOneOfSimilarSourcesIsReported(t *testing.T) {
 	const location, bound = "https://git.example.com/fleet.git", ", allowNamespaces: [shop]"
 	check := func(name, before, after string) {
@@ -52,7 +52,8 @@ func TestLostSettingOfOneOfSimilarSourcesIsReported(t *testing.T) {
 	check("new default", source("a", "")+source("b", bound), source("b", "")+source("a", bound)+"sourceDefaults: {path: c}\n")
 }
 
-// TestLostBranchAndPathAreReported checks that a source that reads more, or a different branch, than before is reported.
+// TestLostBranchAndPathAreReported checks that a source that loses its branch or path is reported, because it then
+// reads a different branch or more files than before.
 func TestLostBranchAndPathAreReported(t *testing.T) {
 	const url = "https://git.example.com/fleet.git"
 	before := configMap("- {location: " + url + ", branch: prod, path: clusters}\n")

@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// keep counts a message whose content is kept, and the memory that its content takes, so that neither an honest nor a
-// compromised child can fill the memory of this process.
+// keep counts the bytes of a message whose content is kept, and the memory that the content takes. It returns an error
+// if a limit is exceeded, so that neither an honest nor a compromised child can fill the memory of this process.
 func (r *reading) keep(line []byte, memory int64) error {
 	r.kept, r.keptMemory = r.kept+int64(len(line)), r.keptMemory+memory
 	l := r.options.Limits.orDefault()
@@ -23,8 +23,8 @@ func (r *reading) keep(line []byte, memory int64) error {
 	return nil
 }
 
-// footprint returns an estimate of the memory, in bytes, that untyped JSON takes when it is decoded. Small values may
-// take far more memory than their text, and a map with a single key takes 336 bytes.
+// footprint returns an estimate of the memory, in bytes, that JSON takes when it is decoded into untyped values. Small
+// values may take far more memory than their text: a map with a single key takes 336 bytes.
 func footprint(text []byte) int64 {
 	const aMap, aList, aValue = 320, 96, 40
 	n, inString, escaped := int64(len(text)), false, false
@@ -47,8 +47,8 @@ func footprint(text []byte) int64 {
 	return n
 }
 
-// footprint returns an estimate of the memory that the cluster takes when it is decoded from line. The fields of Cluster
-// are decoded to structs, which take half as much memory as maps.
+// footprint returns an estimate of the memory that the cluster takes when it is decoded from line. The fields of
+// Cluster are decoded into structs, which take half as much memory as maps.
 func (t wireCluster) footprint(line []byte) int64 { return footprint(line) - footprint(t.Cluster)/2 }
 
 // believe accepts a cluster from the child after checking it. Even a compromised child can only declare a cluster in an

@@ -81,7 +81,7 @@ func TestKeptMemoryIsLimited(t *testing.T) {
 }
 
 // TestUsualClustersAreKept checks that 30 clusters with nearly all settings take less than a tenth of the 9 MiB that
-// clusters may take even in a small container.
+// are available for clusters even in a small container.
 func TestUsualClustersAreKept(t *testing.T) {
 	content, err := os.ReadFile("../../testdata/objects/sealed_3_of_3.7.txtar")
 	if err != nil {

@@ -25,8 +25,8 @@ type Limits struct {
 	Nesting, Keys int
 	// Documents limits the documents in all files, and Objects limits the resulting objects.
 	Documents, Objects int
-	// KeptBytes limits the memory that the declarations take in the process that requested them. It is compared with an
-	// estimate (see footprint).
+	// KeptBytes limits the estimated memory (see footprint) that the declarations take in the process that requested
+	// them.
 	KeptBytes int64
 	// RenderMemory, in bytes, and RenderCPU limit the process that parses the files, in addition to the program itself.
 	RenderMemory int64

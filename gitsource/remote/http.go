@@ -129,7 +129,7 @@ func (c *httpClient) follow(request *http.Request, _ []*http.Request) error {
 // origin returns the URL of a server, without a path.
 func origin(u *url.URL) string { return u.Scheme + "://" + Host(u) }
 
-// Host returns a URL's host in lower case, with its port unless the port is the default for https or http.
+// Host returns a URL's host in lower case, with its port unless it is the default port for https or http.
 func Host(u *url.URL) string {
 	port := u.Port()
 	if u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" {

@@ -31,7 +31,7 @@ func join(all []result) reconcile.Desired {
 			desired.Clusters = append(desired.Clusters, reconcile.Declaration{
 				Cluster: d.Cluster, Applied: d.Applied, Source: s.name, Revision: s.revision(),
 				Where:  report.Problem{Source: label, File: d.File, Line: d.Line},
-				LineOf: d.LineOf, Warnings: slices.Clip(d.Warnings), // shared by passes
+				LineOf: d.LineOf, Warnings: slices.Clip(d.Warnings), // passes share the array
 			})
 		}
 	}

@@ -20,8 +20,8 @@ type LimitSettings struct {
 //   - Bytes: one file (an eighth of Bytes), the list of references and one git object (twice), the pack (32 times), and
 //     the pack when uncompressed (128 times).
 //   - Objects: files (as many as Objects), kustomizations and the keys of one mapping (half), documents (twice), the
-//     values in one document (10 times) and in all documents (200 times), the memory that the declarations take in the main process (0.1 MiB), and git objects (50
-//     times).
+//     values in one document (10 times) and in all documents (200 times), git objects (50 times), and the memory that
+//     the declarations take in the main process (0.1 MiB per object).
 //   - timeout, the maximum time for reading the source: the processor time of the process that parses the files (half).
 //
 // Limits that no setting determines are taken from l, and may be lower than the defaults if memory is limited.

@@ -68,7 +68,8 @@ func TestSharedSourceIsReadOnce(t *testing.T) {
 	}
 }
 
-// TestPassesDoNotShareWarnings checks that a pass may add warnings to a declaration that other passes use, too.
+// TestPassesDoNotShareWarnings checks that warnings that one pass adds to a shared declaration do not affect other
+// passes.
 func TestPassesDoNotShareWarnings(t *testing.T) {
 	declared := manifests.Declared{Warnings: append(make([]string, 0, 4), "w")}
 	all := []result{{desired: gitsource.Desired{Declarations: manifests.Declarations{Clusters: []manifests.Declared{declared}}}}}

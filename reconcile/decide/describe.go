@@ -216,7 +216,7 @@ func (s State) describeReplicas() string {
 	return strings.Join(facts, "; ")
 }
 
-// podNotReady describes a pod whose container has been running for some time.
+// podNotReady describes a pod that is not ready although its container has been running for some time.
 const podNotReady = "pod not ready"
 
 func (s State) describePod(r Replica) string {

@@ -256,7 +256,7 @@ func (s State) removedDifferences(required Record) []string {
 	return facts
 }
 
-// usedIn reports whether a member of the recorded cluster has used the slot's volume.
+// usedIn reports whether a member of the recorded cluster was the last to use the slot's volume.
 func usedIn(slot Replica, r Record) bool {
 	return hasVolume(slot) && r.ClusterID != 0 && slot.LastUse.ClusterID == r.ClusterID
 }

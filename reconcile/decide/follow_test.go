@@ -127,7 +127,7 @@ func TestRemoves(t *testing.T) {
 	})
 }
 
-// confirm confirms etcd's list in git.
+// confirm makes git confirm etcd's current member list.
 func confirm(s *State) { s.Declared.ConfirmedMembers = s.ListToConfirm() }
 
 // TestMissing checks which recorded voters count as missing, and when git has confirmed the list without them.
@@ -153,13 +153,13 @@ func TestMissing(t *testing.T) {
 		"their IDs are not on record":       {both(replaced, silence(1, 2), func(s *State) { s.Record.Members[1].ID = 0 }), 0},
 		"confirmed":                         {both(without(1, 2), confirm), 0},
 		"more are confirmed":                {both(without(2), confirm, without(1)), 2},
-		"another one is":                    {both(without(0, 2), confirm, func(s *State) { s.Membership.Members[0].ID = 0xa0 }), 2},
+		"another member is confirmed":       {both(without(0, 2), confirm, func(s *State) { s.Membership.Members[0].ID = 0xa0 }), 2},
 		"confirmed for other recorded IDs":  {both(without(1, 2), confirm, func(s *State) { s.Record.Members[1].ID = 0xb1 }), 2},
 		"confirmed for other volumes":       {both(without(1, 2), confirm, func(s *State) { s.Replicas[2].VolumeUID = "w2" }), 2},
 		"confirmed for another cluster":     {both(without(1, 2), confirm, noID), 2},
 		"only the IDs are confirmed":        {both(without(1, 2), func(s *State) { s.Declared.ConfirmedMembers = "a0" }), 2},
 		"none is listed":                    {both(without(0, 1, 2), confirm), 3},
-		"not in order, and twice":           {both(func(s *State) { *s = after(5, without(2, 3, 4)) }, confirm, func(s *State) { s.Declared.ConfirmedMembers = "a1," + s.Declared.ConfirmedMembers }), 0},
+		"unsorted, and one ID twice":        {both(func(s *State) { *s = after(5, without(2, 3, 4)) }, confirm, func(s *State) { s.Declared.ConfirmedMembers = "a1," + s.Declared.ConfirmedMembers }), 0},
 	} {
 		s := after(3, c.change)
 		if got := len(s.missing()); got != c.want {

@@ -139,9 +139,9 @@ func TestUnknownLastVersionIsReported(t *testing.T) {
 	}
 }
 
-// TestClaimsWithoutVersionPreventStart checks that no version starts on volumes that are all that is left of a cluster,
-// apart from its record, unless a quorum of their claims shows which version used them, because the data may be newer. A
-// claim that is being deleted does not count.
+// TestClaimsWithoutVersionPreventStart checks that, if only a cluster's volumes and possibly its record are left, no
+// version starts on the volumes unless a quorum of their claims shows which version used them: the data may be newer
+// than the declared version. A claim that is being deleted does not count.
 func TestClaimsWithoutVersionPreventStart(t *testing.T) {
 	for _, recordLost := range []bool{true, false} {
 		for _, lost := range [][]int{{}, {0}, {0, 1}} {
@@ -164,7 +164,7 @@ func TestClaimsWithoutVersionPreventStart(t *testing.T) {
 				}
 				refusal, prepared := s.judgeVersion()
 				if prepared != (named >= Quorum(volumes)) || (refusal != "") == prepared || strings.Contains(refusal, s.ReplicaName(2)) {
-					t.Errorf("record lost %t, %v without a version, one going %t: %q, prepared %t", recordLost, lost, going, refusal, prepared)
+					t.Errorf("record lost %t, %v without a version, one terminating %t: %q, prepared %t", recordLost, lost, going, refusal, prepared)
 				}
 			}
 		}

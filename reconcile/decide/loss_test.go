@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestNewestBackupHasItsName checks that the newest backup is named as in the store, after its slot, not after the time
-// at which it started.
-func TestNewestBackupHasItsName(t *testing.T) {
+// TestNewestBackupIsNamedAfterSlot checks that a message names the newest backup as the store does: after its slot, not
+// after its start time.
+func TestNewestBackupIsNamedAfterSlot(t *testing.T) {
 	s := State{Name: "a", Record: Record{ClusterID: 0xc1}}
 	slot := time.Date(2026, 11, 22, 18, 0, 0, 0, time.UTC)
 	s.Backups.Last = &Backup{ClusterID: s.Record.ClusterID, Slot: slot, StartedAt: slot.Add(2 * time.Second), Revision: 900}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// nameless makes a cluster of three permanently lose a-0 and a-2, its status, and the ID in its record. Only its claims
-// show which cluster it is.
+// nameless makes a three-member cluster permanently lose a-0 and a-2, its status, and the ID in its record. Only its
+// claims show which cluster it is.
 func nameless(s *State) {
 	lostMajority(s)
 	s.Record.ClusterID, s.ReportedClusterID = 0, 0
@@ -19,9 +19,9 @@ func void(s *State) { s.Record.VoidRecovery = s.Declared.Recovery.Word }
 
 func unconfirmedList(s *State) { s.Membership.Unconfirmed = true }
 
-// TestRecoverableClusterIsNamedOnlyByClaims checks when the claims alone show that the cluster is the one whose recovery
-// git requests.
-func TestRecoverableClusterIsNamedOnlyByClaims(t *testing.T) {
+// TestClaimsIdentifyRecoverableCluster checks when the claims alone show that this is the cluster whose recovery git
+// requests.
+func TestClaimsIdentifyRecoverableCluster(t *testing.T) {
 	usedBy := func(id ID, ordinals ...int) func(*State) {
 		return func(s *State) {
 			for _, i := range ordinals {
@@ -61,8 +61,8 @@ func TestRecoverableClusterIsNamedOnlyByClaims(t *testing.T) {
 	}
 }
 
-// TestRefusedRecoveryIsReportedBeforeItBegins checks that a refusal is reported only for a request that is for this
-// cluster and has not begun.
+// TestRefusedRecoveryIsReportedBeforeItBegins checks that a refusal is reported only if the request is for this cluster
+// and its recovery has not begun.
 func TestRefusedRecoveryIsReportedBeforeItBegins(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*State)
@@ -84,8 +84,8 @@ func TestRefusedRecoveryIsReportedBeforeItBegins(t *testing.T) {
 	}
 }
 
-// TestUnnamedRecoveryIsExplained checks that a request has no effect, and why, while nothing shows that it is for this
-// cluster.
+// TestUnnamedRecoveryIsExplained checks that a message explains why a request has no effect while nothing shows that it
+// is for this cluster.
 func TestUnnamedRecoveryIsExplained(t *testing.T) {
 	unclaimed := func(s *State) {
 		for i := range s.Replicas {
@@ -120,7 +120,7 @@ func TestUnnamedRecoveryIsExplained(t *testing.T) {
 }
 
 // TestRecoveryOfClusterThatMayServeIsReported checks the warning about a request that has no effect because a member
-// returns a list.
+// returns a member list.
 func TestRecoveryOfClusterThatMayServeIsReported(t *testing.T) {
 	s := after(3, lostMajority)
 	unconfirmedList(&s)

@@ -29,8 +29,9 @@ func membersMissing(s State) (Decision, bool) {
 }
 
 // ListToConfirm returns the value of the annotation that confirms etcd's list: the listed IDs, and a digest of the
-// recorded members and the existing volumes. Members and volumes that replace lost ones have other IDs, so a value that
-// has been used, or comes from before an older record was restored, does not confirm a later loss.
+// recorded members and the existing volumes. The replacements of lost members and volumes have new IDs. A value that
+// has already been used, or that dates from before an older record was restored, therefore does not confirm a later
+// loss.
 func (s State) ListToConfirm() string {
 	var ids []string
 	for _, id := range s.listedIDs() {
@@ -72,8 +73,8 @@ func (s State) RecordedVoters() []RecordedMember {
 	return voters
 }
 
-// ConfirmedMembers returns the members that git confirms as the complete member list, in ascending order, or nothing if
-// git does not confirm a list, or confirms it for other recorded members or volumes.
+// ConfirmedMembers returns the members that git confirms as the complete member list, in ascending order. It returns
+// nil if git does not confirm a list, or confirms it for different recorded members or volumes.
 func (s State) ConfirmedMembers() []ID {
 	list, of, _ := strings.Cut(s.Declared.ConfirmedMembers, "/")
 	if of != s.possessions() {

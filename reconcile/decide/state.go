@@ -129,8 +129,8 @@ type Declared struct {
 	// RenamedFrom is the cluster that git seems to have renamed or moved to this cluster, or empty if this cluster
 	// seems new.
 	RenamedFrom string `json:"renamedFrom,omitempty"`
-	// ConfirmedMembers is a ListToConfirm that git confirms as the complete member list, although that list lacks at
-	// least half of the recorded voters. It is empty or may be any text.
+	// ConfirmedMembers is the value of ListToConfirm for the member list that git confirms as complete, although that
+	// list lacks at least half of the recorded voters. It has not been validated, and may be empty.
 	ConfirmedMembers string `json:"confirmedMembers,omitempty"`
 	// Problems are the reasons why this declaration cannot be applied, or empty if it can.
 	Problems []string `json:"problems,omitempty"`

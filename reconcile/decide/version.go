@@ -137,7 +137,7 @@ func (s State) onlyClaimsRemain() bool {
 }
 
 // lacksVersions reports whether only claims show which versions ran, because the status is lost. The record does not
-// name a version.
+// contain the versions.
 func (s State) lacksVersions() bool {
 	_, err := etcdversion.ParseRunning(s.ReportedVersion)
 	return err != nil && !s.Membership.Known && !s.anyReplica(hasPod)

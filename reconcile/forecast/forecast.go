@@ -49,7 +49,7 @@ type Step struct {
 	Restarts, Starts, Stops []string
 	// Creates and Deletes are the replicas whose volumes are created or deleted.
 	Creates, Deletes []string
-	// Discards describes the data that the action discards although volumes are kept, or is empty.
+	// Discards describes the data that the action discards even though volumes are kept. It may be empty.
 	Discards string
 }
 

@@ -22,7 +22,7 @@ func (r Forecast) Text(indent string) string {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	discards := ""
 	for i, step := range r.Steps {
-		if step.Discards == discards { // StartRecovery has shown it
+		if step.Discards == discards { // already shown at StartRecovery
 			step.Discards = ""
 		}
 		discards = cmp.Or(step.Discards, discards)

@@ -8,8 +8,8 @@ import (
 	"quorate.dev/quorate/reconcile/simulate"
 )
 
-// forcedAndConfirmed returns a cluster whose members a-1 and a-2 left the list, which git confirmed, and were replaced.
-// The confirmation is still in git.
+// forcedAndConfirmed returns a cluster whose members a-1 and a-2 have been replaced after they left the member list and
+// git confirmed the list. The confirmation is still in git.
 func forcedAndConfirmed(t *testing.T) lostMajority {
 	t.Helper()
 	w := formedWith(t, 3)
@@ -29,10 +29,10 @@ func (w lostMajority) untilMissing(t *testing.T) {
 		}
 		w.Tick()
 	}
-	t.Fatal("members are not missing")
+	t.Fatal("MembersMissing did not apply")
 }
 
-// expectVolumesKept runs passes, of which none may delete a volume.
+// expectVolumesKept runs passes and checks that none of them deletes a volume.
 func (w lostMajority) expectVolumesKept(t *testing.T, what string) {
 	t.Helper()
 	for range 80 {
@@ -46,7 +46,7 @@ func (w lostMajority) expectVolumesKept(t *testing.T, what string) {
 }
 
 // TestConfirmationIsValidForOneLoss checks that a confirmation of a member list that is still in git does not confirm a
-// later loss, whatever happens to the record in between.
+// later loss, regardless of what happens to the record in between.
 func TestConfirmationIsValidForOneLoss(t *testing.T) {
 	cutOff := func(w lostMajority, meanwhile func()) {
 		w.CutNetwork(true)
@@ -77,12 +77,12 @@ func TestConfirmationIsValidForOneLoss(t *testing.T) {
 	}
 }
 
-// TestRestoredRecordDoesNotDeleteVolumes checks that a record that is restored while members are missing does not lead
-// to the deletion of volumes that the cluster has used since, even if the record says that their slots are free.
+// TestRestoredRecordDoesNotDeleteVolumes checks that, if an older record is restored while members are missing, volumes
+// that the cluster has used since then are not deleted, even if the record shows their slots as free.
 func TestRestoredRecordDoesNotDeleteVolumes(t *testing.T) {
 	for what, build := range map[string]func() lostMajority{
 		"a confirmation is in git": func() lostMajority { return forcedAndConfirmed(t) },
-		"a confirmation has left git": func() lostMajority {
+		"a confirmation was removed from git": func() lostMajority {
 			w := forcedAndConfirmed(t)
 			w.Declared.ConfirmedMembers = ""
 			w.passes(3)
@@ -97,7 +97,7 @@ func TestRestoredRecordDoesNotDeleteVolumes(t *testing.T) {
 			}
 			return w
 		},
-		"the cluster has grown": func() lostMajority {
+		"the cluster was scaled up": func() lostMajority {
 			w := formedWith(t, 1)
 			w.Declared.Replicas = 5
 			w.passes(125)
@@ -116,7 +116,7 @@ func TestRestoredRecordDoesNotDeleteVolumes(t *testing.T) {
 	}
 }
 
-// TestEachLossCanBeConfirmed checks that the loss of the same members can be confirmed more than once.
+// TestEachLossCanBeConfirmed checks that git can confirm the loss of the same members more than once.
 func TestEachLossCanBeConfirmed(t *testing.T) {
 	w := formedWith(t, 3)
 	for range 2 {

@@ -123,13 +123,13 @@ func TestForcedNewCluster(t *testing.T) {
 	}
 }
 
-// confirmMembers sets in git the annotation that the message of a Block names: the remaining members have all required
-// data.
+// confirmMembers adds the annotation that a Block's message contains to the declaration in git. It confirms that the
+// remaining members have all required data.
 func (w *world) confirmMembers(blocked result, spec ...string) {
 	w.t.Helper()
 	annotation := regexp.MustCompile(`etcd\.quorate\.dev/confirm-members: "[^"]+"`).FindString(blocked.cluster("a").Decision.Message)
 	if annotation == "" {
-		w.t.Fatalf("no annotation is named:\n%s", blocked)
+		w.t.Fatalf("the message does not contain the annotation:\n%s", blocked)
 	}
 	annotated := "name: a\n  annotations:\n    " + annotation
 	w.repository.push(map[string]string{"a.yaml": strings.Replace(declaration("a", modern, spec...), "name: a", annotated, 1)})

@@ -83,8 +83,8 @@ func leastSound(v etcdversion.Version, s snapshot.Survivor) etcdversion.Version 
 	return least.alone
 }
 
-// Check is like CheckDeclared, but also returns etcdprocess.ErrVersion for an etcd of the next minor version, because
-// that etcd converts the data. If the data's minor version cannot recover clusters, Check accepts the next one.
+// Check is like CheckDeclared, but also returns etcdprocess.ErrVersion for etcd's next minor version, which converts
+// the data. If the data's own minor version cannot recover clusters, Check accepts the next minor version.
 func Check(s snapshot.Survivor, with etcdprocess.Program) error {
 	err := CheckDeclared(s, with)
 	was, unknown := s.Facts.MinorVersion()
@@ -97,7 +97,7 @@ func Check(s snapshot.Survivor, with etcdprocess.Program) error {
 }
 
 // CheckDeclared returns ErrUnfit for a member that must not be used to create a new cluster, and etcdprocess.ErrVersion
-// if the cluster must not be created with this etcd, whose version is declared for the new cluster.
+// if the new cluster must not be created with this etcd. The etcd has the version that is declared for the new cluster.
 func CheckDeclared(s snapshot.Survivor, with etcdprocess.Program) error {
 	if s.Learner {
 		return fmt.Errorf("%w: it is a learner, which may lack many acknowledged writes; use a voter "+
@@ -205,7 +205,7 @@ func (o *Order) complete(s snapshot.Survivor) error {
 	return nil
 }
 
-// InitialCluster returns the initial cluster of a single member, as NAME=URL,….
+// InitialCluster returns the value of etcd's --initial-cluster flag for a single member: NAME=URL,…
 func InitialCluster(name string, peerURLs []string) string {
 	var urls []string
 	for _, url := range peerURLs {

@@ -24,7 +24,7 @@ type Identity struct{ ClusterID, MemberID uint64 }
 // FormatID formats the ID of a cluster or member as 16 hexadecimal digits, as in backups.
 func FormatID(id uint64) string { return fmt.Sprintf("%016x", id) }
 
-// DisplayID returns the output of FormatID without leading zeros, as etcdctl and the status show IDs.
+// DisplayID returns an ID from FormatID without leading zeros, as etcdctl and the status show it.
 func DisplayID(id string) string { return strings.TrimLeft(id, "0") }
 
 // ErrNoMember is returned for a data directory without a member.

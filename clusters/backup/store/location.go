@@ -90,9 +90,9 @@ func ParseLocation(text string) (Location, error) {
 // endpointFlags maps URL schemes to the flags that set the endpoint.
 var endpointFlags = map[string]string{"s3": "--s3-endpoint", "gs": "--gcs-endpoint", "azblob": "--azure-endpoint"}
 
-// checkNoEndpoint refuses the URL of an object store with @, such as the location that status shows. The rest would
-// otherwise be read as a part of the prefix, in the vendor's public store. The error contains only the endpoint, because
-// the rest of the URL may be credentials.
+// checkNoEndpoint refuses the URL of an object store if it contains @, as the locations that status shows may.
+// Otherwise, the part after @ would be read as part of the prefix, in the vendor's public store. The error contains
+// only the endpoint, account or AWS partition, because the rest of the URL may be credentials.
 func checkNoEndpoint(text string) error {
 	location, at, has := strings.Cut(text, "@")
 	scheme, _, _ := strings.Cut(location, "://")

@@ -248,9 +248,9 @@ func (m Manifest) Held(now time.Time) error {
 	return nil
 }
 
-// Remove deletes a listed backup. It deletes the manifest first, so that a manifest never names missing data, and only
-// those marks that are in the listing. A mark that another process creates at the same time remains, but does not belong
-// to a backup. It returns the error of Removable, and ErrHeld if the store does not allow the deletion.
+// Remove deletes a listed backup. It deletes the manifest first, so that a manifest never names missing data. It
+// deletes only the marks in the listing: a mark that another process creates at the same time remains, but does not
+// belong to a backup. Remove returns the error of Removable, or ErrHeld if the store does not allow the deletion.
 func (l Listing) Remove(ctx context.Context, b Bucket, m Manifest) error {
 	if err := l.Removable(ctx, b, m); err != nil {
 		return err

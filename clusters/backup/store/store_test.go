@@ -230,9 +230,9 @@ func TestParseLocation(t *testing.T) {
 	}
 }
 
-// TestLocationWithEndpointIsRefused checks that a location as status shows it, which may include an endpoint, an AWS
-// partition or an account, is refused and not read as a prefix. Otherwise, commands would use a different store. The
-// error must not repeat the URL, which may contain credentials instead of a bucket and a prefix.
+// TestLocationWithEndpointIsRefused checks that a location copied from the status, which may include an endpoint, an
+// AWS partition or an account, is refused instead of being read as a prefix. Otherwise, commands would use a different
+// store. The error must not repeat the URL, which may contain credentials instead of a bucket and a prefix.
 func TestLocationWithEndpointIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"s3://backups/etcd@http://10.88.0.1:9000":        "remove @ and everything after it, and use --s3-endpoint http://10.88.0.1:9000",

@@ -277,7 +277,7 @@ func forgets(s decide.State, m decide.RecordedMember) bool {
 	return remaining <= voters/2
 }
 
-// confirmed reports whether git names exactly the members that etcd lists. It does not check for which loss.
+// confirmed reports whether git names exactly the members that etcd lists. It does not check which loss git confirms.
 func confirmed(s decide.State) bool {
 	named := confirmation.FindStringSubmatch(s.Declared.ConfirmedMembers)
 	if named == nil {
@@ -295,5 +295,5 @@ func confirmed(s decide.State) bool {
 	return list == ","+named[1]
 }
 
-// confirmation matches the value of the annotation that confirms a member list: IDs, and a digest.
+// confirmation matches the value of the annotation that confirms a member list: IDs, a slash and a digest.
 var confirmation = regexp.MustCompile(`^([0-9a-f,]+)/[0-9a-f]{16}$`)
