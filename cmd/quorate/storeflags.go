@@ -93,7 +93,7 @@ func parseLocation(flag, url string) (store.Location, error) {
 	case err == nil:
 		return location, nil
 	case errors.Is(err, store.ErrClaim) && flag == "to":
-		err = fmt.Errorf("%w. Use a directory on this machine, and copy its contents to the root of the volume", err)
+		err = fmt.Errorf("%w; use a directory on this machine, and copy its contents to the root of the volume", err)
 	case errors.Is(err, store.ErrClaim):
 		err = fmt.Errorf("%w: see \"List the backups in a volume\" in docs/how-to/recover-from-a-disaster.md", err)
 	}

@@ -61,3 +61,50 @@ func TestLearnerStaysALearnerInTheRecordUntilItVotes(t *testing.T) {
 		t.Error("a learner is recorded as a voter")
 	}
 }
+
+// TestMembersWithoutEvidenceAreNotRecordedVoters checks that a sealed member counts if its ID or its volume is recorded,
+// and that no member of a lost record counts.
+func TestMembersWithoutEvidenceAreNotRecordedVoters(t *testing.T) {
+	change := func(f func(*RecordedMember)) func(*State) { return func(s *State) { f(&s.Record.Members[2]) } }
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   int
+	}{
+		"ID and volume": {func(*State) {}, 3},
+		"only its ID":   {change(func(m *RecordedMember) { m.VolumeUID = "" }), 3},
+		"only a volume": {change(func(m *RecordedMember) { m.ID = 0 }), 3},
+		"neither":       {change(func(m *RecordedMember) { m.ID, m.VolumeUID = 0, "" }), 2},
+		"lost":          {func(s *State) { s.Record.ClusterID = 0; s.Record.Members = s.Record.Members[:0] }, 0},
+	} {
+		s := after(3, c.change)
+		if got := len(s.RecordedVoters()); got != c.want {
+			t.Errorf("%s: %d voters, want %d", what, got, c.want)
+		}
+	}
+}
+
+// TestRemovalIsAnnouncedIfListWouldNotShowIt checks which removals must be recorded before etcd is asked: those after
+// which the list alone would look like the loss of half of the voters, or could be confirmed by fewer voters than before.
+func TestRemovalIsAnnouncedIfListWouldNotShowIt(t *testing.T) {
+	for what, c := range map[string]struct {
+		voters, learners, removed int
+		want                      bool
+	}{
+		"one of three voters":                      {3, 0, 2, false},
+		"one of four voters, so fewer can confirm": {4, 0, 3, true},
+		"one of two voters":                        {2, 0, 1, true},
+		"the only voter, beside two learners":      {1, 2, 0, true},
+		"the learner beside one voter":             {1, 1, 1, true},
+		"a learner of two beside two voters":       {2, 2, 3, false},
+		"a learner of two beside three voters":     {3, 2, 4, false},
+	} {
+		s := after(c.voters+c.learners, func(s *State) {
+			for i := c.voters; i < c.voters+c.learners; i++ {
+				s.Record.Members[i].Learner, s.Membership.Members[i].Learner = true, true
+			}
+		})
+		if got := NeedsAnnouncement(s, s.Membership.Members[c.removed].ID); got != c.want {
+			t.Errorf("%s: %t", what, got)
+		}
+	}
+}

@@ -92,8 +92,8 @@ func Check(s snapshot.Survivor, with etcdprocess.Program) error {
 		with.Version.MajorMinor() == was {
 		return err
 	}
-	return fmt.Errorf("%w: the program is etcd %s, but the cluster ran etcd %s; use etcd %[3]s (--etcd). You can then "+
-		"start etcd %[3]s or %s with the result", etcdprocess.ErrVersion, with.Version, was, was.Next(1))
+	return fmt.Errorf("%w: the program is etcd %s, but the cluster ran etcd %s; use etcd %[3]s (--etcd). The "+
+		"result can then be started with etcd %[3]s or %s", etcdprocess.ErrVersion, with.Version, was, was.Next(1))
 }
 
 // CheckDeclared returns ErrUnfit for a member that must not be used to create a new cluster, and etcdprocess.ErrVersion
