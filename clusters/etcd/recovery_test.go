@@ -273,7 +273,7 @@ func TestUnfitSurvivorsAreRejected(t *testing.T) {
 		}
 	}
 	for _, etcd := range []string{"3.5.35", "3.7.0"} {
-		const want = ", but the cluster ran etcd 3.6; use etcd 3.6 (--etcd). You can then start etcd 3.6 or 3.7 with the result"
+		const want = ", but the cluster ran etcd 3.6; use etcd 3.6 (--etcd). The result can then be started with etcd 3.6 or 3.7"
 		err := recovery.Check(of("3.6.0"), program(etcd))
 		if !errors.Is(err, etcdprocess.ErrVersion) || !strings.HasSuffix(err.Error(), "the program is etcd "+etcd+want) {
 			t.Errorf("%s: %v", etcd, err)
