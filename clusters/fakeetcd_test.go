@@ -3,7 +3,6 @@ package clusters
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"slices"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 
+	"quorate.dev/quorate/clusters/etcd/etcdtest"
 	"quorate.dev/quorate/clusters/objects"
 )
 
@@ -38,7 +38,7 @@ type listedMember = etcdserverpb.Member
 const fakeClusterID = 0xc1
 
 func newFakeEtcd(t testing.TB, size int) *fakeEtcd {
-	f := &fakeEtcd{t: t, subnet: fmt.Sprintf("127.%d.%d", 1+rand.IntN(254), rand.IntN(256)), running: map[int]*fakeMember{}}
+	f := &fakeEtcd{t: t, subnet: etcdtest.Subnet(t), running: map[int]*fakeMember{}}
 	for n := range size {
 		f.members = append(f.members, &etcdserverpb.Member{ID: uint64(n + 1), Name: fmt.Sprint("a-", n), PeerURLs: []string{peerOf(n)}, ClientURLs: []string{"http://x"}})
 		f.serve(n, uint64(n+1), f.address(n))

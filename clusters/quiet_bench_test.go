@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -47,6 +46,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/yaml"
 
+	"quorate.dev/quorate/clusters/etcd/etcdtest"
 	"quorate.dev/quorate/clusters/inventory"
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/kube/kubetest"
@@ -355,7 +355,7 @@ func newQuietFleet(b testing.TB, clusters int) *quietFleet { return newFleetAhea
 func newFleetAhead(b testing.TB, clusters int, ahead time.Duration) *quietFleet {
 	f := declaredFleet(b, clusters)
 	f.ahead, f.lists, f.pages, f.hosts = ahead, map[string][]k8sruntime.Object{}, map[string][]byte{}, map[string]*tls.Config{}
-	f.address = fmt.Sprintf("127.%d.%d.1", 1+rand.IntN(254), rand.IntN(256))
+	f.address = etcdtest.Subnet(b) + ".1"
 	for i := range f.desired.Clusters {
 		f.add(&f.desired.Clusters[i])
 	}

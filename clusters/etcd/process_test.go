@@ -11,7 +11,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
-	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -25,6 +24,7 @@ import (
 	"time"
 
 	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/clusters/etcd/etcdtest"
 	"quorate.dev/quorate/internal/procgroup"
 )
 
@@ -81,8 +81,7 @@ const namespace, name = "test", "a"
 
 func newServers(t testing.TB, binary string, ca *ca) *servers {
 	return &servers{
-		t: t, binary: binary, tls: ca, processes: map[string]*exec.Cmd{}, dirs: map[string]string{},
-		subnet: fmt.Sprintf("127.%d.%d", 1+mathrand.IntN(254), mathrand.IntN(256)),
+		t: t, binary: binary, tls: ca, processes: map[string]*exec.Cmd{}, dirs: map[string]string{}, subnet: etcdtest.Subnet(t),
 	}
 }
 
