@@ -60,3 +60,24 @@ func TestEndedJobIsDeletedOnceItsVolumeIsDispensable(t *testing.T) {
 		}
 	}
 }
+
+// TestVolumeBeingRestoredIsDispensable checks that a volume that is being filled from a backup may go, unless the
+// cluster has formed or the volume is a member's.
+func TestVolumeBeingRestoredIsDispensable(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   bool
+	}{
+		"it is being restored":     {func(*State) {}, true},
+		"the cluster has formed":   {func(s *State) { s.ReportedClusterID = 0xc1 }, false},
+		"a member has used it":     {func(s *State) { s.Record.Members[0].Mode = Sealed }, false},
+		"another volume exists":    {func(s *State) { s.Replicas = append(s.Replicas, Replica{Ordinal: 1, VolumeUID: "v1"}) }, false},
+		"etcd does not list it":    {func(s *State) { s.Membership.Known, s.Record.Members[0].Mode = true, Sealed }, true},
+		"etcd's list is not known": {func(s *State) { s.Record = healthy(3).Record }, false},
+	} {
+		s := after(3, both(restores, c.change))
+		if got := s.dispensable(SeedOrdinal); got != c.want {
+			t.Errorf("%s: %t", what, got)
+		}
+	}
+}
