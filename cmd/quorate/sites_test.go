@@ -296,7 +296,7 @@ func TestKubernetesClustersUseDistinctLeaseHolders(t *testing.T) {
 		defer leases.Stop()
 		seen = append(seen, leases)
 	}
-	got := eu.bare("run", "--kubeconfig", kubeconfig, "--context", "eu", "--context", "us", "--source", eu.repository("own"), "--timeout", "2s")
+	got := eu.bare("run", "--kubeconfig", kubeconfig, "--context", "eu", "--context", "us", "--source", eu.repository("own"), "--timeout", "10s")
 	if eu.cluster("shop/a") == nil || us.cluster("shop/a") == nil {
 		t.Fatalf("%+v", got)
 	}
