@@ -221,3 +221,50 @@ func TestWaitForFormation(t *testing.T) {
 		"another ID":                        {3, func(s *State) { s.Membership.Members[1].ID = 0xb1 }, Seal{0xc1, 2}},
 	})
 }
+
+// TestClaimsOfDifferentClustersBlock checks that nothing starts if only claims are left and they name different clusters,
+// and that claims without a volume, a user or a doubt are not named.
+func TestClaimsOfDifferentClustersBlock(t *testing.T) {
+	other := func(change func(*Replica)) func(*State) {
+		return func(s *State) {
+			s.Replicas[2].LastUse.ClusterID = 1
+			change(&s.Replicas[2])
+		}
+	}
+	for what, c := range map[string]struct {
+		change func(*State)
+		want   string
+	}{
+		"all name one cluster":          {func(*State) {}, ""},
+		"one names another":             {other(func(*Replica) {}), "data-a-0 by c1, data-a-1 by c1 and data-a-2 by 1"},
+		"one names none":                {other(func(r *Replica) { r.LastUse.ClusterID = 0 }), ""},
+		"the other one has no volume":   {other(func(r *Replica) { r.VolumeUID = "" }), ""},
+		"the other one is marked":       {other(func(r *Replica) { r.LostCluster = 1 }), ""},
+		"one names another, one nobody": {both(other(func(*Replica) {}), func(s *State) { s.Replicas[1].LastUse.ClusterID = 0 }), "data-a-0 by c1 and data-a-2 by 1"},
+	} {
+		s := after(3, both(nameless, c.change))
+		d, applies := s.usedByDifferent()
+		if applies != (c.want != "") || !strings.Contains(d.Message, c.want) || applies && d.Verdict != Block {
+			t.Errorf("%s: %s", what, d)
+		}
+	}
+}
+
+// TestOnlyMembersOnOldDataAreNamed checks which members are said to have started on old data during bootstrap.
+func TestOnlyMembersOnOldDataAreNamed(t *testing.T) {
+	s := after(3, func(s *State) {
+		s.Record, s.ReportedClusterID, s.Membership, s.FoundingID = FoundingRecord("t", 3), 0, Membership{}, 0xc1
+		s.Replicas[0].ClusterID, s.Replicas[1].ClusterID, s.Replicas[2].ClusterID = 0xc1, 0, 1
+	})
+	if text := s.describeOldData(); !strings.HasPrefix(text, ". a-2 started on data that existed before") {
+		t.Errorf("%q", text)
+	}
+}
+
+// TestListOfTooFewRecordedVotersCanBeConfirmed checks that the Block names the annotation that confirms the list.
+func TestListOfTooFewRecordedVotersCanBeConfirmed(t *testing.T) {
+	s := after(3, both(without(1, 2), func(s *State) { s.Membership.Known, s.Membership.Unrecorded = false, true }))
+	if d, _ := membershipUnknown(s); d.Verdict != Block || !strings.Contains(d.Message, s.ListToConfirm()) {
+		t.Errorf("%s", d)
+	}
+}
