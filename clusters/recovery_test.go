@@ -146,7 +146,7 @@ func TestRecoveryFromBackup(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 
-	// A delayed pass does not recreate a volume that the member has lost since.
+	// A delayed pass does not recreate a volume that the member has since lost.
 	s.deleteClaim(1)
 	s.do(before, start, false)
 	claims, err := s.server.Client.CoreV1().PersistentVolumeClaims("default").List(t.Context(), metav1.ListOptions{})

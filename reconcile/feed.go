@@ -166,8 +166,8 @@ func (in *feed) take(d Desired) {
 	in.retryChanged(d)
 }
 
-// retryChanged makes the next pass cover one cluster of each readable source that has unprocessed changes because it
-// was unreadable or refused before. That pass determines whether the source is still refused.
+// retryChanged adds one cluster per source to the next pass, for each readable source that has unprocessed changes from
+// when it was unreadable or refused. That pass determines whether the source is still refused.
 func (in *feed) retryChanged(d Desired) {
 	probed := map[string]bool{}
 	for c := range in.untaken {
@@ -234,7 +234,7 @@ func (d Desired) reading() bool { return errors.Is(d.Failure(), ErrReading) }
 
 // Ready returns the clusters, as namespace/name, whose sources have been read and that unread sources cannot affect. An
 // unread source affects its own namespaces and, because the declarations of a source belong together, the namespaces of
-// every source that shares a namespace with it.
+// all sources that share a namespace with it, directly or through other sources.
 func (d Desired) Ready() []string {
 	var free []string
 	awaited := d.awaited()

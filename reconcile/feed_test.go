@@ -113,8 +113,8 @@ func TestUnfinishedReadIsReported(t *testing.T) {
 	}
 }
 
-// TestReady checks that clusters wait for a source that is still being read if it could affect them: in its own
-// namespaces, and in the namespaces of sources that share a namespace with it.
+// TestReady checks that a source that is still being read delays the clusters in its own namespaces, and in the
+// namespaces of all sources that share a namespace with it, directly or through other sources.
 func TestReady(t *testing.T) {
 	for name, c := range map[string]struct {
 		// namespaces contains the namespaces of sources a, b and c; none means all. Each source declares a cluster with

@@ -68,7 +68,7 @@ func checked(
 	return nil
 }
 
-// check returns the problem with a response, if any, and makes the text in the response readable.
+// check returns an error if a response is invalid, and makes the response's text safe to display.
 func check(answer any) error {
 	switch a := answer.(type) {
 	case *etcdserverpb.MoveLeaderResponse:

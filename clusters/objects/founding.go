@@ -10,9 +10,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// FoundingID returns the cluster ID that etcd derives from the token and the peer URLs in the files of initial members
-// (etcd: membership.NewClusterFromURLsMap). A member that started with existing data reports the cluster ID in that
-// data instead. FoundingID returns zero unless all recorded members are initial members.
+// FoundingID returns the cluster ID that etcd derives from the token and the peer URLs in the initial members'
+// configuration files (etcd: membership.NewClusterFromURLsMap). A member that started with existing data reports the
+// cluster ID in that data instead. FoundingID returns zero unless all recorded members are initial members.
 func FoundingID(c *v1alpha1.EtcdCluster, r decide.Record) decide.ID {
 	in := Input{Cluster: c, Record: r}
 	var members []uint64

@@ -10,8 +10,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// destination is the pattern LOCATION[@ENDPOINT], or a destination in this form. In a bucket or prefix, * matches any
-// characters, including slashes.
+// destination is a LOCATION[@ENDPOINT] pattern, or an actual destination in the same form. In a bucket or prefix, *
+// matches any characters, including slashes.
 type destination struct {
 	scheme, bucket string
 	// prefix is the prefix within the bucket. A pattern without a prefix matches destinations with any prefix and

@@ -122,7 +122,7 @@ func since(status v1alpha1.MemberStatus, old []v1alpha1.MemberStatus, now metav1
 }
 
 // withoutSilence removes unreachable members from a status without a leader if etcd has a leader now. Quorate may have
-// been cut off, so the silence of members that are still silent starts now.
+// been cut off from the cluster, so for members that still do not respond, the time without a response counts from now.
 func withoutSilence(old v1alpha1.EtcdClusterStatus, leader string) []v1alpha1.MemberStatus {
 	if old.Leader != "" || leader == "" {
 		return old.Members

@@ -28,8 +28,8 @@ type granted struct {
 	blocked bool
 }
 
-// Deletions counts the clusters that start to be deleted with their data, over all passes of a process or in each
-// Round.
+// Deletions counts the cluster deletions with data that have been started, either by a process in all its passes or in
+// each Round.
 type Deletions struct {
 	// Most is the maximum for each owner. nil means no limit.
 	Most *int

@@ -164,8 +164,8 @@ func (f *configFlag) set(s *sourceFlags, file string, c config.Configuration) (p
 	return problems
 }
 
-// replaced rejects entries with their own settings if --source replaces them: without these settings, such as a policy,
-// a command could accept what a run refuses.
+// replaced rejects entries with their own settings if --source replaces them. Without these settings (for example, a
+// policy), validate or plan could accept a declaration that a run with the entry would reject.
 func replaced(entries []config.Source) (problems []config.Problem) {
 	for _, entry := range entries {
 		var names []string

@@ -154,7 +154,7 @@ func (f *installFlags) sourceConfig() (string, error) {
 	return text.String(), err
 }
 
-// put sets a setting in an entry of sources. If a setting is repeated, the entry has a list of all its values.
+// put adds a setting to an entry of sources. The values of a repeated setting are collected in a list.
 func put(entry map[string]any, s setting) {
 	settings := slices.Concat(config.SourceSettings, config.TenantSettings)
 	at := slices.IndexFunc(settings, func(known config.Setting) bool { return known.Flag == s.flag })

@@ -18,7 +18,7 @@ type budget struct {
 	limits sources.Limits
 	// atOnce is the number of sources that are read at the same time.
 	atOnce int
-	// fetch is the memory limit of a process that fetches a source. own is the memory limit of this process, without
+	// fetch is the memory limit of a process that fetches a source. own is the memory limit of this process, excluding
 	// the processes that read sources. Both are in bytes; 0 means unlimited.
 	fetch, own int64
 }

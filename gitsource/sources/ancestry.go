@@ -257,7 +257,7 @@ func (d *ancestry) answer(ctx context.Context, before string, q *question) {
 	}
 }
 
-// begin records that the source has got a slot. It returns the time from which the timeout of the check counts.
+// begin records that the source has acquired a slot. It returns the time at which the check's timeout starts.
 func (d *ancestry) begin() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()

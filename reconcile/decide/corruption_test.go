@@ -28,7 +28,7 @@ func leftOver(id ID, kind AlarmKind) func(*State) {
 
 func learns(n int) func(*State) { return func(s *State) { s.Membership.Members[n].Learner = true } }
 
-// halts simulates a pod in which etcd has exited repeatedly, for the given time, because a peer's data differs.
+// halts simulates a pod whose etcd has kept exiting for the given time because a peer's data differs.
 func halts(n, times int, ago time.Duration) func(*State) {
 	return func(s *State) {
 		s.down(PodFailing, ago, n)

@@ -182,8 +182,8 @@ func TestJobRestoresRecordedRecovery(t *testing.T) {
 	})
 }
 
-// TestVolumesOfLostClusterAreKept checks when a lost cluster's volume is kept: until git requests its deletion, a new
-// member is about to use the slot, and all other members are healthy.
+// TestVolumesOfLostClusterAreKept checks that a lost cluster's volume is deleted only if git requests it, all other
+// members are healthy, and no other slot is filled first.
 func TestVolumesOfLostClusterAreKept(t *testing.T) {
 	givenUp := func(s *State) {
 		s.Declared.Replicas = 4

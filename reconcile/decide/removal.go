@@ -7,8 +7,9 @@ import (
 
 // removal asks the leader to remove a member. If the leader has refused the removal for a long time although all other
 // members are healthy, it may have lost track of a restarted member, which it treats as disconnected as long as it
-// leads (etcd issue 14523). Leadership is then transferred to each of the other remaining voters in turn, and each is
-// asked for some time. This is done once; if it does not help, manual action is required.
+// leads (etcd issue 14523). Leadership is then transferred to each of the other remaining voters in turn, and the
+// removal is requested from each new leader for a while. This is done once; if it does not help, manual action is
+// required.
 func (s State) removal(rule string, a RemoveMember, format string, args ...any) (Decision, bool) {
 	d, _ := act(a, format, args...)
 	d.Rule, d.waitsFor = rule, "remove "+a.Name

@@ -13,8 +13,8 @@ func membersMissing(s State) (Decision, bool) {
 	missing := s.missing()
 	formed := s.ReportedClusterID != 0 || s.formedBefore()
 	if len(missing) == 0 || !s.toRun() || s.Record.MayFound() && formed {
-		// Stopping the pods keeps all volumes. A record by which members may still bootstrap a formed cluster must be
-		// corrected first.
+		// Stopping the pods keeps all volumes. If the record still allows members to bootstrap a cluster that has
+		// already formed, the record must be corrected first.
 		return Decision{}, false
 	}
 	var names []string

@@ -43,8 +43,10 @@ func readsLog(v etcdversion.MajorMinor, since string) bool {
 
 func (s State) allAnswer() bool { return Answering(s.Membership.Members) == len(s.Membership.Members) }
 
-// clearsLogBy returns the minor version for a downgrade that makes etcd write a snapshot of the log entries that the
-// declared version cannot read, or "". A member that runs the declared version has already read the log.
+// clearsLogBy returns the minor version to which a downgrade must be temporarily enabled so that etcd writes a snapshot
+// of the log entries that the declared version cannot read. It returns "" if no rollout is due, if the declared version
+// is refused or can read the log, or if the data is already prepared. It also returns "" if members run different minor
+// versions, because a member that runs the declared version has already read the log.
 func (s State) clearsLogBy() string {
 	refusal, prepared := s.judgeVersion()
 	stepsUp := refusal == "" && !prepared && !readsLog(minorOf(s.Declared.Version), s.Record.LogVersion)
@@ -73,8 +75,8 @@ func prepareUpgrade(s State) (Decision, bool) {
 	return Decision{}, false
 }
 
-// downgradeFinished reports whether no downgrade is in progress, and every member's data has the version that the
-// member runs.
+// downgradeFinished reports whether no downgrade is in progress, and every member's storage version matches the version
+// that it runs.
 func (s State) downgradeFinished() bool {
 	if s.sameVersions() && slices.ContainsFunc(s.Membership.Members, lagsBehind) {
 		return false

@@ -569,7 +569,7 @@ type tally struct {
 	said   map[[2]string]bool
 }
 
-// holdAll checks the decision for every choice of slots and everything around them.
+// holdAll checks the decision for every combination of slots and surrounding state (see around).
 func (all *tally) holdAll(t *testing.T, slots []slot, ordinals int, list []around) {
 	mine := tally{said: map[[2]string]bool{}}
 	choices(slots, ordinals, func(chosen []slot) {

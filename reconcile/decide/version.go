@@ -202,8 +202,8 @@ func departure(from, target etcdversion.Version) string {
 		target, known.least, known.better)
 }
 
-// preparedFor reports whether etcd is downgrading to the target minor version and has written all its data for it. The
-// data of an unresponsive member may still be written for a newer version.
+// preparedFor reports whether etcd is downgrading to the target minor version and has converted all its data to that
+// version's format. The data of an unresponsive member may still be in a newer version's format.
 func (s State) preparedFor(target etcdversion.MajorMinor) bool {
 	minor := target.String()
 	for _, m := range s.Membership.Members {

@@ -36,7 +36,7 @@ func (s State) CertificateWarnings() []string {
 }
 
 // BackupWarnings returns warnings about backups, drills, restores and recoveries, such as why no backups are taken, or
-// which backup failed without a later success.
+// which backup failed, if none has succeeded since.
 func (s State) BackupWarnings() []string {
 	b := s.Backups
 	var warnings []string

@@ -14,7 +14,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Comparison describes the basis of a report if nothing was observed.
+// Comparison describes what a report is based on when no live state was observed.
 type Comparison struct {
 	// Against is the revision that every cluster is assumed to match.
 	Against string `json:"against"`

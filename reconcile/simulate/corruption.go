@@ -123,9 +123,9 @@ func (w *World) outvoted(r *raft, m member) bool {
 	return false
 }
 
-// watchCopies records a violation if members may hold different data, and data that may be right is discarded while
-// different data is kept. Data of a member that is down for an unrelated reason does not matter while a majority is up
-// and holds the same data.
+// watchCopies records a violation if members may hold different data, and possibly correct data is discarded while
+// different data is kept. A member that is down for an unrelated reason may lose its data while the members of a
+// running majority hold the same data.
 func (w *World) watchCopies(r *raft, m member) {
 	needless := !r.isUp(m.id) && !w.pods[m.ordinal].stoppedByCheck() && w.judged(r)
 	if m.learner || !w.doubted(r) || !w.usable(m) || w.outvoted(r, m) || needless {

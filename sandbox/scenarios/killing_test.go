@@ -11,8 +11,8 @@ import (
 )
 
 // TestKillAfterEveryWrite kills quorate right after each write of a bootstrap has taken effect, including leases and
-// events. Each time, the next run must continue. The result must be one healthy cluster that is like an undisturbed
-// cluster.
+// events. Each time, the next run must continue. The result must be a single healthy cluster, equivalent to one that
+// was not disturbed.
 func TestKillAfterEveryWrite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -25,7 +25,7 @@ const MaxBytes = 4096
 // maxUnproven is the maximum length of the reason in Unproven, in bytes.
 const maxUnproven = 500
 
-// Result is the result of a backup that was stored now or already existed.
+// Result describes a backup that was just stored or that already existed.
 type Result struct {
 	Format string `json:"format"`
 	// Slot is the time for which the backup was taken. Data is the name of its file.

@@ -11,8 +11,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/store"
 )
 
-// TestNothingIsDeletedAfterFailedDrill checks that no backups are deleted because of a backup with which a drill has
-// failed, even if the backup is verified again, and that they are deleted after a drill has succeeded.
+// TestNothingIsDeletedAfterFailedDrill checks that pruning does not rely on a backup whose restore drill failed, even
+// if that backup is verified again, but does once a drill of it succeeds.
 func TestNothingIsDeletedAfterFailedDrill(t *testing.T) {
 	now := time.Date(2026, 11, 22, 18, 0, 0, 0, time.UTC)
 	bucket, err := store.Location{Directory: t.TempDir()}.Open(t.Context(), store.Options{})

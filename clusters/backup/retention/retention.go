@@ -51,10 +51,10 @@ type Plan struct {
 	Waiting []store.Backup
 }
 
-// Prune decides which backups of one cluster to delete. The listing must contain all of the cluster's backups, with
-// every cluster ID. Nothing is deleted unless the newest backup has been read back and found sound, and nothing of another
-// cluster ID unless a newer backup of that ID has. The caller must check these backups again before each deletion. The
-// following are never deleted:
+// Prune decides which backups of one cluster to delete. The listing must contain all of the cluster's backups, whatever
+// their cluster ID. Nothing is deleted unless the newest good backup (with Policy.ByVerified, any good backup) has been
+// read back and found sound. Deleting a backup with a different cluster ID also requires a newer backup of that ID that
+// has been read back. The caller must check these backups again before each deletion. The following are never deleted:
 //   - backups that the policy keeps for each cluster ID, and the newest good and the newest verified backup
 //     of each ID. A cluster that was recreated, or a different cluster of the same name, must not cost the
 //     original its backups, and a restored cluster may have to be restored again to an earlier point;

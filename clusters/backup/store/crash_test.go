@@ -44,10 +44,10 @@ func (k *killed) Delete(ctx context.Context, name string) error {
 	return k.change(func() error { return k.Bucket.Delete(ctx, name) })
 }
 
-// TestKilledRecordingStaysConsistent kills processes at every change while they record a result of a backup or remove
-// the backup. It checks that a manifest always has its data, that a damaged backup never counts as verified, that a
-// verified backup stays verified unless it is found damaged, and that only verified backups count as drilled. The next
-// attempt must lead to the same result as if no process had been killed.
+// TestKilledRecordingStaysConsistent kills a process at each write while it records a verification or drill result for
+// a backup, or removes the backup. It checks that a manifest always has its data, that a damaged backup never counts as
+// verified, that a verified backup stays verified unless it is found damaged, and that only verified backups count as
+// drilled. The next attempt must lead to the same result as if no process had been killed.
 func TestKilledRecordingStaysConsistent(t *testing.T) {
 	verify := func(damage string) func(Bucket, Manifest) error {
 		return func(b Bucket, m Manifest) error {

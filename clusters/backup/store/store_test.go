@@ -506,8 +506,8 @@ func TestConcurrentDamageOverridesVerification(t *testing.T) {
 	})
 }
 
-// TestVerificationKeepsFailedDrill checks that a backup with which a drill has failed counts as verified only once a
-// drill has succeeded, also in a store that does not allow deletion. It stays usable.
+// TestVerificationKeepsFailedDrill checks that a backup whose restore drill failed counts as verified only once a drill
+// of it succeeds, also in a store that does not allow deletion. It stays usable.
 func TestVerificationKeepsFailedDrill(t *testing.T) {
 	eachBucket(t, func(t *testing.T, b Bucket) {
 		m := manifest()

@@ -53,7 +53,7 @@ type Refusal string
 func (r Refusal) Error() string { return string(r) }
 
 // Render renders the kustomization in the directory dir, and calls each for every object. The error is a Refusal, or an
-// error of files or of each.
+// error returned by files or each.
 func Render(files Files, dir string, limits Limits, each func(Object) error) error {
 	rendered, err := Kustomize(&view{files: files, known: map[string]Entry{}, limits: limits}, dir)
 	var stopped given

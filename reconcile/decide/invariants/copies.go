@@ -205,8 +205,8 @@ func itKeepsFailing(s decide.State, r decide.Replica, m decide.Member) bool {
 	return crashes || silent
 }
 
-// mostAnswer reports whether the responding voters are a majority by themselves, so that a known list does not
-// depend on other members.
+// mostAnswer reports whether the responding voters alone form a majority. If they do, a known member list can be
+// trusted without the other members.
 func mostAnswer(s decide.State) bool {
 	voters, answer := 0, 0
 	for _, m := range s.Membership.Members {

@@ -78,8 +78,8 @@ func keepsVolume(r decide.Replica, uid string) bool {
 	return uid != "" && r.VolumeUID == uid && !goes
 }
 
-// restoringAgain returns the problem with concluding from an existing Job that a cluster without a record is being
-// created from a backup.
+// restoringAgain returns the evidence against a restore in progress, or "". The cluster has no record, so the restore
+// is inferred from an existing Job.
 func restoringAgain(s decide.State) string {
 	switch beside := besideSeed(s); {
 	case cluster(s) != 0 || len(s.Membership.Members) > 0:

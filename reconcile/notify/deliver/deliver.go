@@ -32,8 +32,8 @@ const (
 	firstPause = 500 * time.Millisecond
 	// mostTries is the maximum number of attempts.
 	mostTries = 5
-	// mostOfAnswer is the maximum number of bytes read from a response, and mostShown is the maximum number of them
-	// shown. mostOfError is the maximum number of bytes shown of an error that may quote a response.
+	// mostOfAnswer is the maximum number of response bytes read, and mostShown the maximum number shown. mostOfError is
+	// the maximum number of bytes shown of an error that may quote a response.
 	mostOfAnswer, mostShown, mostOfError = 1 << 20, 200, 300
 )
 
