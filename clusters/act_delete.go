@@ -58,7 +58,8 @@ func (c *cluster) memberGone(ctx context.Context, ordinal int) error {
 		return fmt.Errorf("etcd does not return its member list: %s", now.Why)
 	}
 	if now.ClusterID != c.state.Record.ClusterID {
-		return fmt.Errorf("etcd reports cluster %s, but the record contains %s", now.ClusterID, c.state.Record.ClusterID)
+		return fmt.Errorf("etcd reports cluster %s, but the record contains %s", now.ClusterID,
+			c.state.Record.ClusterID)
 	}
 	for _, m := range now.Members {
 		switch n, ours := c.state.OrdinalOf(m); {

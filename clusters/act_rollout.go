@@ -48,9 +48,9 @@ func (c *cluster) startRollout(ctx context.Context, a decide.StartRollout) (repo
 // rolledOut reports whether an object is applied when a rollout starts.
 func rolledOut(o objects.Object) bool { return o.Kind == "ConfigMap" || o.Kind == "StatefulSet" }
 
-// restartReplica deletes a pod, with a grace period in which etcd can transfer leadership and shut down cleanly. It does
-// not delete a serving pod if another member has stopped responding, a broken pod that has recovered, or a pod whose
-// volume would be deleted with it.
+// restartReplica deletes a pod, with a grace period in which etcd can transfer leadership and shut down cleanly. It
+// does not delete a serving pod if another member has stopped responding, a broken pod that has recovered, or a pod
+// whose volume would be deleted with it.
 func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (report.Outcome, error) {
 	name := c.state.ReplicaName(a.Ordinal)
 	serves := lists(c.state.Membership, func(m decide.Member) bool { return m.Name == name && m.Answers })

@@ -22,8 +22,8 @@ func (c *cluster) annotateClaims(ctx context.Context) error {
 			failures = append(failures, err)
 		case objects.LastUse(kept) != r.LastUse:
 			failures = append(failures, fmt.Errorf("annotate PersistentVolumeClaim %s: the API server did not keep "+
-				"%s, %s and %s. Find the admission policy or webhook that removes them", name, objects.AnnotationClusterID,
-				objects.AnnotationVersion, objects.AnnotationStorageVersion))
+				"%s, %s and %s. Find the admission policy or webhook that removes them", name,
+				objects.AnnotationClusterID, objects.AnnotationVersion, objects.AnnotationStorageVersion))
 		}
 	}
 	return errors.Join(failures...)

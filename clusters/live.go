@@ -40,7 +40,8 @@ type Options struct {
 	Reading bool
 	// BackupImage is the image of backup pods, with a tag or a digest, or empty if not configured.
 	BackupImage string
-	// AllowRecovery allows spec.recovery to create a new cluster from the remains of a cluster that has lost its majority.
+	// AllowRecovery allows spec.recovery to create a new cluster from the remains of a cluster that has lost its
+	// majority.
 	AllowRecovery bool
 	// Shard is the subset of clusters to observe and act on. Decisions that concern all clusters, such as which
 	// clusters may be deleted, still take all clusters into account.

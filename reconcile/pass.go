@@ -61,7 +61,8 @@ func (r *Reconciler) pass(ctx context.Context, in *feed, wanted func(key string)
 	rep := report.Report{
 		Revision: desired.Revision, Signer: desired.Signer, Sources: desired.SourcesRead(), Problems: desired.Problems,
 		Warnings: desired.Warnings,
-		Removals: desired.labeled(observed.Removals), Fetches: desired.fetches(), UnlistedIn: observed.UnlistedIn, Planned: r.Plan,
+		Removals: desired.labeled(observed.Removals), Fetches: desired.fetches(),
+		UnlistedIn: observed.UnlistedIn, Planned: r.Plan,
 	}
 	err = errors.Join(err, observed.Unlisted)
 	r.logRemovals(rep.Removals, desired, err == nil)

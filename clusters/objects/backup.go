@@ -28,11 +28,10 @@ const (
 	componentBackup = "backup"
 	// ExitDoubtful is the exit code of a step that finds that a backup is suspect or damaged.
 	ExitDoubtful = 4
-	// AnnotationGeneration, on Jobs started by a pass, is the generation of the custom resource for which the Job was
-	// started.
+	// AnnotationGeneration is the generation of the custom resource for which a pass started the Job.
 	AnnotationGeneration = "etcd.quorate.dev/generation"
 
-	// AnnotationBackupTo, on backup Jobs, is the destination.
+	// AnnotationBackupTo is the destination of a backup Job.
 	AnnotationBackupTo = "etcd.quorate.dev/backup-to"
 
 	// backupAttempts is the maximum number of times that Kubernetes retries a pod within the deadline. The delay is 10

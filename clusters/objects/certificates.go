@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// These are the data keys of the Secrets. The CA's Secret has different data keys, so that a pod cannot mount it in place
-// of a leaf by mistake.
+// These are the data keys of the Secrets. The CA's Secret has different data keys, so that a pod cannot mount it in
+// place of a leaf by mistake.
 const (
 	keyCA                = "ca.crt"
 	keyCAPrivate         = "ca.key"

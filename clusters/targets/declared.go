@@ -28,7 +28,8 @@ func (t Target) Declared() decide.Declared {
 		Quota:     int64(min(spec.Etcd.Quota.AsApproximateFloat64(), 1<<62)),
 		Retention: decide.Retention(spec.Storage.Retention),
 		Orphaned:  t.Orphaned, RenamedFrom: t.RenamedFrom,
-		Problems: t.Problems, ConfirmedMembers: strings.TrimSpace(t.Cluster.Annotations[v1alpha1.AnnotationConfirmMembers]),
+		Problems:         t.Problems,
+		ConfirmedMembers: strings.TrimSpace(t.Cluster.Annotations[v1alpha1.AnnotationConfirmMembers]),
 	}
 	if spec.ReplaceAfter != nil {
 		// Declarations are validated when they are read. If the duration is invalid, members are never replaced.

@@ -184,8 +184,8 @@ var flagInText = regexp.MustCompile(`--[a-z][-a-z]*`)
 
 // settingUsage returns the description of a flag for its setting. It names other settings instead of their flags.
 func settingUsage(usage string) string {
-	usage = strings.NewReplacer("; repeatable, or a list separated by semicolons", "", "; repeatable, requires", "; requires",
-		"; repeatable", "").Replace(usage)
+	usage = strings.NewReplacer("; repeatable, or a list separated by semicolons", "",
+		"; repeatable, requires", "; requires", "; repeatable", "").Replace(usage)
 	return flagInText.ReplaceAllStringFunc(usage, func(flag string) string {
 		name := config.NameOf(strings.TrimPrefix(flag, "--"))
 		if name == "" || flag == "--source" {

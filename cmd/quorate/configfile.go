@@ -173,9 +173,9 @@ func replaced(entries []config.Source) (problems []config.Problem) {
 			names = append(names, strings.TrimPrefix(v.Name, entry.Name+"."))
 		}
 		if len(names) > 0 {
-			problems = append(problems, config.Problem{Line: entry.Line, Message: fmt.Sprintf("%s: --source replaces this "+
-				"entry, so its own settings (%s) would have no effect; use a separate file with the settings for --source "+
-				"in sourceDefaults", entry.Name, strings.Join(names, ", "))})
+			problems = append(problems, config.Problem{Line: entry.Line, Message: fmt.Sprintf("%s: --source "+
+				"replaces this entry, so its own settings (%s) would have no effect; use a separate file with the "+
+				"settings for --source in sourceDefaults", entry.Name, strings.Join(names, ", "))})
 		}
 	}
 	return problems

@@ -65,8 +65,8 @@ that are not settings (see quorate run --help) after --.`,
 	flags.StringVar(&f.mode, "mode", "", "how Quorate runs: cronjob, indexed-job or loop (default: do not install "+
 		"Quorate itself)")
 	flags.StringVar(&f.options.Image, "image", "", "Quorate image that the nodes have or can pull")
-	flags.StringVar(&f.config, "config", "", "YAML file with the settings of the runs and their sources, as for quorate "+
-		"run; replaces --source, --branch and --path")
+	flags.StringVar(&f.config, "config", "", "YAML file with the settings of the runs and their sources, as for "+
+		"quorate run; replaces --source, --branch and --path")
 	flags.StringVar(&f.source, "source", "", "URL of the git repository, or \"cluster\", as in quorate run")
 	flags.StringVar(&f.branch, "branch", "", "branch to read (default: the branch that HEAD points to)")
 	flags.StringVar(&f.path, "path", "", "directory in the repository (default: its root)")

@@ -250,7 +250,9 @@ func (f *installFlags) checkMount(content config.Configuration) error {
 		values = append(values, s.Values...)
 	}
 	uses := slices.ContainsFunc(values, func(v config.Value) bool {
-		return slices.ContainsFunc(v.Items, func(i config.Item) bool { return strings.Contains(i.Text, deploy.Credentials) })
+		return slices.ContainsFunc(v.Items, func(i config.Item) bool {
+			return strings.Contains(i.Text, deploy.Credentials)
+		})
 	})
 	switch {
 	case uses && !f.options.Private:

@@ -138,7 +138,8 @@ func (n *notifier) tell(ctx context.Context, final bool) {
 		m := notify.NewMessage(rand.Text(), time.Now(), n.context, revision, events)
 		for i, to := range n.flags.to {
 			all.Go(func() {
-				n.failed(fmt.Sprintf("notifications.webhooks[%d]", i), panics.Catch(func() error { return n.post(ctx, to, m) }))
+				err := panics.Catch(func() error { return n.post(ctx, to, m) })
+				n.failed(fmt.Sprintf("notifications.webhooks[%d]", i), err)
 			})
 		}
 	}

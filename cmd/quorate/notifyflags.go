@@ -206,7 +206,8 @@ func (f *notifyFlags) checkHosts(s *sourceFlags) error {
 	}
 	if f.repository != "" {
 		if len(list) > 1 {
-			return usageError{fmt.Errorf("%s: applies to one source, but there are several", f.named("report-status-repository"))}
+			return usageError{fmt.Errorf("%s: applies to one source, but there are several",
+				f.named("report-status-repository"))}
 		}
 		list[0].Location = f.repository
 	}

@@ -51,7 +51,7 @@ func durationIn(least, most time.Duration) func(string) error {
 		d, err := time.ParseDuration(value)
 		switch {
 		case err != nil:
-			return nil // an error of the parser
+			return nil //nolint:nilerr // the parser reports it
 		case d < least && least < time.Second:
 			return fmt.Errorf("%s: must be longer than 0s", value)
 		case d < least:

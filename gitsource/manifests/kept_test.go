@@ -114,7 +114,7 @@ func TestSourcesNearLimitsAreKept(t *testing.T) {
 		return clusterNamed(fmt.Sprintf("c%d", i)) + "  etcd: {quota: 8Gi, options: {tls-min-version: TLS1.3}}\n  tls: {mode: Disabled}\n  replicas: 2\n"
 	}
 	small := func(i int) string { return clusterNamed(fmt.Sprintf("c%d", i)) }
-	bad := func(i int) string { return clusterNamed(fmt.Sprintf("c%d", i)) + "  replicas: none\n  versoin: 1\n" }
+	bad := func(i int) string { return clusterNamed(fmt.Sprintf("c%d", i)) + "  replicas: none\n  colour: 1\n" }
 	for name, c := range map[string]struct {
 		object   func(i int) string
 		rendered bool

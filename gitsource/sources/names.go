@@ -51,7 +51,8 @@ func CheckDistinct(list []Source) error {
 		if count[name]++; count[name] == 2 {
 			problems = append(problems,
 				settingError{fmt.Errorf("%s: specified twice, so each of its clusters would be declared twice: "+
-					"remove one, or give each its own path, branch or default namespace", cmp.Or(s.Where, "--source "+s.String()))})
+					"remove one, or give each its own path, branch or default namespace",
+					cmp.Or(s.Where, "--source "+s.String()))})
 		}
 	}
 	return errors.Join(problems...)

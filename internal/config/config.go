@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	// APIVersion and Kind identify a configuration file.
+	// APIVersion is the apiVersion of a configuration file.
 	APIVersion = "config.quorate.dev/v1alpha1"
-	Kind       = "Configuration"
+	// Kind is the kind of a configuration file.
+	Kind = "Configuration"
 	// MostBytes is the maximum size of a file.
 	MostBytes = 1 << 20
 )

@@ -38,7 +38,8 @@ func (s State) follow(r Record) Record {
 			}
 			slot := s.Replica(m.Ordinal)
 			gone := RemovedMember{Ordinal: m.Ordinal, VolumeUID: cmp.Or(slot.VolumeUID, m.VolumeUID)}
-			if unproven := m.Mode == Sealed && m.VolumeUID == ""; !unproven && slot.VolumeUID != m.VolumeUID && usedIn(slot, r) {
+			unproven := m.Mode == Sealed && m.VolumeUID == ""
+			if !unproven && slot.VolumeUID != m.VolumeUID && usedIn(slot, r) {
 				gone.VolumeUID = m.VolumeUID
 			}
 			if hasVolume(slot) && slot.VolumeUID != m.VolumeUID {

@@ -100,7 +100,7 @@ func (s State) keepsBeingUndone(d Decision) bool { return s.repeats(d).Times >= 
 // mayRetry reports whether an action that keeps being reverted may be tried again. Stopping something that must not run
 // is tried in every pass.
 func (s State) mayRetry(d Decision) bool {
-	switch d.Action.(type) {
+	switch d.Action.(type) { //nolint:gochecksumtype // all others wait
 	case StopPods, StopReplicas, StopRestore, StopRecovery:
 		return true
 	}

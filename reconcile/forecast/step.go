@@ -8,7 +8,7 @@ import (
 
 func newStep(s decide.State, d decide.Decision, at Quorum) Step {
 	step := Step{Rule: d.Rule, Action: d.Action, What: s.DescribeAction(d.Action), Before: at, Lowest: at, After: at}
-	switch d.Action.(type) {
+	switch d.Action.(type) { //nolint:gochecksumtype // no other action discards acknowledged writes
 	case decide.StartRecovery, decide.FinishRecovery:
 		step.Discards = s.DescribeDiscarded()
 	}

@@ -12,10 +12,10 @@ type Part struct {
 	Report     Report
 }
 
-// Join combines the reports for several Kubernetes clusters, in the given order. Statements that all reports share, such
-// as problems with a common source, are included once. Other statements are prefixed with the Kubernetes cluster that
-// they apply to, as is the error of a single named Kubernetes cluster. The report about a single unnamed Kubernetes
-// cluster is returned unchanged.
+// Join combines the reports for several Kubernetes clusters, in the given order. Statements that all reports share,
+// such as problems with a common source, are included once. Other statements are prefixed with the Kubernetes cluster
+// that they apply to, as is the error of a single named Kubernetes cluster. The report about a single unnamed
+// Kubernetes cluster is returned unchanged.
 func Join(parts []Part) Report {
 	if len(parts) == 1 && parts[0].Kubernetes == "" {
 		return parts[0].Report

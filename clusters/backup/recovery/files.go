@@ -6,8 +6,8 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
-// Files reads members' files and modifies files in copies, as package snapshot does. Implementations should read untrusted
-// files in a child process, because such files can be crafted to exhaust memory or to crash the reader.
+// Files reads members' files and modifies files in copies, as package snapshot does. Implementations should read
+// untrusted files in a child process, because such files can be crafted to exhaust memory or to crash the reader.
 type Files interface {
 	// Survivor calls snapshot.SurvivorOf.
 	Survivor(ctx context.Context, dataDir string) (snapshot.Survivor, error)

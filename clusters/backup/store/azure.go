@@ -72,8 +72,8 @@ func (o Options) azureEndpoint() (azureblob.ServiceURL, error) {
 	account := azureblob.NewDefaultServiceURLOptions()
 	account.SASToken = strings.TrimPrefix(strings.TrimSpace(account.SASToken), "?")
 	if strings.ContainsFunc(account.SASToken, notInQuery) {
-		return "", errors.New("AZURE_STORAGE_SAS_TOKEN is not a SAS token: it contains characters that are not allowed in " +
-			"a URL, such as spaces, quotes or line breaks")
+		return "", errors.New("AZURE_STORAGE_SAS_TOKEN is not a SAS token: it contains characters that are not " +
+			"allowed in a URL, such as spaces, quotes or line breaks")
 	}
 	if o.AzureEndpoint == "" {
 		if account.AccountName == "" {

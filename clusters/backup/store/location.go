@@ -106,7 +106,7 @@ func checkNoEndpoint(text string) error {
 	endpoint, account, hasAccount := strings.Cut(at, " of account ")
 	switch {
 	case err != nil:
-		return nil // reported by the caller
+		return nil //nolint:nilerr // the caller reports it
 	case scheme == "s3" && partition.MatchString(at):
 		return fmt.Errorf("the URL contains an AWS partition: %s --s3-region with a region in partition %s", instead, at)
 	case strings.Contains(endpoint, "://") && checkEndpoint(endpoint) == nil && hasAccount:

@@ -59,7 +59,8 @@ func (i *Informer) tell(before, now any) {
 		known = was
 	}
 	if !same(i.told[known.Name], was, is == nil) {
-		i.wrong = append(i.wrong, fmt.Sprintf("%s was %v, and the event reports %v", known.Name, i.told[known.Name], was))
+		i.wrong = append(i.wrong, fmt.Sprintf("%s was %v, and the event reports %v", known.Name, i.told[known.Name],
+			was))
 	}
 	if is == nil {
 		delete(i.told, known.Name)
