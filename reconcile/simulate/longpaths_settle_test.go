@@ -82,6 +82,13 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 				j.path.KillPod(r.Ordinal)
 			}
 		}
+	case d.Rule == "MembershipUnknown" && says("confirm-members"): // no member returns a false list any more
+		s := j.path.Observe()
+		if list := s.ListToConfirm(); s.Declared.ConfirmedMembers != list {
+			j.path.Declared.ConfirmedMembers = list
+			return true
+		}
+		return false
 	case releaseToDeclare.MatchString(d.Message):
 		minor := releaseToDeclare.FindStringSubmatch(d.Message)[1]
 		j.path.Declared.Version = map[string]string{"3.5": "3.5.35", "3.6": "3.6.16", "3.7": "3.7.3"}[minor]
