@@ -189,7 +189,9 @@ func Descends(ctx context.Context, o Options, newer refs.Revision, older string)
 		return false, optionsErrorf("determine whether %q descends from %q: "+
 			"both must be full commit hashes of 40 hexadecimal digits", newer.Commit, older)
 	}
-	return within(ctx, o, func(ctx context.Context) (bool, error) { return descendsInChild(ctx, o, newer.Commit, older) })
+	return within(ctx, o, func(ctx context.Context) (bool, error) {
+		return descendsInChild(ctx, o, newer.Commit, older)
+	})
 }
 
 // descendsHere does the work of Descends in this process.

@@ -152,8 +152,8 @@ func (c *Clients) change(ctx context.Context, cluster Cluster, what string, do f
 }
 
 // changeByAny makes a change through the leader or through a voter that follows it. If it is uncertain which member
-// leads, changeByAny requests the change from each member that claims to lead: a member that only pretends to lead could
-// report a change as done. Changes can be repeated.
+// leads, changeByAny requests the change from each member that claims to lead: a member that only pretends to lead
+// could report a change as done. Changes can be repeated.
 func (c *Clients) changeByAny(
 	ctx context.Context, cluster Cluster, what string, do func(leader reply, followers []reply) error,
 ) error {

@@ -20,7 +20,8 @@ type installFlags struct {
 	mode      string
 	options   deploy.Options
 	printOnly bool
-	// config is the name of the configuration file of the runs. Without it, source, branch and path are written to a file.
+	// config is the name of the configuration file of the runs. Without it, source, branch and path are written to a
+	// file.
 	config, source, branch, path string
 }
 

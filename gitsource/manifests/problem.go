@@ -81,8 +81,8 @@ func hinted(message string) string {
 	if !variable.MatchString(message) {
 		return message
 	}
-	return message + "; variables such as ${NAME} are not substituted: substitute them beforehand, or use replacements " +
-		"in a kustomization"
+	return message + "; variables such as ${NAME} are not substituted: substitute them beforehand, or use " +
+		"replacements in a kustomization"
 }
 
 // shortened removes the middle of a long text, because the cause is at its start or its end.

@@ -166,7 +166,8 @@ func (l List) short(s Selector) (Revision, error) {
 	case 1:
 		return l.named(found[0], s)
 	}
-	return Revision{}, fmt.Errorf("%q is ambiguous: it may be %s or %s; write the full name", s.Short, found[0], found[1])
+	return Revision{}, fmt.Errorf("%q is ambiguous: it may be %s or %s; write the full name", s.Short, found[0],
+		found[1])
 }
 
 // highest finds the tag with the highest version in the range. If several tags have the same version, such as 1.2.0 and

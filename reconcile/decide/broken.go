@@ -166,8 +166,8 @@ func (s State) failsAsDeclared(r Replica) bool {
 	return s.madeAsDeclared(r) && s.counts(r) && (s.failsForGood(r) || r.Pod == PodPending && s.stuck(r))
 }
 
-// onTrial reports whether it is still uncertain whether a pod will come up with the current declaration. As long as nothing
-// can be lost, only a pod that has just crashed is on trial.
+// onTrial reports whether it is still uncertain whether a pod will come up with the current declaration. As long as
+// nothing can be lost, only a pod that has just crashed is on trial.
 func (s State) onTrial(r Replica) bool {
 	ran := s.Now.Sub(r.PodStarted)
 	switch {

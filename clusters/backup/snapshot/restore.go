@@ -149,8 +149,8 @@ func bumpOf(file string, bump uint64) (uint64, error) {
 		return 0, err
 	}
 	if newest > maxRevision-int64(bump) {
-		return 0, fmt.Errorf("%w by %d: it is %d, but etcd normally stays below %d. Check where the snapshot is from, or "+
-			"use --revision-bump 0 to restore it unchanged, for reading only", ErrRevision, bump, newest,
+		return 0, fmt.Errorf("%w by %d: it is %d, but etcd normally stays below %d. Check where the snapshot is from, "+
+			"or use --revision-bump 0 to restore it unchanged, for reading only", ErrRevision, bump, newest,
 			int64(maxRevision))
 	}
 	return bump + uint64(newest-key), nil

@@ -146,7 +146,8 @@ func read(names []string) Listing {
 	}
 	for backup, said := range marks {
 		if slices.Contains(said, ".json") {
-			backup.Damaged, backup.Differs = slices.Contains(said, ".damaged.json"), slices.Contains(said, ".differs.json")
+			backup.Damaged = slices.Contains(said, ".damaged.json")
+			backup.Differs = slices.Contains(said, ".differs.json")
 			backup.Verified = !backup.Differs && slices.Contains(said, ".verified.json")
 			backup.Drilled = !backup.Differs && slices.Contains(said, ".drilled.json")
 			listing.Backups = append(listing.Backups, backup)

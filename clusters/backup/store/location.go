@@ -108,10 +108,11 @@ func checkNoEndpoint(text string) error {
 	case err != nil:
 		return nil //nolint:nilerr // the caller reports it
 	case scheme == "s3" && partition.MatchString(at):
-		return fmt.Errorf("the URL contains an AWS partition: %s --s3-region with a region in partition %s", instead, at)
+		return fmt.Errorf("the URL contains an AWS partition: %s --s3-region with a region in partition %s", instead,
+			at)
 	case strings.Contains(endpoint, "://") && checkEndpoint(endpoint) == nil && hasAccount:
-		return fmt.Errorf("the URL contains an endpoint: %s %s %s and AZURE_STORAGE_ACCOUNT=%s", instead, flag, endpoint,
-			account)
+		return fmt.Errorf("the URL contains an endpoint: %s %s %s and AZURE_STORAGE_ACCOUNT=%s", instead, flag,
+			endpoint, account)
 	case strings.Contains(endpoint, "://") && checkEndpoint(endpoint) == nil:
 		return fmt.Errorf("the URL contains an endpoint: %s %s %s", instead, flag, endpoint)
 	case plain.Prefix == "":
