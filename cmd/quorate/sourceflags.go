@@ -177,7 +177,8 @@ func checkHostsOfCredentials(list []source) error {
 		if hosts := slices.Compact(u.hosts); len(hosts) > 1 {
 			problems = append(problems, fmt.Sprintf("the credentials in %s would be sent to several hosts: %s; set "+
 				"separate credentials for each source: credentials in the configuration file, or "+
-				"git-credentials=DIRECTORY in --source", strings.Join(slices.Compact(u.places), " and "), strings.Join(hosts, ", ")))
+				"git-credentials=DIRECTORY in --source", strings.Join(slices.Compact(u.places), " and "),
+				strings.Join(hosts, ", ")))
 		}
 	}
 	slices.Sort(problems)

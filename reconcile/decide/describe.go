@@ -194,8 +194,11 @@ func (s State) ailment(m Member) string {
 	case replica.VolumeTerminating && hasVolume(replica), s.onGoingVolume(m):
 		return "is on a volume that is being deleted"
 	case replica.Pod != PodReady && !s.unreadyByAlarm(replica):
-		return strings.TrimSuffix(fmt.Sprintf("responds, but its pod is not ready (%s)", s.describePod(replica)),
-			" ("+podNotReady+")")
+		pod := s.describePod(replica)
+		if pod == podNotReady {
+			return "responds, but its pod is not ready"
+		}
+		return fmt.Sprintf("responds, but its pod is not ready (%s)", pod)
 	}
 	return ""
 }

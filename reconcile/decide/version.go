@@ -133,14 +133,17 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 
 // onlyClaimsRemain reports whether only claims show which versions ran, unless the status names a version.
 func (s State) onlyClaimsRemain() bool {
-	return !s.recorded() && !s.Membership.Known && !s.anyReplica(hasPod)
+	return !s.recorded() && s.nothingReportsVersions()
 }
+
+// nothingReportsVersions reports whether neither members nor pods show which versions ran.
+func (s State) nothingReportsVersions() bool { return !s.Membership.Known && !s.anyReplica(hasPod) }
 
 // lacksVersions reports whether only claims show which versions ran, because the status is lost. The record does not
 // contain the versions.
 func (s State) lacksVersions() bool {
 	_, err := etcdversion.ParseRunning(s.ReportedVersion)
-	return err != nil && !s.Membership.Known && !s.anyReplica(hasPod)
+	return err != nil && s.nothingReportsVersions()
 }
 
 // judgeUnread returns why the declared version cannot be rolled out while a member's version cannot be parsed. The
