@@ -214,6 +214,17 @@ func (m *member) revision() (int64, error) {
 	return answer.Header.Revision, nil
 }
 
+// waitForQuorum waits until a member can write. If the leader stopped, the other members must elect a new one first.
+func (m *member) waitForQuorum() {
+	m.t.Helper()
+	eventually(m.t, m.name+" can write", func() error {
+		ctx, cancel := m.ctx()
+		defer cancel()
+		_, err := m.Put(ctx, "written", m.name)
+		return err
+	})
+}
+
 func (m *member) view(revision int64) (view, error) {
 	ctx, cancel := m.ctx()
 	defer cancel()

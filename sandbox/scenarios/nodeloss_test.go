@@ -23,13 +23,7 @@ func TestNodeLoss(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = w.startNode(lostNode) })
 
-	survivor := w.member("a", 0)
-	eventually(t, "the others serve, with another leader if need be", func() error {
-		ctx, cancel := survivor.ctx()
-		defer cancel()
-		_, err := survivor.Put(ctx, "node", "lost")
-		return err
-	})
+	w.member("a", 0).waitForQuorum()
 	eventually(t, "the pass says who is missing", func() error {
 		r := w.run()
 		if c := r.cluster("a").Decision; c.Verdict == "Done" || c.Verdict == "Act" || !strings.Contains(c.Message, lost) {

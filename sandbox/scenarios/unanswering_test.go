@@ -83,8 +83,10 @@ const hangLimit = patience
 // testOneMemberHangs stops the process of one member, so that it accepts connections without responding. The other
 // members keep serving, and the pass names the unresponsive member.
 func testOneMemberHangs(t *testing.T, w *world) {
+	other := w.member("a", 0)
 	for name, v := range map[string]vantage{"outside": outside, "inside": inside} {
 		w.signal("a-1", syscall.SIGSTOP)
+		other.waitForQuorum()
 		r := w.runFrom(v, "run", setting("etcd.timeout", "5s"))
 		w.signal("a-1", syscall.SIGCONT)
 		if r.requireCode(t, exitDone); r.took > hangLimit {
