@@ -198,7 +198,8 @@ func (s State) startDueBackup() (Decision, bool) {
 // quorum is impossible, a backup cannot be taken, and actions that may restore quorum do not wait for one.
 func (s State) needsBackup() bool {
 	refusal, _ := s.judgeVersion()
-	if !s.Declared.BacksUpBeforeUpgrade || refusal != "" || s.quorumIsGone() || s.founding() {
+	refused := refusal != "" && !s.stepBegun() // a broken pod may move even if the version is refused now
+	if !s.Declared.BacksUpBeforeUpgrade || refused || s.quorumIsGone() || s.founding() {
 		return false
 	}
 	moves := s.WantsOtherPods() && s.Objects.RunsVersion != s.Declared.Version
