@@ -115,7 +115,10 @@ func waitForFormation(s State) (Decision, bool) {
 	if s.Membership.Forbidden != "" {
 		return s.notAllowedToAsk()
 	}
-	if !s.quorumMayRecover() {
+	switch mayForm := s.quorumMayRecover(); {
+	case !mayForm && s.Membership.Unrecorded:
+		return s.askToConfirmMembers()
+	case !mayForm:
 		return block("too few initial members can start%s: %s", s.why(), s.describeReplicas())
 	}
 	return wait(s.untilFormation(), "the initial members are starting%s: %s", s.why(), s.describeReplicas())

@@ -250,6 +250,15 @@ func (s State) whatToDoWithVolumes() string {
 		"the volumes to bootstrap the cluster again"
 }
 
+// askToConfirmMembers blocks because the returned member list leaves out too many recorded voters that do not return it.
+func (s State) askToConfirmMembers() (Decision, bool) {
+	return block("too few of the recorded voters return the same member list%s; nothing is changed. Bring back the "+
+		"members that are not responding, and restart any member with a wrong list by running kubectl delete pod. "+
+		"Members: %s%s. If they cannot be brought back, and the member list is right (%s), set the annotation "+
+		"etcd.quorate.dev/confirm-members: %q in git", s.why(), s.describeReplicas(),
+		s.describeTerminatingClaims(), s.describeQuorum(), s.ListToConfirm())
+}
+
 func membershipUnknown(s State) (Decision, bool) {
 	switch {
 	case s.Membership.Known || !s.Formed():
@@ -261,11 +270,7 @@ func membershipUnknown(s State) (Decision, bool) {
 			"changed. Bring back the members that are not responding, and restart any member with a wrong list by "+
 			"running kubectl delete pod. Members: %s%s", s.why(), s.describeReplicas(), s.describeTerminatingClaims())
 	case s.Membership.Unrecorded:
-		return block("too few of the recorded voters return the same member list%s; nothing is changed. Bring back the "+
-			"members that are not responding, and restart any member with a wrong list by running kubectl delete pod. "+
-			"Members: %s%s. If they cannot be brought back, and the member list is right (%s), set the annotation "+
-			"etcd.quorate.dev/confirm-members: %q in git", s.why(), s.describeReplicas(),
-			s.describeTerminatingClaims(), s.describeQuorum(), s.ListToConfirm())
+		return s.askToConfirmMembers()
 	case s.Membership.Unconfirmed && len(s.strangers()) > 0:
 		pronoun := itOrThem(s.strangers())
 		return block("no quorum confirms the member list%s: %s. Quorate cannot query %s. Remove %s manually with "+
