@@ -63,6 +63,8 @@ type member struct {
 	forced bool
 	// downSince is the time when the member stopped running.
 	downSince time.Time
+	// missedSince is the time of the first pass that did not see the member respond. Its view may have been incomplete.
+	missedSince time.Time
 }
 
 func (r *raft) clone() *raft {

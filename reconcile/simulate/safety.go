@@ -105,8 +105,8 @@ func (w *World) lengthFor(cluster decide.ID, d data) uint64 {
 func (w *World) isCopy(id decide.ID, r *raft, m member) bool {
 	v := w.volumes[m.ordinal]
 	mine := v.data.cluster == id && v.data.member == m.id
-	late := w.Declared.ReplaceAfter > 0 && !r.isUp(m.id) && !m.downSince.IsZero() &&
-		w.now.Sub(m.downSince) >= w.Declared.ReplaceAfter
+	late := w.Declared.ReplaceAfter > 0 && !r.isUp(m.id) &&
+		(w.lasts(m.downSince, w.Declared.ReplaceAfter) || w.lasts(m.missedSince, w.Declared.ReplaceAfter))
 	if p := w.pods[m.ordinal]; w.Declared.ReplaceAfter > 0 && w.mute[m.ordinal] && !p.ready {
 		late = true // Quorate cannot observe that the member serves
 	}
@@ -114,6 +114,11 @@ func (w *World) isCopy(id decide.ID, r *raft, m member) bool {
 	wrong := v.data.corrupt || w.doubted(r) && w.outvoted(r, m)
 	goes := v.terminating && w.idleForLong(m.ordinal) && !w.doubted(r)
 	return mine && w.stays(m.ordinal) && !wrong && !late && !goes && !w.strandedForLong(v)
+}
+
+// lasts reports whether something has lasted for a duration. since is zero if it has not begun.
+func (w *World) lasts(since time.Time, d time.Duration) bool {
+	return !since.IsZero() && w.now.Sub(since) >= d
 }
 
 // idleForLong reports whether a pod has been down for so long that its data no longer counts.

@@ -29,6 +29,7 @@ func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 	if !w.exists(w.customResource()) {
 		return false
 	}
+	w.noteMissed(s)
 	next := w.status.after(s)
 	next.stranded = strandedSince(s)
 	next.waited = decide.Waits(s, d, changed)
@@ -41,6 +42,23 @@ func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 	w.status = next
 	w.annotateClaims(s)
 	return isNews
+}
+
+// noteMissed notes which members a pass did not see respond, for the safety check.
+func (w *World) noteMissed(s decide.State) {
+	r := w.rafts[s.Membership.ClusterID]
+	if r == nil {
+		return
+	}
+	for _, seen := range s.Membership.Members {
+		switch m := r.byID(seen.ID); {
+		case m == nil:
+		case seen.Answers:
+			m.missedSince = time.Time{}
+		case m.missedSince.IsZero():
+			m.missedSince = w.now
+		}
+	}
 }
 
 // annotateClaims annotates the claims with the last use of their volumes by etcd, as far as the pass has observed it.
