@@ -16,7 +16,7 @@ import (
 
 // poll is the result of asking members for their member lists.
 type poll struct {
-	// list is the linearizable list that a quorum of its voters returned, or nil. same contains the IDs of these voters.
+	// list is the linearizable list that a quorum of its voters returned, or nil. same contains these voters' IDs.
 	list *clientv3.MemberListResponse
 	same map[uint64]bool
 	// differs describes how the lists of other members differ from list, by member ID.

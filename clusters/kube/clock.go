@@ -36,8 +36,8 @@ func (c *clock) now() (time.Time, error) {
 		return time.Time{}, errNoClock
 	}
 	if moved := here.Round(0).Sub(c.got.Round(0)); (moved - passed).Abs() > stepped {
-		return time.Time{}, fmt.Errorf("this machine's clock moved by %s in %s; the API server's time is unknown until "+
-			"its next response", moved.Round(time.Second), passed.Round(time.Second))
+		return time.Time{}, fmt.Errorf("this machine's clock moved by %s in %s; the API server's time is unknown "+
+			"until its next response", moved.Round(time.Second), passed.Round(time.Second))
 	}
 	here = here.Round(0)
 	switch earliest, latest := c.earliest.Add(passed), c.latest.Add(passed); {

@@ -5,7 +5,9 @@ import "quorate.dev/quorate/reconcile/decide"
 // LastUse returns the version and cluster ID of the member that last ran on a volume, according to the volume claim's
 // annotations.
 func LastUse(annotations map[string]string) decide.LastUse {
-	use := decide.LastUse{Version: annotations[AnnotationVersion], StorageVersion: annotations[AnnotationStorageVersion]}
+	use := decide.LastUse{
+		Version: annotations[AnnotationVersion], StorageVersion: annotations[AnnotationStorageVersion],
+	}
 	if use.ClusterID.UnmarshalText([]byte(annotations[AnnotationClusterID])) != nil {
 		use.ClusterID = 0
 	}

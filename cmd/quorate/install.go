@@ -61,6 +61,11 @@ that are not settings (see quorate run --help) after --.`,
 			return f.install(c.Context(), std, objects)
 		},
 	}
+	f.addFlags(c)
+	return c
+}
+
+func (f *installFlags) addFlags(c *cobra.Command) {
 	f.add(c)
 	flags := c.Flags()
 	flags.StringVar(&f.mode, "mode", "", "how Quorate runs: cronjob, indexed-job or loop (default: do not install "+
@@ -77,7 +82,6 @@ that are not settings (see quorate run --help) after --.`,
 		"restrict what Quorate's pods can reach with a NetworkPolicy")
 	flags.IntVar(&f.options.Shards, "shards", 4, "number of pods of an Indexed Job")
 	flags.BoolVar(&f.printOnly, "print", false, "print the objects without applying them")
-	return c
 }
 
 // render returns the objects to install, as YAML.

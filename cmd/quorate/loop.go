@@ -75,7 +75,8 @@ func (f *loopFlags) checkIntervals() (problems []error) {
 		interval time.Duration
 	}{{"git-interval", f.often.Git}, {"resync", f.often.Resync}, {"etcd-interval", f.often.Etcd}} {
 		if flag.interval < time.Second {
-			problems = append(problems, fmt.Errorf("%s %s: must be at least one second", nameOf(flag.name), flag.interval))
+			problems = append(problems, fmt.Errorf("%s %s: must be at least one second", nameOf(flag.name),
+				flag.interval))
 		}
 	}
 	return problems

@@ -235,8 +235,8 @@ func (p pruner) stands(ctx context.Context) error {
 func (p pruner) remove(ctx context.Context, b store.Backup) error {
 	if b.ClusterID != p.restsOn.ClusterID {
 		if err := store.Confirm(ctx, p.bucket, p.earlier[b.ClusterID]); err != nil {
-			return fmt.Errorf("%w: it may be the last backup of its cluster, because the verified backup %s could not be "+
-				"confirmed: %s", store.ErrHeld, p.earlier[b.ClusterID].ID(), err.Error())
+			return fmt.Errorf("%w: it may be the last backup of its cluster, because the verified backup %s could not "+
+				"be confirmed: %s", store.ErrHeld, p.earlier[b.ClusterID].ID(), err.Error())
 		}
 	}
 	m, err := store.ReadManifest(ctx, p.bucket, b)

@@ -52,46 +52,49 @@ func Find(location string) (Layout, error) {
 	if err != nil {
 		return Layout{}, err
 	}
-	dir, err := gitDir(location)
-	if err != nil {
+	var l Layout
+	if l.Dir, err = gitDir(location); err != nil {
 		return Layout{}, err
 	}
-	common, err := commonDir(dir)
-	if err != nil {
+	if l.Common, err = commonDir(l.Dir); err != nil {
 		return Layout{}, err
 	}
-	l, dot := Layout{Dir: dir, Common: common}, filepath.Join(location, ".git")
-	switch {
-	case isGitDir(common) && dir == location:
-		if l.Around, err = refuseTracked(dir); err != nil {
-			return Layout{Around: l.Around}, err
-		}
-	case isGitDir(common) && dir != dot:
-		named, err := l.names(location)
-		if err != nil {
-			return Layout{}, err
-		}
-		if !named {
-			return Layout{}, fmt.Errorf("its .git refers to %s, which does not refer back to this worktree; "+
-				"if the worktree was moved, run git worktree repair; after git clone --separate-git-dir, run "+
-				"git config core.worktree with the path of the worktree", dir)
-		}
-	case isGitDir(common):
-	case dir == location:
-		return Layout{}, ErrNotRepository
-	case dir == dot:
-		return Layout{}, errors.New("its .git is not a git directory")
-	default:
-		return Layout{}, fmt.Errorf("its .git refers to %s, which is not a git directory; "+
-			"if the repository was moved, run git worktree repair", dir)
+	if err := l.check(location); err != nil {
+		return Layout{Around: l.Around}, err
 	}
-	own, err := objectDir(filepath.Join(common, "objects"))
+	own, err := objectDir(filepath.Join(l.Common, "objects"))
 	if err != nil {
 		return Layout{}, err
 	}
 	l.Objects = []string{own}
 	l.borrow()
 	return l, nil
+}
+
+// check returns an error unless the git directory of l belongs to location. It sets Around.
+func (l *Layout) check(location string) (err error) {
+	dot := filepath.Join(location, ".git")
+	switch is := isGitDir(l.Common); {
+	case is && l.Dir == location:
+		l.Around, err = refuseTracked(l.Dir)
+		return err
+	case is && l.Dir != dot:
+		named, err := l.names(location)
+		if err == nil && !named {
+			err = fmt.Errorf("its .git refers to %s, which does not refer back to this worktree; "+
+				"if the worktree was moved, run git worktree repair; after git clone --separate-git-dir, run "+
+				"git config core.worktree with the path of the worktree", l.Dir)
+		}
+		return err
+	case is:
+		return nil
+	case l.Dir == location:
+		return ErrNotRepository
+	case l.Dir == dot:
+		return errors.New("its .git is not a git directory")
+	}
+	return fmt.Errorf("its .git refers to %s, which is not a git directory; "+
+		"if the repository was moved, run git worktree repair", l.Dir)
 }
 
 // Paths returns all directories of the layout, and the other files that Find reads.

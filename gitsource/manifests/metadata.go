@@ -59,7 +59,8 @@ func (d *declaration) checkName(metadata map[string]any) bool {
 	case metadata["name"] != nil && !isText:
 		d.notText("metadata.name", kindOfJSON(metadata["name"]))
 	case name == "" && metadata["generateName"] != nil:
-		d.problem("metadata.generateName", "metadata.generateName would create a new cluster each time; set metadata.name")
+		d.problem("metadata.generateName", "metadata.generateName would create a new cluster each time; set "+
+			"metadata.name")
 	case name == "":
 		d.problem("metadata", "metadata.name is missing")
 	case !isTextToo:

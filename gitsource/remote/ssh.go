@@ -137,8 +137,8 @@ func (h *handshake) explain(err error, algorithms []string, auth Auth) error {
 		if signer, err := auth.signer(); err == nil {
 			key = "the key " + fingerprint(signer.PublicKey())
 		}
-		return explainedError{fmt.Errorf("the host %s rejected %s for the user %s; add its public key to the repository "+
-			"or to a user of the host", h.host, key, h.user)}
+		return explainedError{fmt.Errorf("the host %s rejected %s for the user %s; add its public key to the "+
+			"repository or to a user of the host", h.host, key, h.user)}
 	}
 	return err
 }

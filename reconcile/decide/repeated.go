@@ -115,8 +115,8 @@ func (s State) isRecent(r Repeated) bool {
 // mayBeSkipped lists the rules that do not hold up later rules while their action keeps being reverted: the later rules
 // are safe without that action. No other rule is skipped, because later rules would change something that it protects,
 // such as a suspended cluster or members that trust a different CA.
-var mayBeSkipped = append([]string{"RenewCertificates", ruleSeal, "Bootstrap", ruleApplyObjects, "DisarmAlarm", "BackUp"},
-	membershipRules...)
+var mayBeSkipped = append(
+	[]string{"RenewCertificates", ruleSeal, "Bootstrap", ruleApplyObjects, "DisarmAlarm", "BackUp"}, membershipRules...)
 
 // firstThatLasts returns the decision of the first rule that applies. Actions that keep being reverted come last, and a
 // repair that other actions have delayed comes first, so that neither prevents member repairs.

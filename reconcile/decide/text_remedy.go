@@ -39,16 +39,12 @@ func (s State) remedy(d Decision) string {
 		return fmt.Sprintf("run kubectl scale statefulset %s --replicas=0 once none of its claims is being deleted",
 			s.Name)
 	case ruleRestore:
-		return fmt.Sprintf("kubectl describe shows what is delaying Job %s and its pods; if you delete the Job, it is "+
-			"started again",
-			s.restoreJobName())
+		return remedyForJob(s.restoreJobName())
 	case Recover:
 		if s.anyReplica(hasPod) {
 			return "kubectl describe shows why the pods still exist" + s.remedyForNodes()
 		}
-		return fmt.Sprintf("kubectl describe shows what is delaying Job %s and its pods; if you delete the Job, it is "+
-			"started again",
-			s.recoveryJobName())
+		return remedyForJob(s.recoveryJobName())
 	case ruleWaitForBackup:
 		return "kubectl describe shows what is delaying that Job and its pods; to upgrade without a backup, remove " +
 			"Upgrade from spec.backup.before"
@@ -74,6 +70,11 @@ func (s State) remedy(d Decision) string {
 		return "the leader's log shows why there is no progress"
 	}
 	return s.remedyForPods()
+}
+
+func remedyForJob(name string) string {
+	return fmt.Sprintf("kubectl describe shows what is delaying Job %s and its pods; if you delete the Job, it is "+
+		"started again", name)
 }
 
 // remedyForMembers returns the manual action for the first unhealthy member.

@@ -97,7 +97,8 @@ func patiences() []Threshold {
 func membershipChanges() []Threshold {
 	return []Threshold{
 		{"Replacements: number", 0, replacementThreshold, 0,
-			"If a member was replaced this many times because it did not respond or crashed, its data is not the cause."},
+			"If a member was replaced this many times because it did not respond or crashed, its data is not the " +
+				"cause."},
 		{"Replacements: time", replacementMemory, 0, 0,
 			"Replacements further apart than this are not counted together."},
 		{"Unresponsive learner", snapshotPatience, 0, 0,

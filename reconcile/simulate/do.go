@@ -55,6 +55,19 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 		return w.stopReplicas(s, a)
 	case decide.StartRollout:
 		return w.startRollout(a)
+	case decide.DeleteObjects:
+		return w.deleteObjects()
+	case decide.RestartReplica:
+		return w.restart(a)
+	case decide.DeleteVolume:
+		return w.deleteVolume(a)
+	}
+	return w.writesOfJobs(s, action)
+}
+
+// writesOfJobs returns the writes of an action that concerns a Job, or that changes etcd.
+func (w *World) writesOfJobs(s decide.State, action decide.Action) []write {
+	switch a := action.(type) {
 	case decide.StartBackup:
 		return w.startBackup(a)
 	case decide.DiscardBackup:
@@ -71,12 +84,6 @@ func (w *World) writes(s decide.State, action decide.Action) []write {
 		return w.stopRecovery(a)
 	case decide.FinishRecovery:
 		return w.finishRecovery(s, a)
-	case decide.DeleteObjects:
-		return w.deleteObjects()
-	case decide.RestartReplica:
-		return w.restart(a)
-	case decide.DeleteVolume:
-		return w.deleteVolume(a)
 	}
 	return w.changeEtcd(s, action)
 }

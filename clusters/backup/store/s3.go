@@ -59,39 +59,9 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 	if err := checkEndpoint(o.Endpoint); err != nil {
 		return nil, err
 	}
-	options := []func(*config.LoadOptions) error{}
-	if o.Region != "" {
-		options = append(options, config.WithRegion(o.Region))
-	}
-	if len(o.CA) > 0 {
-		roots, err := x509.SystemCertPool()
-		if err != nil {
-			roots = x509.NewCertPool()
-		}
-		if !roots.AppendCertsFromPEM(o.CA) {
-			return nil, errors.New("the store's CA does not contain a PEM certificate")
-		}
-		options = append(options, config.WithHTTPClient(awshttp.NewBuildableClient().
-			WithTransportOptions(func(t *http.Transport) {
-				t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
-			})))
-	}
-	settings, err := config.LoadDefaultConfig(ctx, options...)
+	settings, err := o.load(ctx)
 	if err != nil {
 		return nil, err
-	}
-	if settings.Region == "" {
-		settings.Region = "us-east-1" // the library requires a region, and most other stores accept this one
-	}
-	if provider := settings.Credentials; provider != nil {
-		settings.Credentials = aws.NewCredentialsCache(aws.CredentialsProviderFunc(
-			func(ctx context.Context) (aws.Credentials, error) {
-				credentials, err := provider.Retrieve(ctx)
-				if err != nil {
-					err = fmt.Errorf("%w: %w", errNoCredentials, err)
-				}
-				return credentials, err
-			}))
 	}
 	return s3.NewFromConfig(settings, func(s *s3.Options) {
 		s.UsePathStyle = o.PathStyle
@@ -109,6 +79,45 @@ func (o S3) client(ctx context.Context) (*s3.Client, error) {
 			s.APIOptions = append(s.APIOptions, smithyhttp.AddContentChecksumMiddleware)
 		}
 	}), nil
+}
+
+// load returns the settings of the client library: those in o, and the library's defaults for all others.
+func (o S3) load(ctx context.Context) (aws.Config, error) {
+	options := []func(*config.LoadOptions) error{}
+	if o.Region != "" {
+		options = append(options, config.WithRegion(o.Region))
+	}
+	if len(o.CA) > 0 {
+		roots, err := x509.SystemCertPool()
+		if err != nil {
+			roots = x509.NewCertPool()
+		}
+		if !roots.AppendCertsFromPEM(o.CA) {
+			return aws.Config{}, errors.New("the store's CA does not contain a PEM certificate")
+		}
+		options = append(options, config.WithHTTPClient(awshttp.NewBuildableClient().
+			WithTransportOptions(func(t *http.Transport) {
+				t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+			})))
+	}
+	settings, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return aws.Config{}, err
+	}
+	if settings.Region == "" {
+		settings.Region = "us-east-1" // the library requires a region, and most other stores accept this one
+	}
+	if provider := settings.Credentials; provider != nil {
+		settings.Credentials = aws.NewCredentialsCache(aws.CredentialsProviderFunc(
+			func(ctx context.Context) (aws.Credentials, error) {
+				credentials, err := provider.Retrieve(ctx)
+				if err != nil {
+					err = fmt.Errorf("%w: %w", errNoCredentials, err)
+				}
+				return credentials, err
+			}))
+	}
+	return settings, nil
 }
 
 // errNoCredentials is returned if no source provides credentials. The library names only the last source that it tried,

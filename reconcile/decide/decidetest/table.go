@@ -15,17 +15,7 @@ func Table(s decide.State) string {
 		text := strings.NewReplacer("\n", " ", "\r", " ").Replace(fmt.Sprintf(format, args...))
 		fmt.Fprintf(&out, "%-9s %s\n", name, strings.TrimSpace(text))
 	}
-	d := s.Declared
-	line("declared", "%d x %s %s %s", d.Replicas, d.Version, d.SpecHash, d.Lifecycle)
-	if d.Quota > 0 {
-		line("", "quota=%d", d.Quota>>20)
-	}
-	if d.Suspended {
-		line("", "suspended")
-	}
-	if from := d.Restore.From; from != "" {
-		line("", "restored from %s", from)
-	}
+	declaredLines(s.Declared, line)
 	line("record", "token=%s cluster=%s%s", orNone(s.Record.Token), idOrNone(s.Record.ClusterID),
 		describeRemoved(s, s.Record))
 	if s.FoundingID != 0 {
@@ -59,6 +49,19 @@ func Table(s decide.State) string {
 		line("", "%s", what)
 	}
 	return out.String()
+}
+
+func declaredLines(d decide.Declared, line func(name, format string, args ...any)) {
+	line("declared", "%d x %s %s %s", d.Replicas, d.Version, d.SpecHash, d.Lifecycle)
+	if d.Quota > 0 {
+		line("", "quota=%d", d.Quota>>20)
+	}
+	if d.Suspended {
+		line("", "suspended")
+	}
+	if from := d.Restore.From; from != "" {
+		line("", "restored from %s", from)
+	}
 }
 
 // troubles returns the problems of the declaration and the objects.

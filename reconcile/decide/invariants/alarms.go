@@ -51,6 +51,11 @@ func rolloutsUnderAlarms(s decide.State, d decide.Decision) string {
 			return "rolls out during a " + string(kind) + " alarm"
 		}
 	}
+	return rolloutsWithoutQuota(s)
+}
+
+// rolloutsWithoutQuota checks that a rollout during a NOSPACE alarm raises a quota and lowers none.
+func rolloutsWithoutQuota(s decide.State) string {
 	restarts, raises := false, false
 	for _, r := range s.Replicas {
 		known := r.PodVersion+r.PodSpecHash != "" && r.Pod != decide.PodAbsent

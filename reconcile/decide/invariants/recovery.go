@@ -52,11 +52,7 @@ func recoveredOnWord(s decide.State, d decide.Decision) string {
 			return ""
 		}
 	case decide.StartRecovery:
-		begun := s.Record.Recovery
-		same := begun.FromBackup == ordersBackup(s) &&
-			(begun.FromBackup || replicaAt(s, begun.Ordinal).VolumeUID == begun.VolumeUID)
-		again := recovering(s.Record) && s.Declared.Recovery.Ordinal == begun.Ordinal && same
-		if again && s.Declared.Recovery.ClusterID == begun.ClusterID && notGivenUp(s) == "" {
+		if startsAgain(s) {
 			return ""
 		}
 	case decide.StopRecovery:
@@ -81,6 +77,15 @@ func recoveredOnWord(s decide.State, d decide.Decision) string {
 		return fmt.Sprintf("%s, but %s", d.Action, what)
 	}
 	return ""
+}
+
+// startsAgain reports whether the recovery that the spec requests has begun and may be started again.
+func startsAgain(s decide.State) bool {
+	begun := s.Record.Recovery
+	same := begun.FromBackup == ordersBackup(s) &&
+		(begun.FromBackup || replicaAt(s, begun.Ordinal).VolumeUID == begun.VolumeUID)
+	return recovering(s.Record) && s.Declared.Recovery.Ordinal == begun.Ordinal && same &&
+		s.Declared.Recovery.ClusterID == begun.ClusterID && notGivenUp(s) == ""
 }
 
 func lostClusterStaysStopped(s decide.State, d decide.Decision) string {

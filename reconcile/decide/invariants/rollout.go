@@ -92,15 +92,7 @@ func wrongForUnresponsive(s decide.State, version string) string {
 	if begun := from == to; !known || begun || !s.Membership.Known {
 		return ""
 	}
-	begun := false
-	for _, r := range s.Replicas {
-		_, created, _ := minorOf(r.PodVersion)
-		begun = begun || r.Pod != decide.PodAbsent && created == to
-	}
-	for _, m := range s.Membership.Members {
-		_, runs, _ := minorOf(m.Version)
-		begun = begun || m.Answers && runs == to
-	}
+	begun := anyRunsMinor(s, to)
 	for _, m := range s.Membership.Members {
 		ordinal, ours := slotOf(s, m)
 		r := replicaAt(s, ordinal)
@@ -120,6 +112,21 @@ func wrongForUnresponsive(s decide.State, version string) string {
 		}
 	}
 	return ""
+}
+
+// anyRunsMinor reports whether a pod was created with a minor version, or a responding member runs it.
+func anyRunsMinor(s decide.State, minor int) bool {
+	for _, r := range s.Replicas {
+		if _, created, _ := minorOf(r.PodVersion); r.Pod != decide.PodAbsent && created == minor {
+			return true
+		}
+	}
+	for _, m := range s.Membership.Members {
+		if _, runs, _ := minorOf(m.Version); m.Answers && runs == minor {
+			return true
+		}
+	}
+	return false
 }
 
 // runsOtherMinor reports whether a responding member runs a different minor version.
