@@ -18,6 +18,25 @@ func (s State) follow(r Record) Record {
 	if len(s.missing()) > 0 {
 		return s.withoutRemoved(r, listed)
 	}
+	if confirmation := s.Declared.ConfirmedMembers; confirmation != "" {
+		r.VoidConfirmation = digest(confirmation)
+	}
+	r = s.followRecorded(r, listed)
+	for ordinal, member := range listed {
+		gone, _ := r.removed(ordinal)
+		startsOnKept := gone.Kept() && s.remains(gone) && !member.Started
+		if _, found := r.Member(ordinal); !found && !startsOnKept {
+			mode := modeOfNew(member)
+			r = r.With(RecordedMember{Ordinal: ordinal, Mode: mode, Learner: mode == Sealed && member.Learner})
+		}
+	}
+	r.LogVersion = s.logVersion(r.LogVersion)
+	r.Uncompared = r.Uncompared && !s.compared()
+	return s.followVolumes(r, listed)
+}
+
+// followRecorded updates the entries of the recorded members.
+func (s State) followRecorded(r Record, listed map[int]Member) Record {
 	others := !r.lists(listed)
 	for _, m := range slices.Clone(r.Members) {
 		member, found := listed[m.Ordinal]
@@ -36,29 +55,24 @@ func (s State) follow(r Record) Record {
 			if m.Mode == Sealed && m.Ordinal < s.Declared.Replicas {
 				r = r.countReplacement(m.Ordinal, s.Now)
 			}
-			slot := s.Replica(m.Ordinal)
-			gone := RemovedMember{Ordinal: m.Ordinal, VolumeUID: cmp.Or(slot.VolumeUID, m.VolumeUID)}
-			unproven := m.Mode == Sealed && m.VolumeUID == ""
-			if !unproven && slot.VolumeUID != m.VolumeUID && usedIn(slot, r) {
-				gone.VolumeUID = m.VolumeUID
-			}
-			if hasVolume(slot) && slot.VolumeUID != m.VolumeUID {
-				gone.LostCluster = slot.otherUser(r.ClusterID)
-			}
-			r = r.WithRemoved(gone)
+			r = r.WithRemoved(s.slotOf(m, r))
 		}
 	}
-	for ordinal, member := range listed {
-		gone, _ := r.removed(ordinal)
-		startsOnKept := gone.Kept() && s.remains(gone) && !member.Started
-		if _, found := r.Member(ordinal); !found && !startsOnKept {
-			mode := modeOfNew(member)
-			r = r.With(RecordedMember{Ordinal: ordinal, Mode: mode, Learner: mode == Sealed && member.Learner})
-		}
+	return r
+}
+
+// slotOf returns the removed slot of a recorded member that etcd no longer lists.
+func (s State) slotOf(m RecordedMember, r Record) RemovedMember {
+	slot := s.Replica(m.Ordinal)
+	gone := RemovedMember{Ordinal: m.Ordinal, VolumeUID: cmp.Or(slot.VolumeUID, m.VolumeUID)}
+	unproven := m.Mode == Sealed && m.VolumeUID == ""
+	if !unproven && slot.VolumeUID != m.VolumeUID && usedIn(slot, r) && !losesVolume(slot) {
+		gone.VolumeUID = m.VolumeUID
 	}
-	r.LogVersion = s.logVersion(r.LogVersion)
-	r.Uncompared = r.Uncompared && !s.compared()
-	return s.followVolumes(r, listed)
+	if hasVolume(slot) && slot.VolumeUID != m.VolumeUID {
+		gone.LostCluster = slot.otherUser(r.ClusterID)
+	}
+	return gone
 }
 
 // lists reports whether etcd lists exactly the recorded members.
@@ -95,7 +109,7 @@ func (s State) followVolumes(r Record, listed map[int]Member) Record {
 	for _, slot := range s.Replicas {
 		_, inUse := listed[slot.Ordinal]
 		gone, known := r.removed(slot.Ordinal)
-		if !inUse && !known && slot.VolumeTerminating && slot.Pod != PodReady && slot.ClusterID == 0 {
+		if !inUse && !known && losesVolume(slot) {
 			// The volume is being deleted, and the volume that Kubernetes creates in its place is not needed.
 			r = r.WithRemoved(RemovedMember{Ordinal: slot.Ordinal, VolumeUID: slot.VolumeUID})
 		}
@@ -113,6 +127,11 @@ func (s State) followVolumes(r Record, listed map[int]Member) Record {
 		r.Removed = nil
 	}
 	return r
+}
+
+// losesVolume reports whether a replica's volume is being deleted, and no running pod keeps it.
+func losesVolume(r Replica) bool {
+	return r.VolumeTerminating && r.Pod != PodReady && r.ClusterID == 0
 }
 
 // inUse reports whether a removed slot has a member again. A member that has never started does not use it while the
@@ -213,6 +232,9 @@ func (s State) recordDifferences() []string {
 			"the cluster may have had quorum since the recovery was declared")
 	default:
 		facts = append(facts, "the requested recovery has no effect because the cluster has quorum")
+	}
+	if len(facts) == 0 && required.VoidConfirmation != s.Record.VoidConfirmation {
+		facts = append(facts, "the annotation etcd.quorate.dev/confirm-members is no longer valid: no member is missing")
 	}
 	if len(facts) == 0 && !required.Equal(s.Record) {
 		facts = append(facts, "the record is outdated")

@@ -80,6 +80,7 @@ func (r Record) Equal(other Record) bool {
 		r.CA == other.CA && r.JoinedTogether == other.JoinedTogether &&
 		r.RestoredFrom == other.RestoredFrom && r.Restored == other.Restored && r.Uncompared == other.Uncompared &&
 		r.Recovery == other.Recovery && r.VoidRecovery == other.VoidRecovery &&
+		r.VoidConfirmation == other.VoidConfirmation &&
 		slices.Equal(r.Members, other.Members) && slices.Equal(r.Removed, other.Removed) &&
 		slices.EqualFunc(r.Replaced, other.Replaced, func(a, b Replacements) bool {
 			return a.Ordinal == b.Ordinal && a.Times == b.Times && a.Last.Equal(b.Last)

@@ -29,9 +29,9 @@ func membersMissing(s State) (Decision, bool) {
 }
 
 // ListToConfirm returns the value of the annotation that confirms etcd's list: the listed IDs, and a digest of the
-// recorded members and the existing volumes. The replacements of lost members and volumes have new IDs. A value that
-// has already been used, or that dates from before an older record was restored, therefore does not confirm a later
-// loss.
+// recorded members, the existing volumes and the last void confirmation. The replacements of lost members and volumes
+// have new IDs. A value that has already been used, that was not needed, or that dates from before an older record was
+// restored, therefore does not confirm a later loss.
 func (s State) ListToConfirm() string {
 	var ids []string
 	for _, id := range s.listedIDs() {
@@ -40,10 +40,10 @@ func (s State) ListToConfirm() string {
 	return strings.Join(slices.Sorted(slices.Values(ids)), ",") + "/" + s.possessions()
 }
 
-// possessions returns a digest of the recorded members and the existing volumes. It does not depend on etcd.
+// possessions returns a digest of the recorded members, the existing volumes and the last void confirmation. It does not depend on etcd.
 func (s State) possessions() string {
 	var text strings.Builder
-	fmt.Fprint(&text, s.Record.ClusterID)
+	fmt.Fprint(&text, s.Record.ClusterID, s.Record.VoidConfirmation)
 	for _, m := range s.Record.Members {
 		fmt.Fprintf(&text, " %d=%s/%s", m.Ordinal, m.ID, m.VolumeUID)
 	}

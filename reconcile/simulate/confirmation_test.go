@@ -132,6 +132,42 @@ func TestEachLossCanBeConfirmed(t *testing.T) {
 	}
 }
 
+// TestUnusedConfirmationIsVoid checks that a confirmation that was no longer needed when a pass read it does not confirm
+// a later loss: the disk of a-0 is restored after a new cluster was forced on it, and the same happens again.
+func TestUnusedConfirmationIsVoid(t *testing.T) {
+	w := formedWith(t, 3)
+	forced := lostMajority{t, w.Clone()}
+	forced.ForceNewCluster(0)
+	forced.untilMissing(t)
+	w.Declared.ConfirmedMembers = forced.Observe().ListToConfirm()
+	w.passes(10)
+	expectDone(t, w)
+	w.ForceNewCluster(0)
+	w.expectVolumesKept(t, "the confirmation was never needed")
+}
+
+// TestListConfirmedTooLateIsVoid checks that the wrong list of one member, which git confirmed during an outage, is not
+// accepted in the next outage if the other members came back before a pass read the confirmation.
+func TestListConfirmedTooLateIsVoid(t *testing.T) {
+	w := formedWith(t, 3)
+	outage := func(begins bool) {
+		w.Lie(1, begins)
+		w.Mute(0, begins)
+		w.Mute(2, begins)
+		w.passes(5)
+	}
+	outage(true)
+	list := w.Observe().ListToConfirm()
+	outage(false)
+	w.Declared.ConfirmedMembers = list
+	w.passes(10)
+	expectDone(t, w)
+	outage(true)
+	if d := decide.Decide(w.Observe()); d.Rule != "MembershipUnknown" || d.Verdict != decide.Block {
+		t.Errorf("%s: %s", d.Rule, d.Message)
+	}
+}
+
 // TestLostLearnerIsReplaced checks that a learner that is lost at any point of growth is replaced, even if the record
 // was deleted before.
 func TestLostLearnerIsReplaced(t *testing.T) {
