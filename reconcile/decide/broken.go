@@ -48,10 +48,12 @@ func (s State) moveOne(r Replica) (Decision, bool) {
 		"%s is not running (%s); recreating it from the current spec", s.ReplicaName(r.Ordinal), s.describePod(r))
 }
 
-// waitsInVain reports whether a pod can never get its volume, and does not run.
+// waitsInVain reports whether a pod can never get its volume, and does not run. A volume that is being deleted may still
+// have been wanted, and is kept as long as the pod.
 func (s State) waitsInVain(r Replica) bool {
 	m := s.Membership.byName(s.ReplicaName(r.Ordinal))
-	return r.PodUnbound && r.Pod == PodPending && r.PodUID != "" && !m.Answers && r.ClusterID == 0
+	return r.PodUnbound && r.Pod == PodPending && r.PodUID != "" && !r.VolumeTerminating && !m.Answers &&
+		r.ClusterID == 0
 }
 
 // broken reports whether a pod created from a different declaration does not run etcd, but might run it with the
@@ -144,7 +146,10 @@ func (s State) describeNotMoved() string {
 			continue
 		}
 		refusal, prepared := s.judgeVersion()
+		lack, _ := s.describeLackingBackup()
 		switch {
+		case lack != "":
+			return "; " + lack
 		case s.newPodsAsDeclared() && !s.mayRestart(r):
 			return fmt.Sprintf("; %s is not restarted with etcd %s: %s", s.ReplicaName(r.Ordinal), target,
 				cmp.Or(s.skips(r, target), "its data is not prepared for that version"))

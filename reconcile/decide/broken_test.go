@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -238,6 +239,35 @@ func TestDescribeHeldBack(t *testing.T) {
 	} {
 		if words := after(3, c.change).describeHeldBack(); (words != "") != c.want {
 			t.Errorf("%s: %q", what, words)
+		}
+	}
+}
+
+// TestBlockNamesLackingBackup checks that a member that only an upgrade can heal does not hide the backup that delays
+// the upgrade.
+func TestBlockNamesLackingBackup(t *testing.T) {
+	fails := func(s *State) {
+		s.Backups.Jobs = []BackupJob{{Name: "a-backup-gen2", Generation: 2, Phase: JobFailed,
+			CreatedAt: s.Now.Add(-time.Hour), Message: "the store is gone"}}
+	}
+	for what, delays := range map[string]func(*State){
+		"the backup failed":    fails,
+		"a CronJob is foreign": func(s *State) { s.Backups.Foreign = "CronJob a-backup was not created by Quorate" },
+		"a refused version, and the rollout has begun": both(fails, func(s *State) {
+			s.down(PodStarting, time.Hour, 3)
+			s.Replicas[3].LastUse = LastUse{ClusterID: s.Record.ClusterID, Version: "3.7.3", StorageVersion: "3.7"}
+		}),
+	} {
+		s := after(5, both(declares("3.6.17"), func(s *State) {
+			s.Generation, s.Declared.BacksUp, s.Declared.BacksUpBeforeUpgrade = 2, true, true
+			s.down(PodFailing, time.Hour, 2)
+		}, delays))
+		if d := Decide(s); d.Verdict != Block || !strings.Contains(d.Message, "backup") {
+			t.Errorf("%s: %s", what, d)
+		}
+		s.Declared.BacksUpBeforeUpgrade = false
+		if d := Decide(s); d.Verdict != Act {
+			t.Errorf("%s, but it is not required: %s", what, d)
 		}
 	}
 }
