@@ -81,6 +81,9 @@ func (w *World) ForceNewCluster(n int) {
 	if old == nil || v.data.corrupt || !old.formed || old.byID(v.data.member) == nil {
 		return
 	}
+	if old.byID(v.data.member).learner && w.wasSplit(v.data.cluster) {
+		return // the data of the other new cluster, which a voter had, is the data to keep
+	}
 	forced := member{id: v.data.member, ordinal: n, named: true, ran: true, started: true}
 	split := &raft{
 		members: []member{forced}, formed: true, version: old.version, acknowledged: v.data.index,

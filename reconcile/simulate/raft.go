@@ -63,7 +63,8 @@ type member struct {
 	forced bool
 	// downSince is the time when the member stopped running.
 	downSince time.Time
-	// missedSince is the time of the first pass that did not see the member respond. Its view may have been incomplete.
+	// missedSince is the time of the first pass that did not see the member respond, possibly because its view was
+	// incomplete.
 	missedSince time.Time
 }
 

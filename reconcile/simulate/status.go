@@ -44,7 +44,7 @@ func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 	return isNews
 }
 
-// noteMissed notes which members a pass did not see respond, for the safety check.
+// noteMissed notes for the safety check which members a pass did not see respond although etcd returned a list.
 func (w *World) noteMissed(s decide.State) {
 	r := w.rafts[s.Membership.ClusterID]
 	if r == nil {
@@ -53,7 +53,7 @@ func (w *World) noteMissed(s decide.State) {
 	for _, seen := range s.Membership.Members {
 		switch m := r.byID(seen.ID); {
 		case m == nil:
-		case seen.Answers:
+		case seen.Answers || !s.Membership.Known:
 			m.missedSince = time.Time{}
 		case m.missedSince.IsZero():
 			m.missedSince = w.now
@@ -63,6 +63,7 @@ func (w *World) noteMissed(s decide.State) {
 
 // annotateClaims annotates the claims with the last use of their volumes by etcd, as far as the pass has observed it.
 func (w *World) annotateClaims(s decide.State) {
+	s.LockHolder = "" // the pass that holds the lease also annotates them
 	for _, r := range s.OutdatedUses() {
 		if v := w.volumes[r.Ordinal]; v.uid == r.VolumeUID && !w.stuck.annotations {
 			w.changeVolume(r.Ordinal, func(v *volume) { v.lastUse = r.LastUse })
