@@ -48,12 +48,12 @@ func (s State) moveOne(r Replica) (Decision, bool) {
 		"%s is not running (%s); recreating it from the current spec", s.ReplicaName(r.Ordinal), s.describePod(r))
 }
 
-// waitsInVain reports whether a pod can never get its volume, and does not run. A volume that is being deleted may still
-// have been wanted, and is kept as long as the pod.
+// waitsInVain reports whether a pod can never get its volume, and does not run. Unless a different volume is recorded, a
+// volume that is being deleted may be the member's, and is kept as long as the pod.
 func (s State) waitsInVain(r Replica) bool {
 	m := s.Membership.byName(s.ReplicaName(r.Ordinal))
-	return r.PodUnbound && r.Pod == PodPending && r.PodUID != "" && !r.VolumeTerminating && !m.Answers &&
-		r.ClusterID == 0
+	keeps := r.VolumeTerminating && !s.volumeLost(r.Ordinal)
+	return r.PodUnbound && r.Pod == PodPending && r.PodUID != "" && !keeps && !m.Answers && r.ClusterID == 0
 }
 
 // broken reports whether a pod created from a different declaration does not run etcd, but might run it with the

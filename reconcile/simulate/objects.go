@@ -188,8 +188,8 @@ func (w *World) setStatefulSet(next statefulSet) {
 				(w.Declared.Recovery.ClusterID == lost || w.volumes[m.ordinal].lostCluster == lost)
 			if m.ordinal >= next.replicas && !restored && !w.wasSplit(id) && !w.isNobodys(r) && !w.isLost(id) &&
 				!givenUp && w.volumes[m.ordinal].data.member == m.id && w.Declared.Lifecycle == decide.Running {
-				if _, runs := w.pods[m.ordinal]; !runs && w.volumes[m.ordinal].unlisted {
-					continue // Quorate cannot observe the member until other members respond
+				if _, runs := w.pods[m.ordinal]; !runs && (w.volumes[m.ordinal].unlisted || m.learner) {
+					continue // an old record may lack the member until the voters respond and list it
 				}
 				w.violate("the StatefulSet is scaled to %d, but etcd still lists %s", next.replicas,
 					w.replicaName(m.ordinal))

@@ -240,5 +240,8 @@ func (w *World) judgeDeletion(n int) {
 		w.strandedForLong(w.volumes[n]) {
 		return
 	}
+	if m := r.byID(d.member); m != nil && m.learner && w.wasSplit(d.cluster) {
+		return // the new cluster has the data of a voter
+	}
 	w.violate("the volume of %s is deleted, but its cluster has not removed the member", w.replicaName(n))
 }
