@@ -47,7 +47,7 @@ func (c *cluster) findObjects(ctx context.Context) error {
 // exist.
 func (c *cluster) findSlots(ctx context.Context) error {
 	var claims, pods []objects.Identity
-	for ordinal := range max(c.state.Record.Replicas(), c.state.Declared.Replicas) {
+	for ordinal := range min(max(c.state.Record.Replicas(), c.state.Declared.Replicas), decide.MaxOrdinals) {
 		_, recorded := c.state.Record.Member(ordinal)
 		if claim := objects.VolumeClaimName(c.state.Name, ordinal); c.own.Claim(claim) == nil {
 			claims = append(claims, objects.Identity{Kind: "PersistentVolumeClaim", Name: claim})

@@ -55,3 +55,18 @@ func claimNamed(name string, uid types.UID) *corev1.PersistentVolumeClaim {
 	c.Name = name
 	return c
 }
+
+// TestForbiddenReplicasAreRefusedAtOnce checks that a number of replicas that the schema forbids, but that a compromised
+// rendering process may report, does not cause a request for each replica before the pass refuses it.
+func TestForbiddenReplicasAreRefusedAtOnce(t *testing.T) {
+	s := newStage(t)
+	c := s.observe()
+	c.state.Declared.Replicas = 1_000_000
+	if allocated := testing.AllocsPerRun(1, func() {
+		if err := c.findSlots(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}); allocated > 1_000_000 {
+		t.Errorf("%.0f allocations", allocated)
+	}
+}

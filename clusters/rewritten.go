@@ -63,10 +63,13 @@ func differences(wanted objects.Object, live metav1.Object) ([]objects.Differenc
 	if err != nil {
 		return nil, fmt.Errorf("compare %s: %w", wanted.Identity, err)
 	}
+	listed := map[string]bool{}
+	for _, d := range different {
+		listed[d.Path] = true
+	}
 	for _, key := range objects.UnwantedKeys(wanted, live) {
-		path := "data." + key
 		// A key that Quorate set is already listed; a key that another tool set is not.
-		if !slices.ContainsFunc(different, func(d objects.Difference) bool { return d.Path == path }) {
+		if path := "data." + key; !listed[path] {
 			different = append(different, objects.Difference{Path: path, From: key})
 		}
 	}

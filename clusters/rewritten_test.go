@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,23 @@ func TestAdmissionRewritesAreNotReapplied(t *testing.T) {
 	blocked := s.pass()
 	if blocked.Decision.Verdict != decide.Block || blocked.Decision.Rule != "FieldsRewritten" || !strings.Contains(blocked.Decision.Message, "securityContext") {
 		t.Errorf("got %s", blocked.Decision)
+	}
+}
+
+// TestManyKeysAreComparedQuickly checks that a tenant who adds as many keys as fit into a ConfigMap does not delay passes:
+// comparing every key with every other takes 15 seconds.
+func TestManyKeysAreComparedQuickly(t *testing.T) {
+	wanted := objects.Object{Identity: objects.Identity{Kind: "ConfigMap", Name: "a-members"},
+		Apply: applycorev1.ConfigMap("a-members", "default").WithData(map[string]string{"kept": "x"})}
+	live := &corev1.ConfigMap{Data: map[string]string{"kept": "x"}}
+	live.Name, live.Namespace = wanted.Name, "default"
+	for i := range 100_000 {
+		live.Data[strconv.FormatInt(int64(i), 36)] = ""
+	}
+	start := time.Now()
+	different, err := differences(wanted, live)
+	if took := time.Since(start); took > 5*time.Second || err != nil || len(different) < 100_000 {
+		t.Errorf("%d differences after %s: %v", len(different), took, err)
 	}
 }
 
