@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -57,7 +58,10 @@ func TestCompromisedReaderCannotFillMemory(t *testing.T) {
 // sends many small values, which take far more memory than their text.
 func TestKeptMemoryIsLimited(t *testing.T) {
 	const most, values = 8 << 20, 2000
+	const affinity = `{"pod":{"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[`
 	for _, c := range []struct{ start, value, end string }{
+		{affinity, `null,`, `null]}}}}`}, {`{"pod":{"topologySpreadConstraints":[`, `null,`, `null]}}`}, {`{},"status":{"members":[`, `null,`, `null]}`},
+		{`{},"status":{"members":[`, `{},`, `{}]}`}, {`{"a":"`, strings.Repeat("x", 100), `"}`},
 		{`{"a":[`, `{},`, `0]}`}, {`{"a":[`, `[],`, `0]}`}, {`{"a":[`, `{"a":1},`, `0]}`}, {`{"a":[`, `{"\\\"":1},`, `0]}`}, {`{"a":[`, `{"\\":{}},`, `0]}`},
 		{`{"a":[`, `0,`, `0]}`}, {`{"a":[`, `"",`, `0]}`}, {`{"a":[`, `"ab",`, `0]}`}, {`{"a":[`, `[[0]],`, `0]}`}, {``, `{"a":`, `0` + strings.Repeat("}", values)},
 		{`{"pod":{"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[`, `{"topologyKey":"a","labelSelector":{"matchLabels":{"a":"b"}}},`, `{}]}}}}`},
@@ -77,6 +81,17 @@ func TestKeptMemoryIsLimited(t *testing.T) {
 			t.Errorf("%s: %d bytes are kept, at most %d expected: %v", c.value, kept, most, err)
 		}
 		runtime.KeepAlive(r.read)
+	}
+}
+
+// TestInvalidTextIsRefused checks that a child cannot make the main process keep more than it sends: decoding triples the
+// size of invalid UTF-8.
+func TestInvalidTextIsRefused(t *testing.T) {
+	r := reading{ctx: t.Context(), options: Options{Limits: Limits{}.orDefault()}}
+	text := []byte(`{"metadata":{"name":"a","namespace":"dev","annotations":{"a":"` + "\xff" + `"}}}`)
+	line := slices.Concat([]byte(`{"Cluster":{"Cluster":`), text, []byte(`,"Applied":`), text, []byte(`}}`))
+	if _, _, err := r.hear(line); err == nil || !strings.Contains(err.Error(), "not valid UTF-8") {
+		t.Errorf("got %v", err)
 	}
 }
 

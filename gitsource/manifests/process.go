@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"unicode/utf8"
 
 	apijson "k8s.io/apimachinery/pkg/util/json"
 
+	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/gitsource/manifests/confined"
 )
 
@@ -43,6 +45,7 @@ func (t wireCluster) declared() (Declared, error) {
 	if err := json.Unmarshal(t.Cluster, &d.Cluster); err != nil {
 		return d, err
 	}
+	d.Cluster.Status = v1alpha1.EtcdClusterStatus{} // git does not set it
 	return d, apijson.Unmarshal(t.Applied, &d.Applied)
 }
 
@@ -136,6 +139,9 @@ func (r *reading) hear(line []byte) (any, bool, error) {
 		return nil, false, err
 	}
 	var m message
+	if !utf8.Valid(line) { // decoding would triple the size of invalid text
+		return nil, false, errors.New("decode the response of the confined process: it is not valid UTF-8")
+	}
 	if err := json.Unmarshal(line, &m); err != nil {
 		return nil, false, fmt.Errorf("decode the response of the confined process: %w", err)
 	}
