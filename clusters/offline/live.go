@@ -107,7 +107,7 @@ func assumed(older reconcile.Desired) (inventory.ByCluster, map[string]*reconcil
 
 // assumedID is the ID that every cluster is assumed to have, because the clusters have formed, but their real IDs are
 // unknown.
-const assumedID = "1"
+const assumedID = "a55ed1da55ed1d"
 
 // claimsOf returns the volume claims of a declared cluster, or nil if its declared lifecycle is Deleted.
 func claimsOf(d reconcile.Declaration) []*corev1.PersistentVolumeClaim {
