@@ -63,7 +63,7 @@ func (f *runFlags) checkInstalled(file string) error {
 		problems = append(problems, errLoopOfSeveral)
 	}
 	for _, v := range f.config.content.Values {
-		if f.loop.on && v.Flag == "listen" && v.Items[0].Text != f.loop.listen {
+		if f.loop.on && v.Flag == "listen" && len(v.Items) > 0 && v.Items[0].Text != f.loop.listen {
 			problems = append(problems, fmt.Errorf("%s:%d: %s: the Deployment sets --listen=%s, the address that its "+
 				"probes use; remove the setting", file, v.Line, v.Name, f.loop.listen))
 		}
@@ -216,8 +216,8 @@ func (f *installFlags) checkSource() error {
 		return s.hide(err)
 	}
 	if address, err := remote.ParseAddress(s.Location); err == nil && address.Scheme == "ssh" && !f.options.Private {
-		return usageError{fmt.Errorf("--source %q: ssh requires a private key and known_hosts: store them in the "+
-			"Secret quorate-git, and add --private", s.Location)}
+		return usageError{fmt.Errorf("--source: ssh to %s requires a private key and known_hosts: store them in the "+
+			"Secret quorate-git, and add --private", address.Host)}
 	}
 	return s.checkInPods("--source", f.options.Private)
 }

@@ -78,6 +78,15 @@ func budgetFor(memory int64, atOnce int) budget {
 	return b
 }
 
+// forSources returns the budget for a number of sources. This process keeps the declarations of all of them, not only of
+// those that are read at the same time.
+func (b budget) forSources(n int) budget {
+	if kept := &b.limits.Files.KeptBytes; n > b.atOnce && b.own > 0 {
+		*kept = rounded(*kept*int64(b.atOnce)/int64(n), 1<<20)
+	}
+	return b
+}
+
 // used returns the memory used by everything except this process.
 func (b budget) used() int64 {
 	return int64(b.atOnce)*(b.limits.Files.RenderMemory+childBytes+b.fetch) + spareBytes

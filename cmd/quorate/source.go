@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -107,6 +108,10 @@ func (s source) with(value string) (source, error) {
 func splitSource(value string) (location string, own []setting, err error) {
 	parts := strings.Split(value, ",")
 	location = parts[0]
+	if address, err := url.Parse(value); err == nil && address.User != nil && !strings.Contains(location, "@") {
+		return "", nil, usageError{errors.New("--source: the URL contains credentials with a comma; remove them from " +
+			"the URL, and set credentials instead")}
+	}
 	flags := new(source).flags()
 	for i, part := range parts[1:] {
 		name, value, ok := strings.Cut(part, "=")

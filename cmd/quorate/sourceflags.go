@@ -72,7 +72,7 @@ func (f *sourceFlags) add(c *cobra.Command, help string) {
 			b = budgetFor(memoryLimit(), f.atOnce)
 			b.bound()
 		}
-		f.settings.Limits, f.settings.FetchBytes = b.limits, b.fetch
+		f.settings.Limits, f.settings.FetchBytes = b.forSources(len(f.values)).limits, b.fetch
 	}
 }
 

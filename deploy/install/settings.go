@@ -79,7 +79,7 @@ func sourceSettings(objects []*unstructured.Unstructured) []settingsOfSource {
 		for _, source := range file.Sources {
 			s := settingsOfSource{source.Location.Items[0].Written, map[string]string{}, []string{"source"}}
 			for _, v := range slices.Concat(file.Defaults, source.Values) {
-				if slices.Contains(ofContent, v.Flag) {
+				if slices.Contains(ofContent, v.Flag) && len(v.Items) > 0 {
 					s.content[v.Flag] = v.Items[0].Written
 				}
 				s.flags = append(s.flags, v.Flag)

@@ -52,6 +52,14 @@ func TestLostSettingOfOneOfSimilarSourcesIsReported(t *testing.T) {
 	check("new default", source("a", "")+source("b", bound), source("b", "")+source("a", bound)+"sourceDefaults: {path: c}\n")
 }
 
+// TestEmptyListIsAccepted checks that an empty list in an installed configuration file is not a setting.
+func TestEmptyListIsAccepted(t *testing.T) {
+	before := configMap("- {location: https://git.example.com/fleet.git, branch: []}\n")
+	if lost := lostSettings(before, before); len(lost) > 0 {
+		t.Errorf("%q", lost)
+	}
+}
+
 // TestLostBranchAndPathAreReported checks that a source that loses its branch or path is reported, because it then
 // reads a different branch or more files than before.
 func TestLostBranchAndPathAreReported(t *testing.T) {
