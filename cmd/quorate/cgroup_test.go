@@ -140,7 +140,7 @@ func TestContainerMemoryDeterminesLimits(t *testing.T) {
 		t.Skip("a control group requires root and a writable /sys/fs/cgroup")
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), bytes.Repeat([]byte("#\n"), 900<<10), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), bytes.Repeat([]byte("#\n"), 600<<10), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	small := fmt.Sprintf("a.yaml: is larger than %d MiB; to allow more, raise limits.bytes", budgetWithin(128<<20).limits.Files.FileBytes>>20)
