@@ -85,8 +85,8 @@ func (d Desired) claims() map[string][]claim {
 }
 
 // keeper returns the source that previously declared the cluster, if that source is part of this run and still declares
-// the cluster or is allowed to. Otherwise, it returns "". A source whose path or recorded name has changed is identified
-// by its location.
+// the cluster or is allowed to. Otherwise, it returns "". A source whose path or recorded name has changed is
+// identified by its location.
 func (d Desired) keeper(was Previous, claims []claim) string {
 	var declares, may string
 	for _, owner := range d.ownersNamed(was.Source) {

@@ -19,8 +19,8 @@ func (d Desired) labeled(removals []report.Removal) []report.Removal {
 	return removals
 }
 
-// mostEarlier is the maximum number of removals that are remembered as logged while it is unknown whether they are still
-// held. Each of them may name many clusters.
+// mostEarlier is the maximum number of removals that are remembered as logged while it is unknown whether they are
+// still held. Each of them may name many clusters.
 const mostEarlier = 100
 
 // logRemovals logs newly held removals. listed reports whether everything could be listed. If not, or if a source

@@ -98,7 +98,8 @@ func filesIn(image v1.Image, id string) (files []*v2_3.File, err error) {
 			return nil, err
 		}
 		files = append(files, &v2_3.File{
-			FileName: "./" + header.Name, FileSPDXIdentifier: common.ElementID(fmt.Sprintf("%s-file-%d", id, len(files))),
+			FileName:           "./" + header.Name,
+			FileSPDXIdentifier: common.ElementID(fmt.Sprintf("%s-file-%d", id, len(files))),
 			Checksums: []common.Checksum{
 				{Algorithm: common.SHA1, Value: hex.EncodeToString(short.Sum(nil))},
 				{Algorithm: common.SHA256, Value: hex.EncodeToString(long.Sum(nil))},

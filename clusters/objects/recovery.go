@@ -121,8 +121,8 @@ func RecoveryJob(in Input, runs string) (Object, error) {
 	c, begun := in.Cluster, in.Record.Recovery
 	order := RecoveryOf(c)
 	if order.ClusterID == 0 || !in.Record.Recovering() || in.BackupImage == "" || c.UID == "" {
-		return Object{}, fmt.Errorf("build the recovery of %s/%s: no recovery is requested or started, or its image is "+
-			"unknown", c.Namespace, c.Name)
+		return Object{}, fmt.Errorf("build the recovery of %s/%s: no recovery is requested or started, or its image "+
+			"is unknown", c.Namespace, c.Name)
 	}
 	version, err := RecoveryVersion(c, runs)
 	if err != nil {

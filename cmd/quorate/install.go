@@ -102,7 +102,9 @@ func (f *installFlags) render(c *cobra.Command, args []string) ([]string, error)
 // checkNothingRuns rejects flags and arguments for runs if --mode is not set.
 func (f *installFlags) checkNothingRuns(flags *pflag.FlagSet, args []string) error {
 	var problems error
-	for _, name := range []string{"image", "config", "source", "branch", "path", "private", "network-policy", "shards"} {
+	for _, name := range []string{
+		"image", "config", "source", "branch", "path", "private", "network-policy", "shards",
+	} {
 		if flags.Changed(name) {
 			problems = errors.Join(problems,
 				usageError{fmt.Errorf("--%s requires --mode: without --mode, Quorate itself is not installed", name)})

@@ -40,7 +40,8 @@ type kubeTarget = fleetfile.Cluster
 func (f *targetFlags) check() error {
 	switch {
 	case f.fleet != "" && len(f.contexts) > 0:
-		return usageError{errors.New("--fleet and --context: the fleet file sets the contexts; remove one of the flags")}
+		return usageError{errors.New("--fleet and --context: the fleet file sets the contexts; " +
+			"remove one of the flags")}
 	case f.fleet == "" && f.named != nil && f.named():
 		return usageError{errors.New(
 			`--fleet "": expected a file name; without it, the run would use one Kubernetes cluster`)}

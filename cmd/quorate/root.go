@@ -118,7 +118,8 @@ Results go to stdout, everything else to stderr. Exit codes:
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		var unknown *pflag.NotExistError
 		if errors.As(err, &unknown) {
-			if setting := config.NameOf(unknown.GetSpecifiedName()); setting != "" && c.Flags().Lookup("config") != nil {
+			setting := config.NameOf(unknown.GetSpecifiedName())
+			if setting != "" && c.Flags().Lookup("config") != nil {
 				err = fmt.Errorf("%w; it is the setting %s in the configuration file (--config)", err, setting)
 			}
 			return fmt.Errorf("%w; for the list, run %q", err, c.CommandPath()+" --help")

@@ -17,8 +17,8 @@ func (r *reading) keep(line []byte, memory int64) error {
 		return fmt.Errorf("the confined process sent more than %s of clusters and problems; to allow more, raise "+
 			settingBytes+" or "+settingObjects, mebibytes(mostKept(l)))
 	case r.keptMemory > l.KeptBytes:
-		return fmt.Errorf("the declared clusters take more than %s of memory; declare fewer clusters or shorter lists, "+
-			"or raise "+settingObjects, mebibytes(l.KeptBytes))
+		return fmt.Errorf("the declared clusters take more than %s of memory; declare fewer clusters or shorter "+
+			"lists, or raise "+settingObjects, mebibytes(l.KeptBytes))
 	}
 	return nil
 }

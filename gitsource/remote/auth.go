@@ -236,7 +236,8 @@ func (r Repository) proxyProblems() []string {
 	u, err := url.Parse(r.Proxy)
 	switch {
 	case err != nil || !isHostAlone(u):
-		return []string{"the proxy is not a valid URL; expected http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT"}
+		return []string{"the proxy is not a valid URL; expected http://HOST:PORT, https://HOST:PORT or " +
+			"socks5://HOST:PORT"}
 	case u.User != nil:
 		return []string{fmt.Sprintf(
 			"the URL of the proxy %s contains credentials; "+

@@ -234,7 +234,8 @@ func (s State) recordDifferences() []string {
 		facts = append(facts, "the requested recovery has no effect because the cluster has quorum")
 	}
 	if len(facts) == 0 && required.VoidConfirmation != s.Record.VoidConfirmation {
-		facts = append(facts, "the annotation etcd.quorate.dev/confirm-members is no longer valid: no member is missing")
+		facts = append(facts, "the annotation etcd.quorate.dev/confirm-members is no longer valid: no member is "+
+			"missing")
 	}
 	if len(facts) == 0 && !required.Equal(s.Record) {
 		facts = append(facts, "the record is outdated")

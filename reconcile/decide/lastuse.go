@@ -77,8 +77,8 @@ func (r Replica) lastVersion() (etcdversion.Version, error) {
 }
 
 // lastVersionUnknown returns a message if a cluster has only volumes left and too few of them, not even a quorum, show
-// which etcd version last used them. Otherwise, it returns "". etcd converts its data to a newer minor version only when
-// every voter runs that version; so if a quorum of the volumes names a version, the cluster's data is not newer.
+// which etcd version last used them. Otherwise, it returns "". etcd converts its data to a newer minor version only
+// when every voter runs that version; so if a quorum of the volumes names a version, the cluster's data is not newer.
 func (s State) lastVersionUnknown() string {
 	if s.hasStatefulSet() || s.anyReplica(hasPod) || !s.toRun() || !s.Formed() ||
 		s.Record.Restoring() || s.Record.Recovering() || s.isBeingRestored() {

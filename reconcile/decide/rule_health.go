@@ -110,8 +110,8 @@ func (s State) strangers() []string {
 			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, in the slot of %s", m.ID,
 				orUnknown(m.PeerURL), inSlots[ordinal].ID))
 		} else if !ours {
-			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, which is not one of this cluster's replicas",
-				s.nameOf(m), orUnknown(m.PeerURL)))
+			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, which is not one of this cluster's "+
+				"replicas", s.nameOf(m), orUnknown(m.PeerURL)))
 		}
 	}
 	return strangers

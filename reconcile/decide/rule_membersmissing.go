@@ -40,7 +40,8 @@ func (s State) ListToConfirm() string {
 	return strings.Join(slices.Sorted(slices.Values(ids)), ",") + "/" + s.possessions()
 }
 
-// possessions returns a digest of the recorded members, the existing volumes and the last void confirmation. It does not depend on etcd.
+// possessions returns a digest of the recorded members, the existing volumes and the last void confirmation. It does
+// not depend on etcd.
 func (s State) possessions() string {
 	var text strings.Builder
 	fmt.Fprint(&text, s.Record.ClusterID, s.Record.VoidConfirmation)

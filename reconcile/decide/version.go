@@ -187,7 +187,8 @@ func (s State) mayRestart(r Replica) bool {
 	target, err := etcdversion.Parse(s.Declared.Version)
 	runs := s.Running()
 	goesBack := steps(from, target) < 0 && s.Membership.Known && len(runs) > 0 && steps(runs[0], target) < 0
-	return err == nil && s.skips(r, target) == "" && (!goesBack || s.Membership.Downgrade == target.MajorMinor().String())
+	prepared := s.Membership.Downgrade == target.MajorMinor().String()
+	return err == nil && s.skips(r, target) == "" && (!goesBack || prepared)
 }
 
 // stepBegun reports whether new pods already get the declared minor version, which was judged before.

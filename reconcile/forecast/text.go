@@ -33,8 +33,8 @@ func (r Forecast) Text(indent string) string {
 	return b.String()
 }
 
-// Ending describes the end of the forecast: its verdict and rule, done, or an unknown outcome. It includes the reason of
-// a Block, without the instructions.
+// Ending describes the end of the forecast: its verdict and rule, done, or an unknown outcome. It includes the reason
+// of a Block, without the instructions.
 func (r Forecast) Ending() string {
 	switch {
 	case r.Open:

@@ -162,7 +162,8 @@ func (w *World) stopReplicas(s decide.State, a decide.StopReplicas) []write {
 			writes = append(writes, write{"pod " + w.replicaName(n), func() {
 				id := w.volumes[n].data.cluster
 				if r := w.rafts[id]; r.serves() && !w.isNobodys(r) && !w.isLost(id) {
-					w.violate("%s is stopped as a member of a lost cluster, but its cluster has quorum", w.replicaName(n))
+					w.violate("%s is stopped as a member of a lost cluster, but its cluster has quorum",
+						w.replicaName(n))
 				}
 				w.KillPod(n)
 			}})

@@ -131,7 +131,8 @@ func (w *World) LeaveOldData(n int) {
 		w.rafts[id] = &raft{old: true, formed: true}
 	}
 	if r := w.rafts[id]; r.byOrdinal(n) == nil {
-		r.members = append(r.members, member{id: hash("old", 1000+n), ordinal: n, named: true, ran: true, started: true})
+		r.members = append(r.members,
+			member{id: hash("old", 1000+n), ordinal: n, named: true, ran: true, started: true})
 		w.oldData[n] = true
 	}
 }

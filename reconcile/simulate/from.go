@@ -146,12 +146,12 @@ func (w *World) fromMember(s decide.State, r *raft, m decide.Member) {
 	}
 }
 
-// idOf returns the cluster ID, or an invented ID if the cluster ID is unknown. A cluster that has just been created from
-// a backup is not recorded yet: its ID is the restored ID, or the ID that its first member reports.
+// idOf returns the cluster ID, or an invented ID if the cluster ID is unknown. A cluster that has just been created
+// from a backup is not recorded yet: its ID is the restored ID, or the ID that its first member reports.
 func idOf(s decide.State) decide.ID {
 	reported := s.Replica(decide.SeedOrdinal).ClusterID
-	return cmp.Or(s.Membership.ClusterID, s.Record.ClusterID, s.ReportedClusterID, s.Record.Restored.ClusterID, reported,
-		hash(s.Name, 0))
+	return cmp.Or(s.Membership.ClusterID, s.Record.ClusterID, s.ReportedClusterID, s.Record.Restored.ClusterID,
+		reported, hash(s.Name, 0))
 }
 
 func (w *World) fromReplica(s decide.State, r decide.Replica) {

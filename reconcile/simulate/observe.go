@@ -131,7 +131,8 @@ func (w *World) compare(s decide.State) decide.Objects {
 	for n, v := range w.volumes {
 		if v.disowned {
 			o.Foreign = append(o.Foreign,
-				"PersistentVolumeClaim data-"+w.replicaName(n)+" exists but was not created by Quorate for this cluster")
+				"PersistentVolumeClaim data-"+w.replicaName(n)+
+					" exists but was not created by Quorate for this cluster")
 		}
 	}
 	slices.Sort(o.Foreign)

@@ -99,7 +99,8 @@ func (w *World) runStatefulSet() {
 func (w *World) releaseVolume(n int) {
 	v := w.volumes[n]
 	_, used := w.pods[n]
-	used = used || w.restores != nil && w.restores.VolumeUID == v.uid || w.recovers != nil && w.recovers.VolumeUID == v.uid
+	used = used || w.restores != nil && w.restores.VolumeUID == v.uid ||
+		w.recovers != nil && w.recovers.VolumeUID == v.uid
 	if v.detached && !used || v.terminating && !w.stuck.finalizer && (!used || v.stranded != "") {
 		w.forgive(n)
 		delete(w.volumes, n)

@@ -155,8 +155,8 @@ func (p *process) explain(ended error, limits Limits, reaching bool) error {
 	words := p.words.String()
 	memory, processor := "raise limits.renderMemory", "raise the source's timeout"
 	if reaching {
-		memory, processor = "give the run more memory, or read fewer sources at the same time with limits.sourcesAtOnce",
-			"to allow more time, raise the source's timeout"
+		memory, processor = "give the run more memory, or read fewer sources at the same time with "+
+			"limits.sourcesAtOnce", "to allow more time, raise the source's timeout"
 	}
 	switch {
 	case strings.Contains(words, "out of memory"), strings.Contains(words, "cannot allocate memory"),

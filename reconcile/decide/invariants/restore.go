@@ -58,7 +58,8 @@ func delaysDeletion(s decide.State, j decide.VolumeJob) bool {
 		order, begun := s.Declared.Recovery, s.Record.Recovery
 		lost := order.ClusterID != 0 && order.ClusterID == s.Record.ClusterID && order.Lost&(1<<uint(r.Ordinal)) != 0 &&
 			order.Refused == "" && s.Record.VoidRecovery != order.Word
-		restores := m.Mode == decide.Restoring && cluster(s) == 0 && len(s.Membership.Members) == 0 && besideSeed(s) == ""
+		restores := m.Mode == decide.Restoring && cluster(s) == 0 && len(s.Membership.Members) == 0 &&
+			besideSeed(s) == ""
 		fromBackup := restores || recovering(s.Record) && begun.FromBackup && begun.Ordinal == r.Ordinal
 		if r.VolumeTerminating && r.VolumeUID == j.VolumeUID {
 			return j.Phase != decide.JobRuns && !j.Terminating && (s.Membership.Known || lost || fromBackup)

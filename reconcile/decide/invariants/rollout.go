@@ -58,7 +58,8 @@ func wrongForVolumes(s decide.State) string {
 	for _, r := range s.Replicas {
 		file, _ := recordedAt(s.Record, r.Ordinal)
 		mayStart := file.Mode == decide.Sealed || len(s.Record.Members) == 0
-		if !mayStart || r.VolumeUID == "" || r.LostCluster != 0 || file.VolumeUID != "" && file.VolumeUID != r.VolumeUID {
+		other := file.VolumeUID != "" && file.VolumeUID != r.VolumeUID
+		if !mayStart || r.VolumeUID == "" || r.LostCluster != 0 || other {
 			continue
 		}
 		if what := wrongUse(s, r, s.Declared.Version); what != "" {
