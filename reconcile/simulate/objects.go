@@ -188,7 +188,9 @@ func (w *World) setStatefulSet(next statefulSet) {
 				(w.Declared.Recovery.ClusterID == lost || w.volumes[m.ordinal].lostCluster == lost)
 			if m.ordinal >= next.replicas && !restored && !w.wasSplit(id) && !w.isNobodys(r) && !w.isLost(id) &&
 				!givenUp && w.volumes[m.ordinal].data.member == m.id && w.Declared.Lifecycle == decide.Running {
-				if _, runs := w.pods[m.ordinal]; !runs && (w.volumes[m.ordinal].unlisted || m.learner) {
+				v := w.volumes[m.ordinal]
+				unknown := m.learner && v.lastUse == decide.LastUse{} // nothing shows that the learner has data
+				if _, runs := w.pods[m.ordinal]; unknown || !runs && (v.unlisted || m.learner) {
 					continue // an old record may lack the member until the voters respond and list it
 				}
 				w.violate("the StatefulSet is scaled to %d, but etcd still lists %s", next.replicas,

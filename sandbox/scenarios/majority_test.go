@@ -94,8 +94,12 @@ func TestLostMajority(t *testing.T) {
 	eventually(t, "passes stop the lost cluster", func() error {
 		blocked("the recorded cluster ID is "+strings.TrimLeft(lost, "0"), image...)
 		for _, pod := range []string{"a-0", "a-2"} {
-			if log, err := w.tryKubectl("--namespace", w.namespace, "logs", pod); !strings.Contains(log, "no such file") {
-				return fmt.Errorf("%s has not been started without a file: %s, %v", pod, log, err)
+			log, err := w.tryKubectl("--namespace", w.namespace, "logs", pod)
+			if err != nil {
+				return fmt.Errorf("read the log of %s: %s: %w", pod, log, err)
+			}
+			if !strings.Contains(log, "no such file") {
+				return fmt.Errorf("%s has not been started without a file: %s", pod, log)
 			}
 		}
 		return serving("a-1")

@@ -36,7 +36,8 @@ func command() *cobra.Command {
 		SilenceErrors: true,
 	}
 	var name string
-	root.PersistentFlags().StringVar(&name, "name", sandbox.DefaultName, "name of the sandbox; several can run in parallel")
+	root.PersistentFlags().StringVar(&name, "name", sandbox.DefaultName,
+		"name of the sandbox; several can run in parallel")
 	open := func() (*sandbox.Sandbox, error) {
 		s, err := sandbox.Named(name)
 		if err == nil {
