@@ -56,9 +56,9 @@ func claimNamed(name string, uid types.UID) *corev1.PersistentVolumeClaim {
 	return c
 }
 
-// TestForbiddenReplicasAreRefusedAtOnce checks that a number of replicas that the schema forbids, but that a compromised
-// rendering process may report, does not cause a request for each replica before the pass refuses it.
-func TestForbiddenReplicasAreRefusedAtOnce(t *testing.T) {
+// TestForbiddenReplicasAreRefusedEarly checks that a forbidden number of replicas does not cause a request for each
+// replica before the pass refuses the number. The schema forbids it, but a compromised rendering process may report it.
+func TestForbiddenReplicasAreRefusedEarly(t *testing.T) {
 	s := newStage(t)
 	c := s.observe()
 	c.state.Declared.Replicas = 1_000_000

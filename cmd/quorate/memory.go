@@ -78,8 +78,8 @@ func budgetFor(memory int64, atOnce int) budget {
 	return b
 }
 
-// forSources returns the budget for a number of sources. This process keeps the declarations of all of them, not only
-// of those that are read at the same time.
+// forSources returns the budget for n sources. This process keeps the declarations of all n sources, not only of the
+// sources that are read at the same time.
 func (b budget) forSources(n int) budget {
 	if kept := &b.limits.Files.KeptBytes; n > b.atOnce && b.own > 0 {
 		*kept = rounded(*kept*int64(b.atOnce)/int64(n), 1<<20)

@@ -88,13 +88,13 @@ func TestSourcesAtOnceDivideMemory(t *testing.T) {
 	}
 }
 
-// TestDeclarationsOfAllSourcesFitIntoMemory checks that the declarations of many sources together take no more memory
-// than those of the sources that are read at the same time.
+// TestDeclarationsOfAllSourcesFitIntoMemory checks that the declarations of many sources together may not take more
+// memory than the declarations of the sources that are read at the same time.
 func TestDeclarationsOfAllSourcesFitIntoMemory(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 16, 100} {
 		b := budgetWithin(256 << 20)
 		if kept := b.forSources(n).limits.Files.KeptBytes; kept <= 0 || kept*int64(n) > b.limits.Files.KeptBytes*int64(b.atOnce) {
-			t.Errorf("%d sources: each may take %d bytes, instead of %d", n, kept, b.limits.Files.KeptBytes)
+			t.Errorf("%d sources: each may take %d bytes; the undivided limit is %d", n, kept, b.limits.Files.KeptBytes)
 		}
 	}
 	if b := budgetWithin(0).forSources(100); b.limits != sources.DefaultLimits {

@@ -8,7 +8,7 @@ import (
 )
 
 // TestSecretsInURLsAreNotPrinted checks that no command prints a password that a source's URL contains by mistake, even
-// if the password contains a comma, which separates the settings of a source.
+// if the password contains a comma. Commas separate the settings of a source.
 func TestSecretsInURLsAreNotPrinted(t *testing.T) {
 	for _, url := range []string{
 		"https://user:123,SECRETxyz@git.example.com/r.git", "https://tok,SECRETxyz@git.example.com/r.git",
@@ -32,7 +32,7 @@ func TestSecretsInURLsAreNotPrinted(t *testing.T) {
 	}
 }
 
-// TestInstallChecksEmptyLists checks that an empty list in a configuration file is either no setting or refused.
+// TestInstallChecksEmptyLists checks that an empty list in a configuration file is either ignored or refused.
 func TestInstallChecksEmptyLists(t *testing.T) {
 	for setting, refused := range map[string]bool{
 		"loop: {listen: []}": false, "sourceDefaults: {branch: []}": true, "sourceDefaults: {path: []}": true,

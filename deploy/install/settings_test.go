@@ -52,7 +52,7 @@ func TestLostSettingOfOneOfSimilarSourcesIsReported(t *testing.T) {
 	check("new default", source("a", "")+source("b", bound), source("b", "")+source("a", bound)+"sourceDefaults: {path: c}\n")
 }
 
-// TestEmptyListIsAccepted checks that an empty list in an installed configuration file is not a setting.
+// TestEmptyListIsAccepted checks that an empty list in an installed configuration file does not count as a setting.
 func TestEmptyListIsAccepted(t *testing.T) {
 	before := configMap("- {location: https://git.example.com/fleet.git, branch: []}\n")
 	if lost := lostSettings(before, before); len(lost) > 0 {

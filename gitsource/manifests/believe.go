@@ -50,7 +50,8 @@ func footprint(text []byte) int64 {
 }
 
 // footprint returns an estimate of the memory that the cluster takes when it is decoded from line. The fields of
-// Cluster are decoded into structs, which take half as much memory as maps; their text does not shrink.
+// Cluster are decoded into structs, which take half as much memory as maps. The text of the fields takes the same
+// memory in both.
 func (t wireCluster) footprint(line []byte) int64 {
 	return footprint(line) - (footprint(t.Cluster)-int64(len(t.Cluster)))/2
 }

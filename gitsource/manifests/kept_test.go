@@ -84,8 +84,8 @@ func TestKeptMemoryIsLimited(t *testing.T) {
 	}
 }
 
-// TestInvalidTextIsRefused checks that a child cannot make the main process keep more than it sends: decoding triples the
-// size of invalid UTF-8.
+// TestInvalidTextIsRefused checks that the main process refuses invalid UTF-8 from a child. Decoding triples the size
+// of invalid UTF-8, so the main process would otherwise keep more than the child sends.
 func TestInvalidTextIsRefused(t *testing.T) {
 	r := reading{ctx: t.Context(), options: Options{Limits: Limits{}.orDefault()}}
 	text := []byte(`{"metadata":{"name":"a","namespace":"dev","annotations":{"a":"` + "\xff" + `"}}}`)

@@ -45,7 +45,7 @@ func (t wireCluster) declared() (Declared, error) {
 	if err := json.Unmarshal(t.Cluster, &d.Cluster); err != nil {
 		return d, err
 	}
-	d.Cluster.Status = v1alpha1.EtcdClusterStatus{} // git does not set it
+	d.Cluster.Status = v1alpha1.EtcdClusterStatus{} // the status is never read from git
 	return d, apijson.Unmarshal(t.Applied, &d.Applied)
 }
 

@@ -198,7 +198,7 @@ func (s State) startDueBackup() (Decision, bool) {
 // quorum is impossible, a backup cannot be taken, and actions that may restore quorum do not wait for one.
 func (s State) needsBackup() bool {
 	refusal, _ := s.judgeVersion()
-	refused := refusal != "" && !s.stepBegun() // a broken pod may move even if the version is refused now
+	refused := refusal != "" && !s.stepBegun() // a rollout that has begun may still recreate broken pods
 	if !s.Declared.BacksUpBeforeUpgrade || refused || s.quorumIsGone() || s.founding() {
 		return false
 	}

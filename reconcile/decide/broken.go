@@ -48,8 +48,9 @@ func (s State) moveOne(r Replica) (Decision, bool) {
 		"%s is not running (%s); recreating it from the current spec", s.ReplicaName(r.Ordinal), s.describePod(r))
 }
 
-// waitsInVain reports whether a pod can never get its volume, and does not run. Unless a different volume is recorded,
-// a volume that is being deleted may be the member's, and is kept as long as the pod.
+// waitsInVain reports whether a pod can never get its volume and is not running. A volume that is being deleted may be
+// the member's, unless a different volume is recorded. Such a volume is kept as long as the pod exists, so the pod does
+// not count as waiting in vain.
 func (s State) waitsInVain(r Replica) bool {
 	m := s.Membership.byName(s.ReplicaName(r.Ordinal))
 	keeps := r.VolumeTerminating && !s.volumeLost(r.Ordinal)

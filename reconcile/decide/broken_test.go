@@ -243,17 +243,17 @@ func TestDescribeHeldBack(t *testing.T) {
 	}
 }
 
-// TestBlockNamesLackingBackup checks that a member that only an upgrade can heal does not hide the backup that delays
-// the upgrade.
+// TestBlockNamesLackingBackup checks that a Block for a member that only an upgrade can repair also names the backup
+// that delays the upgrade.
 func TestBlockNamesLackingBackup(t *testing.T) {
 	fails := func(s *State) {
 		s.Backups.Jobs = []BackupJob{{Name: "a-backup-gen2", Generation: 2, Phase: JobFailed,
 			CreatedAt: s.Now.Add(-time.Hour), Message: "the store is gone"}}
 	}
 	for what, delays := range map[string]func(*State){
-		"the backup failed":    fails,
-		"a CronJob is foreign": func(s *State) { s.Backups.Foreign = "CronJob a-backup was not created by Quorate" },
-		"a refused version, and the rollout has begun": both(fails, func(s *State) {
+		"the backup failed":      fails,
+		"a CronJob is unmanaged": func(s *State) { s.Backups.Foreign = "CronJob a-backup was not created by Quorate" },
+		"the version is refused, but the rollout has begun": both(fails, func(s *State) {
 			s.down(PodStarting, time.Hour, 3)
 			s.Replicas[3].LastUse = LastUse{ClusterID: s.Record.ClusterID, Version: "3.7.3", StorageVersion: "3.7"}
 		}),
@@ -267,7 +267,7 @@ func TestBlockNamesLackingBackup(t *testing.T) {
 		}
 		s.Declared.BacksUpBeforeUpgrade = false
 		if d := Decide(s); d.Verdict != Act {
-			t.Errorf("%s, but it is not required: %s", what, d)
+			t.Errorf("%s, but no backup is required: %s", what, d)
 		}
 	}
 }

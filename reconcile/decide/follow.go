@@ -129,7 +129,7 @@ func (s State) followVolumes(r Record, listed map[int]Member) Record {
 	return r
 }
 
-// losesVolume reports whether a replica's volume is being deleted, and no running pod keeps it.
+// losesVolume reports whether a replica's volume is being deleted and is not used by a running pod.
 func losesVolume(r Replica) bool {
 	return r.VolumeTerminating && r.Pod != PodReady && r.ClusterID == 0
 }

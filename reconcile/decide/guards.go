@@ -250,8 +250,8 @@ func (s State) whatToDoWithVolumes() string {
 		"the volumes to bootstrap the cluster again"
 }
 
-// askToConfirmMembers blocks because the returned member list leaves out too many recorded voters that do not return
-// it.
+// askToConfirmMembers blocks because too few of the recorded voters return the member list. It asks for confirmation of
+// the list in git.
 func (s State) askToConfirmMembers() (Decision, bool) {
 	return block("too few of the recorded voters return the same member list%s; nothing is changed. Bring back the "+
 		"members that are not responding, and restart any member with a wrong list by running kubectl delete pod. "+

@@ -19,7 +19,7 @@ type Membership struct {
 	// Disputed is true if the list is Unconfirmed because members returned different lists.
 	Disputed bool `json:"disputed,omitempty"`
 	// Unrecorded is true if the list is Unconfirmed only because too few of the recorded voters returned it. Members
-	// are then the members in this list.
+	// then contains the members in this list.
 	Unrecorded bool `json:"unrecorded,omitempty"`
 	// Forbidden is the API server's message if Quorate does not have the right to query etcd, or empty.
 	Forbidden string `json:"forbidden,omitempty"`

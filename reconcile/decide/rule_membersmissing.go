@@ -30,8 +30,8 @@ func membersMissing(s State) (Decision, bool) {
 
 // ListToConfirm returns the value of the annotation that confirms etcd's list: the listed IDs, and a digest of the
 // recorded members, the existing volumes and the last void confirmation. The replacements of lost members and volumes
-// have new IDs. A value that has already been used, that was not needed, or that dates from before an older record was
-// restored, therefore does not confirm a later loss.
+// have new IDs. Therefore, a value does not confirm a later loss if it has already been used, if it was not needed, or
+// if it dates from before an older record was restored.
 func (s State) ListToConfirm() string {
 	var ids []string
 	for _, id := range s.listedIDs() {

@@ -208,8 +208,8 @@ type Record struct {
 	// JoinedTogether is true if two learners are about to be listed at the same time, have been, or may have been. etcd
 	// before 3.6 cannot read the log of such a cluster.
 	JoinedTogether bool `json:"joinedTogether,omitempty"`
-	// VoidConfirmation is the digest of the last confirmed member list that the spec contained while no member was
-	// missing. That confirmation is no longer valid.
+	// VoidConfirmation is the digest of the last value of the confirm-members annotation that was observed while no
+	// member was missing. That value is no longer valid.
 	VoidConfirmation string `json:"voidConfirmation,omitempty"`
 	// Replaced counts how often the member of a slot was replaced recently, by ascending ordinal.
 	Replaced []Replacements `json:"replaced,omitempty"`

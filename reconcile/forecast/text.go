@@ -34,7 +34,7 @@ func (r Forecast) Text(indent string) string {
 }
 
 // Ending describes the end of the forecast: its verdict and rule, done, or an unknown outcome. It includes the reason
-// of a Block, without the instructions.
+// for a Block, without the instructions.
 func (r Forecast) Ending() string {
 	switch {
 	case r.Open:

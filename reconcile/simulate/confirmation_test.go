@@ -132,8 +132,9 @@ func TestEachLossCanBeConfirmed(t *testing.T) {
 	}
 }
 
-// TestUnusedConfirmationIsVoid checks that a confirmation that was no longer needed when a pass read it does not confirm
-// a later loss: the disk of a-0 is restored after a new cluster was forced on it, and the same happens again.
+// TestUnusedConfirmationIsVoid checks that a confirmation does not confirm a later loss if it was no longer needed when
+// a pass read it. A new cluster is forced on the disk of a-0, the disk is restored, and a new cluster is forced on it
+// again.
 func TestUnusedConfirmationIsVoid(t *testing.T) {
 	w := formedWith(t, 3)
 	forced := lostMajority{t, w.Clone()}
@@ -146,8 +147,8 @@ func TestUnusedConfirmationIsVoid(t *testing.T) {
 	w.expectVolumesKept(t, "the confirmation was never needed")
 }
 
-// TestListConfirmedTooLateIsVoid checks that the wrong list of one member, which git confirmed during an outage, is not
-// accepted in the next outage if the other members came back before a pass read the confirmation.
+// TestListConfirmedTooLateIsVoid checks that a confirmation of one member's wrong list is void if the other members
+// came back before a pass read the confirmation. The list is not accepted in the next outage either.
 func TestListConfirmedTooLateIsVoid(t *testing.T) {
 	w := formedWith(t, 3)
 	outage := func(begins bool) {

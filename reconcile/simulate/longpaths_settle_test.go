@@ -82,7 +82,7 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 				j.path.KillPod(r.Ordinal)
 			}
 		}
-	case (d.Rule == "MembershipUnknown" || d.Rule == "WaitForFormation") && says("confirm-members"): // no member returns a false list any more
+	case (d.Rule == "MembershipUnknown" || d.Rule == "WaitForFormation") && says("confirm-members"): // members no longer return false lists
 		s := j.path.Observe()
 		if list := s.ListToConfirm(); s.Declared.ConfirmedMembers != list {
 			j.path.Declared.ConfirmedMembers = list

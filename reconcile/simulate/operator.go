@@ -82,7 +82,7 @@ func (w *World) ForceNewCluster(n int) {
 		return
 	}
 	if old.byID(v.data.member).learner && w.wasSplit(v.data.cluster) {
-		return // the data of the other new cluster, which a voter had, is the data to keep
+		return // keep the data of the other new cluster, which comes from a voter
 	}
 	forced := member{id: v.data.member, ordinal: n, named: true, ran: true, started: true}
 	split := &raft{

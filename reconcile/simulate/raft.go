@@ -63,8 +63,8 @@ type member struct {
 	forced bool
 	// downSince is the time when the member stopped running.
 	downSince time.Time
-	// missedSince is the time of the first pass that did not see the member respond, possibly because its view was
-	// incomplete.
+	// missedSince is the time of the first pass that did not see the member respond, possibly because the pass's view
+	// was incomplete.
 	missedSince time.Time
 }
 

@@ -116,7 +116,8 @@ func (w *World) isCopy(id decide.ID, r *raft, m member) bool {
 	return mine && w.stays(m.ordinal) && !wrong && !late && !goes && !w.strandedForLong(v)
 }
 
-// lasts reports whether something has lasted for a duration. since is zero if it has not begun.
+// lasts reports whether a condition that began at since has lasted for at least d. since is zero if the condition has
+// not begun.
 func (w *World) lasts(since time.Time, d time.Duration) bool {
 	return !since.IsZero() && w.now.Sub(since) >= d
 }
@@ -241,7 +242,7 @@ func (w *World) judgeDeletion(n int) {
 		return
 	}
 	if m := r.byID(d.member); m != nil && m.learner && w.wasSplit(d.cluster) {
-		return // the new cluster has the data of a voter
+		return // the new cluster has a voter's data
 	}
 	w.violate("the volume of %s is deleted, but its cluster has not removed the member", w.replicaName(n))
 }

@@ -44,7 +44,8 @@ func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 	return isNews
 }
 
-// noteMissed notes for the safety check which members a pass did not see respond although etcd returned a list.
+// noteMissed notes, for the safety check, the members that a pass did not see respond although etcd returned a member
+// list.
 func (w *World) noteMissed(s decide.State) {
 	r := w.rafts[s.Membership.ClusterID]
 	if r == nil {
@@ -63,7 +64,7 @@ func (w *World) noteMissed(s decide.State) {
 
 // annotateClaims annotates the claims with the last use of their volumes by etcd, as far as the pass has observed it.
 func (w *World) annotateClaims(s decide.State) {
-	s.LockHolder = "" // the pass that holds the lease also annotates them
+	s.LockHolder = "" // the pass that holds the lease also annotates the claims
 	for _, r := range s.OutdatedUses() {
 		if v := w.volumes[r.Ordinal]; v.uid == r.VolumeUID && !w.stuck.annotations {
 			w.changeVolume(r.Ordinal, func(v *volume) { v.lastUse = r.LastUse })

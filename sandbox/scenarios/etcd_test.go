@@ -214,7 +214,8 @@ func (m *member) revision() (int64, error) {
 	return answer.Header.Revision, nil
 }
 
-// waitForQuorum waits until a member can write. If the leader stopped, the other members must elect a new one first.
+// waitForQuorum waits until the member can write. If the leader has stopped, the other members must first elect a new
+// leader.
 func (m *member) waitForQuorum() {
 	m.t.Helper()
 	eventually(m.t, m.name+" can write", func() error {

@@ -191,7 +191,8 @@ func (o Order) hold(ctx context.Context) (s snapshot.Survivor, held *disk.Shared
 	return s, held, nil
 }
 
-// maxNameBytes and maxPeerURLs limit what is read from a survivor's data, because the name is repeated for each URL.
+// maxNameBytes and maxPeerURLs limit the name and the peer URLs that are read from a survivor's data, because
+// --initial-cluster repeats the name for each URL.
 const maxNameBytes, maxPeerURLs = 4096, 64
 
 // complete fills in the order's empty fields from the survivor.
@@ -205,7 +206,8 @@ func (o *Order) complete(s snapshot.Survivor) error {
 		return fmt.Errorf("%w: its data does not contain its name and peer URL; specify them", ErrUnfit)
 	}
 	if len(into.Name) > maxNameBytes || strings.Count(into.PeerURL, ",") >= maxPeerURLs {
-		return fmt.Errorf("%w: its data contains a name of more than %d bytes or more than %d peer URLs; specify them",
+		return fmt.Errorf("%w: its data contains a name longer than %d bytes, or more than %d peer URLs; specify "+
+			"both",
 			ErrUnfit, maxNameBytes, maxPeerURLs)
 	}
 	into.InitialCluster = cmp.Or(into.InitialCluster, InitialCluster(into.Name, strings.Split(into.PeerURL, ",")))

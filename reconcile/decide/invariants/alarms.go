@@ -54,7 +54,7 @@ func rolloutsUnderAlarms(s decide.State, d decide.Decision) string {
 	return rolloutsWithoutQuota(s)
 }
 
-// rolloutsWithoutQuota checks that a rollout during a NOSPACE alarm raises a quota and lowers none.
+// rolloutsWithoutQuota checks that a rollout during a NOSPACE alarm raises at least one quota and does not lower any.
 func rolloutsWithoutQuota(s decide.State) string {
 	restarts, raises := false, false
 	for _, r := range s.Replicas {

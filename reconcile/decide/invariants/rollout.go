@@ -115,7 +115,7 @@ func wrongForUnresponsive(s decide.State, version string) string {
 	return ""
 }
 
-// anyRunsMinor reports whether a pod was created with a minor version, or a responding member runs it.
+// anyRunsMinor reports whether any pod was created with the given minor version, or any responding member runs it.
 func anyRunsMinor(s decide.State, minor int) bool {
 	for _, r := range s.Replicas {
 		if _, created, _ := minorOf(r.PodVersion); r.Pod != decide.PodAbsent && created == minor {
