@@ -61,19 +61,25 @@ func TestBackupOfMemberWithoutKubernetes(t *testing.T) {
 // TestMemberFlags checks that invalid members are rejected before any connection is made.
 func TestMemberFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"--member a-0":                                      `--member "a-0": expected NAME=https://HOST:2379`,
-		"--member a-0=10.0.0.1:2379":                        `--member "a-0=10.0.0.1:2379": expected NAME=https://HOST:2379`,
-		"--member a-0=https://me:secret@h":                  `--member "a-0=…@h": expected NAME=https://HOST:2379`,
-		"--member https://me:secret@h":                      `--member "=…@h": expected NAME=https://HOST:2379`,
-		"--member a-0=https://me:se@cret@h?x=secret":        `--member "a-0=…@h?…": expected NAME=https://HOST:2379`,
-		"--member a-0=https://h#secret":                     `--member "a-0=https://h#…": expected NAME=https://HOST:2379`,
-		"--member a-0=https://h/x":                          `--member "a-0=https://h/x": expected NAME=https://HOST:2379`,
-		"--member A=https://h":                              `--member "A=https://h": expected NAME=https://HOST:2379`,
-		"--member a-0=http://h --member a-0=http://i":       "names a-0 twice",
-		"--member a-0=http://h --member a-1=https://i":      "some URLs use https, others http",
-		"--member a-0=https://h --cacert x":                 "requires --cacert, --cert and --key with https",
-		"--member a-0=http://h --cacert x --cert y --key z": "and none of them with http",
-		"--cacert x": "require --member",
+		"--member a-0":                                             `--member "a-0": expected NAME=https://HOST:2379`,
+		"--member a-0=10.0.0.1:2379":                               `--member "a-0=10.0.0.1:2379": expected NAME=https://HOST:2379`,
+		"--member a-0=https://me:secret@h":                         `--member "a-0=…@h": expected NAME=https://HOST:2379`,
+		"--member https://me:secret@h":                             `--member "=…@h": expected NAME=https://HOST:2379`,
+		"--member a-0=https://me:se@cret@h?x=secret":               `--member "a-0=…@h?…": expected NAME=https://HOST:2379`,
+		"--member a-0=https://h#secret":                            `--member "a-0=https://h#…": expected NAME=https://HOST:2379`,
+		"--member a-0=https://h/x":                                 `--member "a-0=https://h/x": expected NAME=https://HOST:2379`,
+		"--member A=https://h":                                     `--member "A=https://h": expected NAME=https://HOST:2379`,
+		"--member a-0=http://h --member a-0=http://i":              "names a-0 twice",
+		"--member a-0=http://h --member a-1=https://i":             "some URLs use https, others http",
+		"--member a-0=https://h --cacert x":                        "requires --cacert, --cert and --key with https",
+		"--member a-0=http://h --cacert x --cert y --key z":        "--key and --verify-host require https",
+		"--member a-0=http://h --verify-host":                      "--key and --verify-host require https",
+		"--member a-0=https://h --verify-host":                     "requires --cacert, --cert and --key with https",
+		"--member a-0=https://h --verify-host --cacert x --cert y": "--cert and --key may both be omitted",
+		"--member a-0=http://h --user root":                        "--user and --password-file require each other",
+		"--member a-0=http://h --password-file x":                  "--user and --password-file require each other",
+		"--cacert x":  "require --member",
+		"--user root": "require --member",
 	} {
 		var out bytes.Buffer
 		full := append([]string{"backup", "ns/a", "--to", filepath.Join(t.TempDir(), "a.db")}, strings.Fields(args)...)
