@@ -51,8 +51,8 @@ type Dialer func(ctx context.Context, pod string) (net.Conn, error)
 // Pod is a pod of a cluster. A new UID or address requires a new connection.
 type Pod struct {
 	Name, UID, IP string
-	// Host is the name or IP address in the certificate of the pod's member. It is empty for clusters of Quorate, whose
-	// certificates contain the DNS name of the pod.
+	// Host is the host that the member's certificate must contain. It is empty for Quorate's clusters, whose certificates
+	// contain the pod's DNS name.
 	Host string
 	// Unready means that Kubernetes does not report the pod as ready.
 	Unready bool
@@ -86,7 +86,7 @@ type Cluster struct {
 	// TLS is nil if the members serve without TLS.
 	TLS  *TLS
 	Dial Dialer
-	// Login is nil if clients do not log in with a password.
+	// Login is the user to log in as. It is nil if Quorate does not log in with a password.
 	Login *Login
 	// Voters are the names of the pods whose members are recorded as voters. A member list counts only if those that
 	// return it are a majority of themselves and these voters, or if it lists exactly the members in Confirmed, in
@@ -118,11 +118,12 @@ type Clients struct {
 	silent, left pods
 }
 
-// identity identifies a connection. A different pod or different certificates require a different connection.
+// identity identifies a connection. A different pod, user or certificate requires a different connection.
 type identity struct {
 	namespace, cluster string
-	pod, uid, ip       string
+	pod, uid, ip, host string
 	tls                [sha256.Size]byte
+	login              Login
 }
 
 // client is the connection to one member.
@@ -161,7 +162,11 @@ func (c *Clients) impatience() time.Duration {
 
 // client returns the connection to the pod, and whether it existed before. A new connection is not up yet.
 func (c *Clients) client(cluster Cluster, pod Pod) (found *client, kept bool, err error) {
-	id := identity{cluster.Namespace, cluster.Name, pod.Name, pod.UID, pod.IP, cluster.TLS.digest()}
+	id := identity{namespace: cluster.Namespace, cluster: cluster.Name, pod: pod.Name, uid: pod.UID, ip: pod.IP,
+		host: pod.Host, tls: cluster.TLS.digest()}
+	if cluster.Login != nil {
+		id.login = *cluster.Login
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	found, kept = c.open[id]

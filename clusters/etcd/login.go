@@ -3,7 +3,9 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -13,11 +15,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Login is a user of etcd with a password. Members of a cluster that Quorate created authenticate clients by their
-// certificates instead.
+// Login is an etcd user and its password. Members of clusters that Quorate created authenticate clients by certificate
+// instead.
 type Login struct{ User, Password string }
 
-// options returns options that log in before the first request on a connection, and again if the token has expired.
+// options returns dial options that log in before the first request and before each stream, and when a token expires.
 func (l *Login) options() []grpc.DialOption {
 	if l == nil {
 		return nil
@@ -55,19 +57,24 @@ func (s *session) stream(
 	ctx context.Context, of *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer,
 	options ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
-	with, err := s.with(ctx, conn, true) // an expired token would be reported only when the stream is read
+	with, err := s.with(ctx, conn, true) // an expired token would not be reported until the stream is read
 	if err != nil {
 		return nil, err
 	}
 	return open(with, of, conn, method, options...)
 }
 
-// with returns the context of a request with a token, and logs in if there is no token or a new one is needed.
+// loginTimeout is the timeout of a login, which includes hashing the password and a write by a quorum.
+const loginTimeout = 10 * time.Second
+
+// with returns ctx with a token. It first logs in if there is no token yet or renew is set.
 func (s *session) with(ctx context.Context, conn *grpc.ClientConn, renew bool) (context.Context, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.token == "" || renew {
-		answer, err := etcdserverpb.NewAuthClient(conn).Authenticate(ctx,
+		within, cancel := context.WithTimeout(ctx, loginTimeout)
+		defer cancel()
+		answer, err := etcdserverpb.NewAuthClient(conn).Authenticate(within,
 			&etcdserverpb.AuthenticateRequest{Name: s.login.User, Password: s.login.Password})
 		if err != nil {
 			return nil, fmt.Errorf("log in as %s: %w", s.login.User, err)
@@ -77,5 +84,10 @@ func (s *session) with(ctx context.Context, conn *grpc.ClientConn, renew bool) (
 	return metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, s.token), nil
 }
 
-// isExpired reports whether a member no longer accepts the token.
-func isExpired(err error) bool { return status.Code(err) == codes.Unauthenticated }
+// isExpired reports whether err means that the member no longer accepts the token. Some requests to etcd 3.5 return the
+// message without its code.
+func isExpired(err error) bool {
+	said := status.Convert(err)
+	return said.Code() == codes.Unauthenticated ||
+		said.Code() == codes.Unknown && strings.Contains(said.Message(), "invalid auth token")
+}

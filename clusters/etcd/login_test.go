@@ -1,6 +1,9 @@
 package etcd_test
 
 import (
+	"context"
+	"io"
+	"net"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -10,13 +13,13 @@ import (
 	"quorate.dev/quorate/clusters/etcd"
 )
 
-// TestLoginWithPassword checks that a user with a password can take a snapshot of a cluster that Quorate did not create,
-// also after a member has forgotten the user's token.
+// TestLoginWithPassword checks that a user with a password can take and prove a snapshot, even after a restarted member
+// has lost the user's token.
 func TestLoginWithPassword(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, nil, 1)
-		eventually(t, newClients(t), s.cluster(1), "one answering member", allAnswer(1))
+		eventually(t, newClients(t), s.cluster(1), "one responding member", allAnswer(1))
 		s.enablePasswords("secret")
 		as := func(password string) etcd.Cluster {
 			c := s.cluster(1)
@@ -25,8 +28,10 @@ func TestLoginWithPassword(t *testing.T) {
 		}
 		for what, cluster := range map[string]etcd.Cluster{"without a user": s.cluster(1), "with a wrong password": as("wrong")} {
 			if received, err := newClients(t).Snapshot(t.Context(), cluster); err == nil {
-				received.Body.Close()
-				t.Errorf("%s, a snapshot is sent", what)
+				_, err = io.Copy(io.Discard, received.Body)
+				if received.Body.Close(); err == nil {
+					t.Errorf("a snapshot is sent %s", what)
+				}
 			}
 		}
 		clients := newClients(t)
@@ -35,17 +40,20 @@ func TestLoginWithPassword(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if n, err := io.Copy(io.Discard, received.Body); err != nil || n == 0 {
+				t.Errorf("%d bytes are sent: %v", n, err)
+			}
 			received.Body.Close()
 			s.kill(pod(0))
 			s.startIn(0, s.dirs[pod(0)])
-			eventually(t, clients, as("secret"), "one answering member", allAnswer(1))
+			eventually(t, clients, as("secret"), "one responding member", allAnswer(1))
 		}
 	})
 }
 
-// TestHostOfForeignMemberIsVerified checks that the certificate of a member that Quorate did not create must contain the
-// given host.
-func TestHostOfForeignMemberIsVerified(t *testing.T) {
+// TestHostOfMemberIsVerified checks that the certificate of a member that Quorate did not create must contain the given
+// host.
+func TestHostOfMemberIsVerified(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, newCA(t, "etcd.example.com"), 1)
@@ -53,7 +61,7 @@ func TestHostOfForeignMemberIsVerified(t *testing.T) {
 			cluster := s.cluster(1)
 			cluster.Pods[0].Host = host
 			if verified {
-				eventually(t, newClients(t), cluster, "one answering member", allAnswer(1))
+				eventually(t, newClients(t), cluster, "one responding member", allAnswer(1))
 				continue
 			}
 			if _, err := newClients(t).ClusterID(t.Context(), cluster); err == nil {
@@ -84,4 +92,25 @@ func (s *servers) enablePasswords(password string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// TestMemberBehindTwoAddressesCountsOnce checks that a member that is named twice does not outvote a member that does not
+// respond.
+func TestMemberBehindTwoAddressesCountsOnce(t *testing.T) {
+	t.Parallel()
+	eachVersion(t, func(t *testing.T, binary string) {
+		s := form(t, binary, nil, 1)
+		eventually(t, newClients(t), s.cluster(1), "one responding member", allAnswer(1))
+		cluster := s.cluster(3)
+		cluster.Voters = []string{pod(0), pod(1), pod(2)}
+		cluster.Dial = func(ctx context.Context, to string) (net.Conn, error) {
+			if to == pod(1) {
+				to = pod(0)
+			}
+			return s.dial(ctx, to)
+		}
+		if id, err := newClients(t).ClusterID(t.Context(), cluster); err == nil {
+			t.Errorf("two of three voters confirm cluster %s", id)
+		}
+	})
 }

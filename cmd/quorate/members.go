@@ -31,17 +31,17 @@ func (f *memberFlags) add(c *cobra.Command) {
 		"in --member")
 	c.Flags().StringVar(&f.cert, "cert", "", "PEM file with the client certificate for --member")
 	c.Flags().StringVar(&f.keyFile, "key", "", "PEM file with the key of --cert")
-	c.Flags().BoolVar(&f.verifyHost, "verify-host", false, "verify that the certificates of the members contain the "+
-		"hosts in --member, instead of the DNS names of Quorate's pods; for clusters that Quorate did not create")
-	c.Flags().StringVar(&f.user, "user", "", "etcd user with the role root, if authentication with passwords is enabled")
-	c.Flags().StringVar(&f.passwordFile, "password-file", "", "file with the password of --user")
+	c.Flags().BoolVar(&f.verifyHost, "verify-host", false, "for clusters that Quorate did not create: verify "+
+		"members' certificates against the hosts in --member, not against pod DNS names")
+	c.Flags().StringVar(&f.user, "user", "", "etcd user to log in as, with the role root, if etcd requires a password")
+	c.Flags().StringVar(&f.passwordFile, "password-file", "", "file containing the password of --user")
 }
 
 // cluster returns a cluster that consists of the members in the flags. They are expected to be its voters: a single
 // member that does not list the others is not backed up.
 func (f *memberFlags) cluster(of store.Cluster) (etcd.Cluster, error) {
 	c := etcd.Cluster{Namespace: of.Namespace, Name: of.Name}
-	addresses := map[string]string{}
+	addresses, taken := map[string]string{}, map[string]bool{}
 	schemes := map[string]bool{}
 	for _, text := range f.members {
 		name, address, scheme, err := parseMember(text)
@@ -51,7 +51,10 @@ func (f *memberFlags) cluster(of store.Cluster) (etcd.Cluster, error) {
 		if addresses[name] != "" {
 			return etcd.Cluster{}, usageError{fmt.Errorf("--member names %s twice", name)}
 		}
-		addresses[name], schemes[scheme] = address, true
+		if taken[address] {
+			return etcd.Cluster{}, usageError{fmt.Errorf("--member has the address %s twice", address)}
+		}
+		addresses[name], taken[address], schemes[scheme] = address, true, true
 		pod := etcd.Pod{Name: name, IP: address}
 		if host, _, err := net.SplitHostPort(address); err == nil && f.verifyHost {
 			pod.Host = host
@@ -76,16 +79,16 @@ func (f *memberFlags) cluster(of store.Cluster) (etcd.Cluster, error) {
 	return c, err
 }
 
-// checkTLS checks the flags for certificates. A cluster of Quorate requires a client certificate; other clusters may
-// authenticate clients by a password, or not at all.
+// checkTLS checks the flags for certificates. Quorate's clusters require a client certificate; other clusters may use
+// passwords, or no authentication.
 func (f *memberFlags) checkTLS(https bool) error {
 	certificate, key := f.cert != "", f.keyFile != ""
 	switch {
 	case !https && (f.anyFile() || f.verifyHost):
-		return errors.New("--member: --cacert, --cert, --key and --verify-host require https")
+		return errors.New("--cacert, --cert, --key and --verify-host require https in --member")
 	case https && (f.caFile == "" || certificate != key || !certificate && !f.verifyHost):
-		return errors.New("--member requires --cacert, --cert and --key with https; with --verify-host, --cert and " +
-			"--key may both be omitted")
+		return errors.New("--member with https requires --cacert, --cert and --key; with --verify-host, you may omit " +
+			"both --cert and --key")
 	}
 	return nil
 }
@@ -96,7 +99,7 @@ func (f *memberFlags) login() (*etcd.Login, error) {
 	case f.user == "" && f.passwordFile == "":
 		return nil, nil
 	case f.user == "" || f.passwordFile == "":
-		return nil, usageError{errors.New("--user and --password-file require each other")}
+		return nil, usageError{errors.New("--user and --password-file must be set together")}
 	}
 	password, err := os.ReadFile(f.passwordFile)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 )
 
 // TestCopyOfStatefulSet copies the data of a hand-written StatefulSet, with password authentication and without TLS, to
-// a new cluster, as in docs/how-to/copy-a-cluster.md. The source keeps running unchanged, so that it can be used again.
+// a new cluster, similar to docs/how-to/copy-a-cluster.md. The source keeps running, unchanged, so clients can return to
+// it.
 func TestCopyOfStatefulSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -49,17 +50,20 @@ func TestCopyOfStatefulSet(t *testing.T) {
 		backUp = append(backUp, "--member", name+"=http://"+pod.Status.PodIP+":2379")
 	}
 	if out := w.quorateInside(s3, backUp...); !strings.Contains(out, "the same data as ") {
-		t.Errorf("the copy is not compared with the other members: %s", out)
+		t.Errorf("the backup was not compared with the other members: %s", out)
 	}
 
 	w.declare(modern, three, "restore: {from: "+s3.destination()+", cluster: "+w.namespace+"/old}")
 	w.convergeFrom(outside, "--allow-backup-destination", "s3://"+s3Bucket+"/*@"+s3.endpoint, "--backup-image", deployedImage)
-	if id := w.requireOneCluster("a", 3); id == lost {
-		t.Error("the copy has the cluster ID of the source")
+	if s := w.status("a"); s.Voters != "3/3" || strings.TrimLeft(s.ClusterID, "0") == lost {
+		t.Errorf("the copy has %s voters and the cluster ID %s; the source has %s", s.Voters, s.ClusterID, lost)
 	}
-	requireRestored(t, w.member("a", 2).Client, revision)
+	requireRestored(t, w.memberAs("a-quorate-tls", "a", 2).Client, revision)
+	if got, err := w.member("a", 0).Client.Get(w.ctx(), "app/1"); err == nil {
+		t.Errorf("authentication is off: anyone gets %s", got.Kvs)
+	}
 	if now := w.volumeUIDs("old"); !maps.Equal(now, volumes) {
-		t.Errorf("volumes of the source before %v, after %v", volumes, now)
+		t.Errorf("the source's volumes changed from %v to %v", volumes, now)
 	}
 	for name, uid := range pods {
 		if now := w.pod(name); now.UID != uid || now.Status.ContainerStatuses[0].RestartCount > 0 {

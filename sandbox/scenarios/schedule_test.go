@@ -431,7 +431,7 @@ func (w *world) listInside(s *s3Inside) string {
 	return w.quorateInside(s, "backups", "list", w.namespace+"/a", "--from", s.url, "--s3-region", "us-east-1")
 }
 
-// quorateInside runs a command that uses the store in the sandbox's network, and returns what it prints.
+// quorateInside runs a quorate command with access to the store in the sandbox's network, and returns its output.
 func (w *world) quorateInside(s *s3Inside, args ...string) string {
 	w.t.Helper()
 	command := exec.Command(binary("sandbox"), append([]string{"exec", "--name", w.name, "--", binary("quorate")}, s.flags(args...)...)...)
