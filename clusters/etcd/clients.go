@@ -7,6 +7,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/rsa"
@@ -50,6 +51,9 @@ type Dialer func(ctx context.Context, pod string) (net.Conn, error)
 // Pod is a pod of a cluster. A new UID or address requires a new connection.
 type Pod struct {
 	Name, UID, IP string
+	// Host is the host that the member's certificate must contain. It is empty for Quorate's clusters, whose certificates
+	// contain the pod's DNS name.
+	Host string
 	// Unready means that Kubernetes does not report the pod as ready.
 	Unready bool
 	// Gone means that the pod's member is recorded as removed. The pod is asked last, and only if etcd still lists a
@@ -62,6 +66,8 @@ type Pod struct {
 type TLS struct {
 	CA, Cert []byte
 	Key      pki.PrivateKey
+	// Anonymous means that the client has no certificate, so Cert and Key are empty.
+	Anonymous bool
 	// Now is the clock for certificate validity. nil means this machine's clock.
 	Now func() time.Time
 
@@ -80,6 +86,8 @@ type Cluster struct {
 	// TLS is nil if the members serve without TLS.
 	TLS  *TLS
 	Dial Dialer
+	// Login is the user to log in as. It is nil if Quorate does not log in with a password.
+	Login *Login
 	// Voters are the names of the pods whose members are recorded as voters. A member list counts only if those that
 	// return it are a majority of themselves and these voters, or if it lists exactly the members in Confirmed, in
 	// ascending order.
@@ -110,11 +118,12 @@ type Clients struct {
 	silent, left pods
 }
 
-// identity identifies a connection. A different pod or different certificates require a different connection.
+// identity identifies a connection. A different pod, user or certificate requires a different connection.
 type identity struct {
 	namespace, cluster string
-	pod, uid, ip       string
+	pod, uid, ip, host string
 	tls                [sha256.Size]byte
+	login              Login
 }
 
 // client is the connection to one member.
@@ -153,12 +162,16 @@ func (c *Clients) impatience() time.Duration {
 
 // client returns the connection to the pod, and whether it existed before. A new connection is not up yet.
 func (c *Clients) client(cluster Cluster, pod Pod) (found *client, kept bool, err error) {
-	id := identity{cluster.Namespace, cluster.Name, pod.Name, pod.UID, pod.IP, cluster.TLS.digest()}
+	id := identity{namespace: cluster.Namespace, cluster: cluster.Name, pod: pod.Name, uid: pod.UID, ip: pod.IP,
+		host: pod.Host, tls: cluster.TLS.digest()}
+	if cluster.Login != nil {
+		id.login = *cluster.Login
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	found, kept = c.open[id]
 	if !kept {
-		if found, err = newClient(cluster, pod.Name); err != nil {
+		if found, err = newClient(cluster, pod); err != nil {
 			return nil, false, err
 		}
 		if c.open == nil {
@@ -206,8 +219,8 @@ func (c *Clients) closeIf(unwanted func(*client) bool) {
 	}
 }
 
-func newClient(cluster Cluster, pod string) (*client, error) {
-	host := fmt.Sprintf("%s.%s.%s.svc", pod, cluster.Name, cluster.Namespace)
+func newClient(cluster Cluster, pod Pod) (*client, error) {
+	host := cmp.Or(pod.Host, fmt.Sprintf("%s.%s.%s.svc", pod.Name, cluster.Name, cluster.Namespace))
 	transport, err := cluster.TLS.transport(host)
 	if err != nil {
 		return nil, err
@@ -216,16 +229,16 @@ func newClient(cluster Cluster, pod string) (*client, error) {
 	dial := func(ctx context.Context, _ string) (net.Conn, error) {
 		var conn net.Conn
 		err := panics.Catch(func() (err error) { // it runs in a goroutine of gRPC
-			conn, err = c.dial.Load().(Dialer)(ctx, pod)
+			conn, err = c.dial.Load().(Dialer)(ctx, pod.Name)
 			return err
 		})
 		return conn, plain(err)
 	}
 	// The passthrough scheme skips name resolution.
-	c.conn, err = grpc.NewClient("passthrough:///"+net.JoinHostPort(host, "2379"),
-		grpc.WithContextDialer(dial), grpc.WithTransportCredentials(transport), grpc.WithUnaryInterceptor(checked),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), grpc.WithMaxHeaderListSize(maxHeaders),
-		grpc.WithReadBufferSize(buffer), grpc.WithWriteBufferSize(buffer))
+	options := append(cluster.Login.options(), grpc.WithContextDialer(dial), grpc.WithTransportCredentials(transport),
+		grpc.WithChainUnaryInterceptor(checked), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
+		grpc.WithMaxHeaderListSize(maxHeaders), grpc.WithReadBufferSize(buffer), grpc.WithWriteBufferSize(buffer))
+	c.conn, err = grpc.NewClient("passthrough:///"+net.JoinHostPort(host, "2379"), options...)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the connection to %s: %w", host, err)
 	}
@@ -270,6 +283,10 @@ func (t *TLS) parse() {
 		t.err = err
 		return
 	}
+	t.config = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, Time: t.Now}
+	if t.Anonymous {
+		return
+	}
 	pair, err := tls.X509KeyPair(t.Cert, t.Key)
 	if signer, is := pair.PrivateKey.(crypto.Signer); is {
 		err = checkRSA(signer.Public())
@@ -278,8 +295,7 @@ func (t *TLS) parse() {
 		t.err = fmt.Errorf("client certificate: %w", err)
 		return
 	}
-	t.config = &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
-		Time: t.Now}
+	t.config.Certificates = []tls.Certificate{pair}
 }
 
 // readRoots reads CA certificates and ignores everything else, as crypto/x509 does.

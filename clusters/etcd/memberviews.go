@@ -97,8 +97,10 @@ func (p *poll) confirm(cluster Cluster, list *clientv3.MemberListResponse, repli
 			differs[uint64(id)] = v.differs
 			differing = append(differing, replies[i].pod+" "+v.differs)
 		} else if entry := find(list, id); entry != nil && !entry.IsLearner {
+			if !same[entry.ID] { // a member behind two addresses counts once
+				agreeing = append(agreeing, replies[i].pod)
+			}
 			same[entry.ID] = true
-			agreeing = append(agreeing, replies[i].pod)
 		}
 	}
 	const unconfirmed = "its member list is not confirmed: "

@@ -428,12 +428,17 @@ func (w *world) createSecrets(s *s3Inside) {
 // listInside lists the backups of cluster a in the store.
 func (w *world) listInside(s *s3Inside) string {
 	w.t.Helper()
-	list := exec.Command(binary("sandbox"), append([]string{"exec", "--name", w.name, "--", binary("quorate")},
-		s.flags("backups", "list", w.namespace+"/a", "--from", s.url, "--s3-region", "us-east-1")...)...)
-	list.Env = append(os.Environ(), s.environment()...)
-	out, err := list.CombinedOutput()
+	return w.quorateInside(s, "backups", "list", w.namespace+"/a", "--from", s.url, "--s3-region", "us-east-1")
+}
+
+// quorateInside runs a quorate command with access to the store in the sandbox's network, and returns its output.
+func (w *world) quorateInside(s *s3Inside, args ...string) string {
+	w.t.Helper()
+	command := exec.Command(binary("sandbox"), append([]string{"exec", "--name", w.name, "--", binary("quorate")}, s.flags(args...)...)...)
+	command.Env = append(os.Environ(), s.environment()...)
+	out, err := command.CombinedOutput()
 	if err != nil {
-		w.t.Fatalf("list the backups: %v\n%s", err, out)
+		w.t.Fatalf("quorate %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return string(out)
 }

@@ -1,0 +1,116 @@
+package etcd_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"quorate.dev/quorate/clusters/etcd"
+)
+
+// TestLoginWithPassword checks that a user with a password can take and prove a snapshot, even after a restarted member
+// has lost the user's token.
+func TestLoginWithPassword(t *testing.T) {
+	t.Parallel()
+	eachVersion(t, func(t *testing.T, binary string) {
+		s := form(t, binary, nil, 1)
+		eventually(t, newClients(t), s.cluster(1), "one responding member", allAnswer(1))
+		s.enablePasswords("secret")
+		as := func(password string) etcd.Cluster {
+			c := s.cluster(1)
+			c.Login = &etcd.Login{User: "root", Password: password}
+			return c
+		}
+		for what, cluster := range map[string]etcd.Cluster{"without a user": s.cluster(1), "with a wrong password": as("wrong")} {
+			if received, err := newClients(t).Snapshot(t.Context(), cluster); err == nil {
+				_, err = io.Copy(io.Discard, received.Body)
+				if received.Body.Close(); err == nil {
+					t.Errorf("a snapshot is sent %s", what)
+				}
+			}
+		}
+		clients := newClients(t)
+		for range 2 {
+			received, err := clients.Snapshot(t.Context(), as("secret"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n, err := io.Copy(io.Discard, received.Body); err != nil || n == 0 {
+				t.Errorf("%d bytes are sent: %v", n, err)
+			}
+			received.Body.Close()
+			s.kill(pod(0))
+			s.startIn(0, s.dirs[pod(0)])
+			eventually(t, clients, as("secret"), "one responding member", allAnswer(1))
+		}
+	})
+}
+
+// TestHostOfMemberIsVerified checks that the certificate of a member that Quorate did not create must contain the given
+// host.
+func TestHostOfMemberIsVerified(t *testing.T) {
+	t.Parallel()
+	eachVersion(t, func(t *testing.T, binary string) {
+		s := form(t, binary, newCA(t, "etcd.example.com"), 1)
+		for host, verified := range map[string]bool{"etcd.example.com": true, "": false, "other.example.com": false} {
+			cluster := s.cluster(1)
+			cluster.Pods[0].Host = host
+			if verified {
+				eventually(t, newClients(t), cluster, "one responding member", allAnswer(1))
+				continue
+			}
+			if _, err := newClients(t).ClusterID(t.Context(), cluster); err == nil {
+				t.Errorf("the certificate is accepted for %q", host)
+			}
+		}
+	})
+}
+
+// enablePasswords enables authentication with the user root.
+func (s *servers) enablePasswords(password string) {
+	s.t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+s.address(0, 2379), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, auth := s.t.Context(), etcdserverpb.NewAuthClient(conn)
+	if _, err = auth.UserAdd(ctx, &etcdserverpb.AuthUserAddRequest{Name: "root", Password: password}); err == nil {
+		_, err = auth.RoleAdd(ctx, &etcdserverpb.AuthRoleAddRequest{Name: "root"})
+	}
+	if err == nil {
+		_, err = auth.UserGrantRole(ctx, &etcdserverpb.AuthUserGrantRoleRequest{User: "root", Role: "root"})
+	}
+	if err == nil {
+		_, err = auth.AuthEnable(ctx, &etcdserverpb.AuthEnableRequest{})
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TestMemberBehindTwoAddressesCountsOnce checks that a member that is named twice does not outvote a member that does not
+// respond.
+func TestMemberBehindTwoAddressesCountsOnce(t *testing.T) {
+	t.Parallel()
+	eachVersion(t, func(t *testing.T, binary string) {
+		s := form(t, binary, nil, 1)
+		eventually(t, newClients(t), s.cluster(1), "one responding member", allAnswer(1))
+		cluster := s.cluster(3)
+		cluster.Voters = []string{pod(0), pod(1), pod(2)}
+		cluster.Dial = func(ctx context.Context, to string) (net.Conn, error) {
+			if to == pod(1) {
+				to = pod(0)
+			}
+			return s.dial(ctx, to)
+		}
+		if id, err := newClients(t).ClusterID(t.Context(), cluster); err == nil {
+			t.Errorf("two of three voters confirm cluster %s", id)
+		}
+	})
+}
