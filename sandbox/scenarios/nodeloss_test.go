@@ -46,8 +46,8 @@ func TestNodeLoss(t *testing.T) {
 	if now := w.memberIDs("a"); !maps.Equal(now, members) {
 		t.Errorf("members before %v, after %v", members, now)
 	}
-	if got := w.member("a", 2).get("node"); got != "lost" {
-		t.Errorf("the member that came back reads %q", got)
+	if got := w.member("a", 2).get("written"); got != "a-0" {
+		t.Errorf("the member that came back does not have the last write, but %q", got)
 	}
 }
 
