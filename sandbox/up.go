@@ -158,6 +158,9 @@ func (s *Sandbox) startNode(
 			return false, err
 		}
 	}
+	if err := control.RemoveLinks(n.PodCIDR()); err != nil {
+		return false, err
+	}
 	_, err = machine.Start(spec, control, nil)
 	return true, err
 }

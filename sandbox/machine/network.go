@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -84,6 +85,35 @@ func (n *Network) configure() error {
 		return fmt.Errorf("route everything to bridge %s: %w", n.Bridge, err)
 	}
 	return nil
+}
+
+// RemoveLinks deletes the links in the machine's network that lead to single addresses in a subnet. After a node has
+// lost power, the kernel may take a while to delete the networks of its pods. Until then, their links would receive the
+// traffic for new pods with the same addresses.
+func (m *Machine) RemoveLinks(subnet string) error {
+	_, pods, err := net.ParseCIDR(subnet)
+	if err != nil {
+		return fmt.Errorf("parse subnet %s: %w", subnet, err)
+	}
+	return m.InNetwork(func() error {
+		routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
+		if err != nil {
+			return fmt.Errorf("list the routes to pods: %w", err)
+		}
+		for _, route := range routes {
+			if route.Dst == nil || !pods.Contains(route.Dst.IP) {
+				continue
+			}
+			link, err := netlink.LinkByIndex(route.LinkIndex)
+			if err == nil {
+				err = netlink.LinkDel(link)
+			}
+			if gone := (netlink.LinkNotFoundError{}); err != nil && !errors.As(err, &gone) && !errors.Is(err, unix.ENODEV) {
+				return fmt.Errorf("delete the link to %s: %w", route.Dst, err)
+			}
+		}
+		return nil
+	})
 }
 
 // forward accepts connections from the host's network on the listener with file descriptor 3, and forwards each of them
