@@ -41,7 +41,7 @@ func TestBackupOfMemberWithoutKubernetes(t *testing.T) {
 	if code != exitOK || !strings.Contains(said, "the same data as a-0") {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
-	code, said = command("e.db", "ns/a", "ca.crt", "--member", "a-1=https://127.0.0.1:1", "--member", "a-2=https://127.0.0.1:1")
+	code, said = command("e.db", "ns/a", "ca.crt", "--member", "a-1=https://127.0.0.1:1", "--member", "a-2=https://127.0.0.1:2")
 	if code == exitOK || !strings.Contains(strings.Join(strings.Fields(said), " "), "a-0 returned it, but the expected voters a-1 and a-2 did not") {
 		t.Errorf("a member that does not list the other named members: exit code %d: %s", code, said)
 	}
