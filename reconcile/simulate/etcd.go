@@ -72,6 +72,9 @@ func (w *World) startFounding(n int) (data, string) {
 		}
 		w.rafts[d.cluster] = r
 	}
+	if !w.hasData(d.cluster) {
+		r.version, r.downgrade = 0, 0 // no data contains them any more
+	}
 	switch m := r.byID(d.member); {
 	case m != nil && m.started && w.peersRun(r, *m):
 		return data{}, "member " + w.replicaName(n) + " has already been bootstrapped"
