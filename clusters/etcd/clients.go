@@ -51,8 +51,8 @@ type Dialer func(ctx context.Context, pod string) (net.Conn, error)
 // Pod is a pod of a cluster. A new UID or address requires a new connection.
 type Pod struct {
 	Name, UID, IP string
-	// Host is the host that the member's certificate must contain. It is empty for Quorate's clusters, whose certificates
-	// contain the pod's DNS name.
+	// Host is the host that the member's certificate must contain. It is empty for Quorate's clusters, whose
+	// certificates contain the pod's DNS name.
 	Host string
 	// Unready means that Kubernetes does not report the pod as ready.
 	Unready bool

@@ -109,8 +109,8 @@ func splitSource(value string) (location string, own []setting, err error) {
 	parts := strings.Split(value, ",")
 	location = parts[0]
 	if address, err := url.Parse(value); err == nil && address.User != nil && !strings.Contains(location, "@") {
-		return "", nil, usageError{errors.New("--source: the URL contains credentials that include a comma; remove them " +
-			"from the URL, and store them in files (--git-credentials)")}
+		return "", nil, usageError{errors.New("--source: the URL contains credentials that include a comma; remove " +
+			"them from the URL, and store them in files (--git-credentials)")}
 	}
 	flags := new(source).flags()
 	for i, part := range parts[1:] {

@@ -176,6 +176,14 @@ func (w *World) write(name string, required decide.Record) {
 	w.admit(name)
 }
 
+// mayLack reports whether an old record may lack a member until the voters respond and list it.
+func (w *World) mayLack(m member) bool {
+	v := w.volumes[m.ordinal]
+	unknown := m.learner && v.lastUse == decide.LastUse{} // nothing shows that the learner has data
+	_, runs := w.pods[m.ordinal]
+	return unknown || !runs && (v.unlisted || m.learner)
+}
+
 // setStatefulSet writes the StatefulSet. It records a violation if this removes the pod of a listed member although the
 // cluster should run.
 func (w *World) setStatefulSet(next statefulSet) {
@@ -188,10 +196,8 @@ func (w *World) setStatefulSet(next statefulSet) {
 				(w.Declared.Recovery.ClusterID == lost || w.volumes[m.ordinal].lostCluster == lost)
 			if m.ordinal >= next.replicas && !restored && !w.wasSplit(id) && !w.isNobodys(r) && !w.isLost(id) &&
 				!givenUp && w.volumes[m.ordinal].data.member == m.id && w.Declared.Lifecycle == decide.Running {
-				v := w.volumes[m.ordinal]
-				unknown := m.learner && v.lastUse == decide.LastUse{} // nothing shows that the learner has data
-				if _, runs := w.pods[m.ordinal]; unknown || !runs && (v.unlisted || m.learner) {
-					continue // an old record may lack the member until the voters respond and list it
+				if w.mayLack(m) {
+					continue
 				}
 				w.violate("the StatefulSet is scaled to %d, but etcd still lists %s", next.replicas,
 					w.replicaName(m.ordinal))
