@@ -22,7 +22,7 @@ func TestAuthEnabled(t *testing.T) {
 		eventually(t, clients, cluster, "one answering member", allAnswer(1))
 		for _, want := range []bool{false, true} {
 			if want {
-				s.enableAuth(ctx)
+				s.enableAuth(ctx, s.asRoot(), &etcdserverpb.AuthUserAddRequest{Name: "root", Options: &authpb.UserAddOptions{NoPassword: true}})
 			}
 			if got, err := clients.AuthEnabled(ctx, cluster); err != nil || got != want {
 				t.Errorf("authentication is on: %t, %v; want %t", got, err, want)
@@ -36,8 +36,8 @@ func TestAuthEnabled(t *testing.T) {
 	})
 }
 
-// enableAuth enables authentication, as etcdctl does.
-func (s *servers) enableAuth(ctx context.Context) {
+// asRoot returns credentials with the certificate of the user root.
+func (s *servers) asRoot() credentials.TransportCredentials {
 	s.t.Helper()
 	as := s.tls.named("root")
 	roots := x509.NewCertPool()
@@ -46,14 +46,18 @@ func (s *servers) enableAuth(ctx context.Context) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	conn, err := grpc.NewClient("passthrough:///"+s.address(0, 2379), grpc.WithTransportCredentials(credentials.NewTLS(
-		&tls.Config{RootCAs: roots, ServerName: pod(0) + "." + name + "." + namespace + ".svc", Certificates: []tls.Certificate{pair}})))
+	return credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: pod(0) + "." + name + "." + namespace + ".svc", Certificates: []tls.Certificate{pair}})
+}
+
+// enableAuth creates the user root, with all permissions, and enables authentication, as etcdctl does.
+func (s *servers) enableAuth(ctx context.Context, transport credentials.TransportCredentials, root *etcdserverpb.AuthUserAddRequest) {
+	s.t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+s.address(0, 2379), grpc.WithTransportCredentials(transport))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer conn.Close()
 	auth := etcdserverpb.NewAuthClient(conn)
-	root := &etcdserverpb.AuthUserAddRequest{Name: "root", Options: &authpb.UserAddOptions{NoPassword: true}}
 	if _, err = auth.UserAdd(ctx, root); err == nil {
 		_, err = auth.RoleAdd(ctx, &etcdserverpb.AuthRoleAddRequest{Name: "root"})
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"quorate.dev/quorate/clusters/etcd"
@@ -20,7 +19,7 @@ func TestLoginWithPassword(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, nil, 1)
 		eventually(t, newClients(t), s.cluster(1), "one responding member", allAnswer(1))
-		s.enablePasswords("secret")
+		s.enableAuth(t.Context(), insecure.NewCredentials(), &etcdserverpb.AuthUserAddRequest{Name: "root", Password: "secret"})
 		as := func(password string) etcd.Cluster {
 			c := s.cluster(1)
 			c.Login = &etcd.Login{User: "root", Password: password}
@@ -69,29 +68,6 @@ func TestHostOfMemberIsVerified(t *testing.T) {
 			}
 		}
 	})
-}
-
-// enablePasswords enables authentication with the user root.
-func (s *servers) enablePasswords(password string) {
-	s.t.Helper()
-	conn, err := grpc.NewClient("passthrough:///"+s.address(0, 2379), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer conn.Close()
-	ctx, auth := s.t.Context(), etcdserverpb.NewAuthClient(conn)
-	if _, err = auth.UserAdd(ctx, &etcdserverpb.AuthUserAddRequest{Name: "root", Password: password}); err == nil {
-		_, err = auth.RoleAdd(ctx, &etcdserverpb.AuthRoleAddRequest{Name: "root"})
-	}
-	if err == nil {
-		_, err = auth.UserGrantRole(ctx, &etcdserverpb.AuthUserGrantRoleRequest{User: "root", Role: "root"})
-	}
-	if err == nil {
-		_, err = auth.AuthEnable(ctx, &etcdserverpb.AuthEnableRequest{})
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
 }
 
 // TestMemberBehindTwoAddressesCountsOnce checks that a member that is named twice does not outvote a member that does not

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,7 +42,7 @@ func (f *memberFlags) add(c *cobra.Command) {
 // member that does not list the others is not backed up.
 func (f *memberFlags) cluster(of store.Cluster) (etcd.Cluster, error) {
 	c := etcd.Cluster{Namespace: of.Namespace, Name: of.Name}
-	addresses, taken := map[string]string{}, map[string]bool{}
+	addresses := map[string]string{}
 	schemes := map[string]bool{}
 	for _, text := range f.members {
 		name, address, scheme, err := parseMember(text)
@@ -51,10 +52,10 @@ func (f *memberFlags) cluster(of store.Cluster) (etcd.Cluster, error) {
 		if addresses[name] != "" {
 			return etcd.Cluster{}, usageError{fmt.Errorf("--member names %s twice", name)}
 		}
-		if taken[address] {
+		if slices.ContainsFunc(c.Pods, func(other etcd.Pod) bool { return other.IP == address }) {
 			return etcd.Cluster{}, usageError{fmt.Errorf("--member has the address %s twice", address)}
 		}
-		addresses[name], taken[address], schemes[scheme] = address, true, true
+		addresses[name], schemes[scheme] = address, true
 		pod := etcd.Pod{Name: name, IP: address}
 		if host, _, err := net.SplitHostPort(address); err == nil && f.verifyHost {
 			pod.Host = host

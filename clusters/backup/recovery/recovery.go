@@ -206,9 +206,8 @@ func (o *Order) complete(s snapshot.Survivor) error {
 		return fmt.Errorf("%w: its data does not contain its name and peer URL; specify them", ErrUnfit)
 	}
 	if len(into.Name) > maxNameBytes || strings.Count(into.PeerURL, ",") >= maxPeerURLs {
-		return fmt.Errorf("%w: its data contains a name longer than %d bytes, or more than %d peer URLs; specify "+
-			"both",
-			ErrUnfit, maxNameBytes, maxPeerURLs)
+		return fmt.Errorf("%w: its data contains a name longer than %d bytes, or more than %d peer URLs; "+
+			"specify both", ErrUnfit, maxNameBytes, maxPeerURLs)
 	}
 	into.InitialCluster = cmp.Or(into.InitialCluster, InitialCluster(into.Name, strings.Split(into.PeerURL, ",")))
 	return nil
