@@ -54,7 +54,7 @@ func TestCopyOfStatefulSet(t *testing.T) {
 	}
 
 	w.declare(modern, three, "restore: {from: "+s3.destination()+", cluster: "+w.namespace+"/old}")
-	w.convergeFrom(outside, "--allow-backup-destination", "s3://"+s3Bucket+"/*@"+s3.endpoint, "--backup-image", deployedImage)
+	w.convergeFrom(outside, s3.allowed()...)
 	if s := w.status("a"); s.Voters != "3/3" || strings.TrimLeft(s.ClusterID, "0") == lost {
 		t.Errorf("the copy has %s voters and the cluster ID %s; the source has %s", s.Voters, s.ClusterID, lost)
 	}

@@ -39,7 +39,7 @@ func TestScheduledBackups(t *testing.T) {
 	if refused := w.runFrom(outside, "run").requireCode(t, exitInvalid); !refused.says("policy.backupDestinations allows none") {
 		t.Errorf("%s", refused)
 	}
-	allowed := []string{"--allow-backup-destination", "s3://" + s3Bucket + "/*@" + s3.endpoint, "--backup-image", deployedImage}
+	allowed := s3.allowed()
 	if refused := w.runFrom(outside, append([]string{"run"}, allowed[:2]...)...).requireCode(t, exitInvalid); !refused.says("--backup-image") {
 		t.Errorf("%s", refused)
 	}
@@ -378,6 +378,11 @@ func (s s3Inside) declared(before string) string {
 // destination returns the store's destination as declared in a spec.
 func (s s3Inside) destination() string {
 	return fmt.Sprintf(`{s3: {bucket: %s, prefix: etcd, region: us-east-1, endpoint: %q, pathStyle: true, caSecretName: s3-ca}, secretName: %s}`, s3Bucket, s.endpoint, s3SecretName)
+}
+
+// allowed returns the flags that allow backups to this store.
+func (s s3Inside) allowed() []string {
+	return []string{"--allow-backup-destination", "s3://" + s3Bucket + "/*@" + s.endpoint, "--backup-image", deployedImage}
 }
 
 // s3Ports is the first port that stores listen on. It is not an ephemeral port, and Services do not use it.
