@@ -137,7 +137,7 @@ func (w *world) recoverFromBackup() {
 	w.t.Helper()
 	s3 := w.serveS3Inside()
 	w.createSecrets(s3)
-	args := []string{"--allow-backup-destination", "s3://" + s3Bucket + "/*@" + s3.endpoint, "--backup-image", deployedImage, "--timeout=3m"}
+	args := append(s3.allowed(), "--timeout=3m")
 	declared := "backup: {schedule: '@yearly', to: " + s3.destination() + "}"
 	w.declare(modern, three, declared)
 	w.convergeFrom(outside, args...)

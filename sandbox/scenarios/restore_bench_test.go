@@ -42,7 +42,7 @@ func (w *world) backUpBig(s3 *s3Inside) (allowed []string) {
 		w.t.Fatal(err)
 	}
 	w.createSecrets(s3)
-	allowed = []string{"--allow-backup-destination", "s3://" + s3Bucket + "/*@" + s3.endpoint, "--backup-image", deployedImage}
+	allowed = s3.allowed()
 	w.declare(modern, one, `backup: {schedule: "@yearly", to: `+s3.destination()+"}")
 	w.convergeFrom(outside, allowed...)
 	client, err := w.application(1)
