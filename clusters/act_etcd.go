@@ -191,7 +191,7 @@ func removal(a decide.RemoveMember) change {
 func moveLeader(a decide.MoveLeader) change {
 	return change{
 		alreadySo: func(now decide.Membership) bool {
-			return lists(now, func(m decide.Member) bool { return m.ID == a.To && m.Leader })
+			return lists(now, func(m decide.Member) bool { return m.ID != a.From && m.Leader })
 		},
 		request: func(ctx context.Context, clients *etcd.Clients, cluster etcd.Cluster) error {
 			return clients.MoveLeader(ctx, cluster, a.From, a.To)

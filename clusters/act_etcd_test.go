@@ -36,6 +36,7 @@ func TestChangesAlreadyMadeAreNotRepeated(t *testing.T) {
 		"is gone":              {removal(decide.RemoveMember{ID: 3}), true},
 		"is there":             {removal(decide.RemoveMember{ID: 2}), false},
 		"leads":                {moveLeader(decide.MoveLeader{From: 2, To: 1}), true},
+		"another leads":        {moveLeader(decide.MoveLeader{From: 2, To: 3}), true},
 		"follows":              {moveLeader(decide.MoveLeader{From: 1, To: 2}), false},
 		"downgrade under way":  {downgrade(decide.EnableDowngrade{Version: "3.6"}), true},
 		"another under way":    {downgrade(decide.EnableDowngrade{Version: "3.5"}), false},
