@@ -11,7 +11,7 @@ import (
 func storeEnv(to v1alpha1.BackupDestination, step string) []*applycorev1.EnvVarApplyConfiguration {
 	var list []*applycorev1.EnvVarApplyConfiguration
 	switch step { // needed because the root file system is read-only
-	case BackupContainer, VerifyContainer:
+	case BackupContainer, VerifyContainer, CopyContainer:
 		list = append(list, applycorev1.EnvVar().WithName("TMPDIR").WithValue(spoolMount))
 	case RestoreContainer:
 		list = append(list, applycorev1.EnvVar().WithName("TMPDIR").WithValue(dataMount))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,12 +20,12 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// RestoreContainer is the container of a restore pod.
+// RestoreContainer is the container of a restore pod that fills the volume.
 const RestoreContainer = "restore"
 
 // These are annotations of the restore Job.
 const (
-	// AnnotationRestoreFrom describes the backup that the Job restores.
+	// AnnotationRestoreFrom describes the backup that the Job restores, or the cluster that it copies.
 	AnnotationRestoreFrom = "etcd.quorate.dev/restore-from"
 	// AnnotationRestoreDigest is the restoreDigest of the declaration for which the Job was started.
 	AnnotationRestoreDigest = "etcd.quorate.dev/restore-digest"
@@ -50,7 +51,7 @@ func restoreLabels(cluster string) map[string]string {
 	return labels
 }
 
-// RestoreOf returns the backup from which the cluster must be created according to its declaration, or zero.
+// RestoreOf returns the source of the data with which the cluster must be created according to its declaration, or zero.
 func RestoreOf(c *v1alpha1.EtcdCluster) decide.RestoreSource {
 	r := c.Spec.Restore
 	if r == nil {
@@ -59,9 +60,22 @@ func RestoreOf(c *v1alpha1.EtcdCluster) decide.RestoreSource {
 	deadline, _ := time.ParseDuration(string(r.Deadline)) // checked when the declaration is read
 	return decide.RestoreSource{
 		Deadline: deadline,
-		From:     describeBackup(r.Backup, restoredCluster(c), r.From),
+		From:     describeSource(c),
 		Digest:   restoreDigest(c.Spec),
 	}
+}
+
+func describeSource(c *v1alpha1.EtcdCluster) string {
+	r := c.Spec.Restore
+	if r.From.Etcd == nil {
+		return describeBackup(r.Backup, restoredCluster(c), r.From.BackupDestination)
+	}
+	text := fmt.Sprintf("the data of cluster %s at %s", strings.TrimLeft(r.From.Etcd.ClusterID, "0"),
+		r.From.Etcd.Endpoints[0])
+	if more := len(r.From.Etcd.Endpoints) - 1; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // describeBackup describes a backup of a cluster, or the newest backup if name is empty.
@@ -112,8 +126,9 @@ func RestoreJob(in Input, volumeUID string) (Object, error) {
 	}
 	r := c.Spec.Restore
 	pod, err := restorePod(in, filling{
-		cluster: restoredCluster(c), backup: r.Backup, from: r.From, identity: r.IdentitySecretName,
-		ordinal: decide.SeedOrdinal, version: c.Spec.Version, bump: r.RevisionBump, deadline: r.Deadline,
+		cluster: restoredCluster(c), backup: r.Backup, from: r.From.BackupDestination, copied: r.From.Etcd,
+		identity: r.IdentitySecretName,
+		ordinal:  decide.SeedOrdinal, version: c.Spec.Version, bump: r.RevisionBump, deadline: r.Deadline,
 		token: clusterToken(in),
 	})
 	if err != nil {
@@ -132,7 +147,7 @@ func RestoreJob(in Input, volumeUID string) (Object, error) {
 			WithActiveDeadlineSeconds(int64(source.Deadline.Seconds())).
 			WithTTLSecondsAfterFinished(startedKept).
 			WithTemplate(applycorev1.PodTemplateSpec().
-				WithLabels(withStore(restoreLabels(c.Name), c.Spec.Restore.From)).
+				WithLabels(withStore(restoreLabels(c.Name), r.From.BackupDestination)).
 				WithSpec(pod)))}, nil
 }
 
@@ -142,6 +157,8 @@ type filling struct {
 	// newest.
 	cluster, backup string
 	from            v1alpha1.BackupDestination
+	// copied is the running etcd cluster that is backed up first, to a temporary store. In that case, from is zero.
+	copied *v1alpha1.EtcdSource
 	// identity is the Secret with the key to decrypt the backup.
 	identity string
 	ordinal  int
@@ -168,9 +185,17 @@ func restorePod(in Input, f filling) (*applycorev1.PodSpecApplyConfiguration, er
 		spec.WithVolumes(secretFiles(volumeIdentity, f.identity, ageIdentity))
 		mounts = append(mounts, mountAt(volumeIdentity, identityMount).WithReadOnly(true))
 	}
-	step := storeStep(in, f.from, RestoreContainer, f.args(c), mounts...)
-	step.Resources = restoreResources(c)
-	spec.WithContainers(step)
+	if f.copied != nil {
+		spec.WithVolumes(copyVolumes(c.Spec, f.copied)...)
+		mounts = append(mounts, mountAt(volumeStore, storeMount).WithReadOnly(true),
+			mountAt(volumeSpool, spoolMount).WithReadOnly(true))
+	}
+	steps := f.around(in, storeStep(in, f.from, RestoreContainer, f.args(c), mounts...))
+	for _, step := range steps {
+		step.Resources = restoreResources(c)
+	}
+	last := len(steps) - 1
+	spec.WithInitContainers(steps[:last]...).WithContainers(steps[last])
 	return spec, placement(c, spec)
 }
 
@@ -193,12 +218,19 @@ func (f filling) args(c *v1alpha1.EtcdCluster) []string {
 	if f.backup != "" {
 		args = append(args, f.backup)
 	}
-	args = append(args, "--from="+storeURL(f.from), "--data-dir="+dataDir,
+	from := storeURL(f.from)
+	if f.copied != nil {
+		from = copyURL
+	}
+	args = append(args, "--from="+from, "--data-dir="+dataDir,
 		"--name="+PodName(c.Name, f.ordinal), "--peer-url="+PeerURL(c, f.ordinal),
 		"--initial-cluster-token="+escaped(f.token), "--revision-bump="+strconv.FormatInt(f.bump, 10),
 		"--etcd-version="+f.version, "--quota="+strconv.FormatInt(quota.Value(), 10),
 		"--once", "--result="+corev1.TerminationMessagePathDefault)
 	args = append(args, f.more...)
+	if f.copied != nil && !f.copied.AcceptLag {
+		args = append(args, "--expect="+resultFile) // replaces the data of an earlier attempt, which may lack changes
+	}
 	if f.identity != "" {
 		args = append(args, "--identity="+identityMount+"/"+ageIdentity)
 	}

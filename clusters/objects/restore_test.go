@@ -16,7 +16,7 @@ func TestRestoreJobEscapesTokenAndMountsReadOnly(t *testing.T) {
 	_, sections := openGolden(t, "../../testdata/objects/restore_3.7.txtar")
 	in := goldenInput(t, sections)
 	in.Record.Token = "$(AWS_SECRET_ACCESS_KEY)"
-	in.Cluster.Spec.Restore.From = v1alpha1.BackupDestination{Volume: &v1alpha1.VolumeDestination{ClaimName: "backups"}}
+	in.Cluster.Spec.Restore.From = v1alpha1.RestoreSource{BackupDestination: v1alpha1.BackupDestination{Volume: &v1alpha1.VolumeDestination{ClaimName: "backups"}}}
 	job, err := RestoreJob(in, "u")
 	if err != nil {
 		t.Fatal(err)

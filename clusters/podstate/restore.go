@@ -2,6 +2,8 @@ package podstate
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -20,10 +22,27 @@ func RestoreJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.Rest
 		From:      printable.Line(job.Annotations[objects.AnnotationRestoreFrom]),
 	}
 	if j.Phase == decide.JobSucceeded {
-		restored := restoredBy(byAge(pods))
+		restored := restoredBy(byAge(slices.DeleteFunc(slices.Clone(pods), failed))) // the data of others was replaced
 		j.Restored, j.Data = restored.backup, restored.data
+		if copies(job) { // there is no backup with this time in a store
+			j.Restored = strings.Replace(j.Restored, "backup", "copy", 1)
+		}
 	}
 	return j
+}
+
+// failed reports whether a container of the pod has failed.
+func failed(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses),
+		func(c corev1.ContainerStatus) bool {
+			return c.State.Terminated != nil && c.State.Terminated.ExitCode != 0
+		})
+}
+
+// copies reports whether a restore Job copies the data of a running etcd cluster.
+func copies(job *batchv1.Job) bool {
+	return slices.ContainsFunc(job.Spec.Template.Spec.InitContainers,
+		func(c corev1.Container) bool { return c.Name == objects.CopyContainer })
 }
 
 // restored describes the data that a pod reports as restored.

@@ -24,6 +24,10 @@ func TestRestoreJob(t *testing.T) {
 			objects.AnnotationRestoreFrom: "tuesday\x1b[31m", objects.AnnotationRestoreDigest: "d1", objects.AnnotationVolume: "v0"}},
 			Status: batchv1.JobStatus{Conditions: conditions}}
 	}
+	copies := func(job *batchv1.Job) *batchv1.Job {
+		job.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "copy"}, {Name: "restore"}}
+		return job
+	}
 	const well = "the backup 2026-11-22T18:00:00Z of cluster 15082e1bb141d752 at revision 18204"
 	for _, test := range []struct {
 		name     string
@@ -49,6 +53,12 @@ func TestRestoreJob(t *testing.T) {
 		{"the deadline", job(ended(batchv1.JobFailed, "it was active for too long")), nil, decide.JobFailed, "it was active for too long", "", 0},
 		{"restored", job(ended(batchv1.JobComplete, "")), []*corev1.Pod{podOf("", ran("restore", 0, restored)), podOf("", ran("restore", 1, "no"))},
 			decide.JobSucceeded, "", well, 0},
+		{"copied", copies(job(ended(batchv1.JobComplete, ""))), []*corev1.Pod{podOf("", ran("copy", 0, ""), ran("restore", 0, restored), ran("compare", 0, ""))},
+			decide.JobSucceeded, "", strings.Replace(well, "backup", "copy", 1), 0},
+		{"copied twice", copies(job(ended(batchv1.JobComplete, ""))), []*corev1.Pod{podOf("", ran("copy", 0, ""), ran("restore", 0, restored), ran("compare", 1, "changed"))},
+			decide.JobSucceeded, "", "", 0},
+		{"copied too early", copies(job()), []*corev1.Pod{podOf("", ran("copy", 0, ""), ran("restore", 0, restored), ran("compare", 1, "quorate: compare: a has changed"))},
+			decide.JobRuns, "compare: a has changed", "", 0},
 		{"restored, and nobody says what", job(ended(batchv1.JobComplete, "")), nil, decide.JobSucceeded, "", "", 0},
 		{"restored, as somebody says", job(ended(batchv1.JobComplete, "")), []*corev1.Pod{podOf("", ran("restore", 0, "all is well"))}, decide.JobSucceeded, "", "", 0},
 	} {

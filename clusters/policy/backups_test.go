@@ -10,7 +10,7 @@ import (
 // everywhere returns a spec that contains the destination in each possible place.
 func everywhere(to v1alpha1.BackupDestination) v1alpha1.EtcdClusterSpec {
 	return v1alpha1.EtcdClusterSpec{
-		Backup: &v1alpha1.BackupSpec{To: to}, Restore: &v1alpha1.RestoreSpec{From: to},
+		Backup: &v1alpha1.BackupSpec{To: to}, Restore: &v1alpha1.RestoreSpec{From: v1alpha1.RestoreSource{BackupDestination: to}},
 		Recovery: &v1alpha1.RecoverySpec{Backup: &v1alpha1.RecoveryBackup{From: to}},
 	}
 }

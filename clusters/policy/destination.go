@@ -84,6 +84,11 @@ var stores = map[string]store{
 		what: "a PersistentVolumeClaim", bucket: regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`),
 		bucketPattern: regexp.MustCompile(`^[a-z0-9*]([a-z0-9.*-]*[a-z0-9*])?$`), longest: 253,
 	},
+	"etcd": {
+		what:          "an etcd endpoint, HOST:PORT",
+		bucket:        regexp.MustCompile(`^([a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]):[0-9]{1,5}$`),
+		bucketPattern: regexp.MustCompile(`^[a-z0-9.*:\[\]-]+$`), longest: 259,
+	},
 }
 
 const longestPrefix = 256
@@ -175,13 +180,29 @@ func (r *refusals) destinations(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	})
 }
 
+// etcdEndpoints refuses to copy data from etcd members that are not allowed, because a pod in Kubernetes connects to
+// them.
+func (r *refusals) etcdEndpoints(p Policy, spec v1alpha1.EtcdClusterSpec) {
+	if spec.Restore == nil || spec.Restore.From.Etcd == nil {
+		return
+	}
+	for i, url := range spec.Restore.From.Etcd.Endpoints {
+		asked := destinationOf("etcd://"+url.Address(), "")
+		allows := func(pattern string) bool { return destinationPattern(pattern).allows(asked) }
+		if a := p.BackupDestinations; !a.Limited || !a.allows(allows) {
+			r.add(fmt.Sprintf("spec.restore.from.etcd.endpoints[%d]", i), "%s is not allowed; %s; it would be allowed by %s",
+				quoted(string(url)), a.describe(BackupDestinations), asked)
+		}
+	}
+}
+
 // eachDestination calls check for each backup destination, with its path.
 func eachDestination(spec v1alpha1.EtcdClusterSpec, check func(path string, to v1alpha1.BackupDestination)) {
 	if b := spec.Backup; b != nil {
 		check("spec.backup.to", b.To)
 	}
-	if restore := spec.Restore; restore != nil {
-		check("spec.restore.from", restore.From)
+	if restore := spec.Restore; restore != nil && restore.From.Etcd == nil {
+		check("spec.restore.from", restore.From.BackupDestination)
 	}
 	if recovery := spec.Recovery; recovery != nil && recovery.Backup != nil {
 		check("spec.recovery.backup.from", recovery.Backup.From)

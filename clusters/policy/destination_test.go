@@ -65,6 +65,40 @@ func TestDestinations(t *testing.T) {
 	}
 }
 
+// TestEtcdEndpoints checks that each endpoint of a running etcd cluster must be allowed before its data is copied.
+func TestEtcdEndpoints(t *testing.T) {
+	copied := func(urls ...v1alpha1.EtcdEndpoint) v1alpha1.EtcdClusterSpec {
+		return v1alpha1.EtcdClusterSpec{Restore: &v1alpha1.RestoreSpec{From: v1alpha1.RestoreSource{Etcd: &v1alpha1.EtcdSource{Endpoints: urls}}}}
+	}
+	const first, second = "https://old-0.old.prod.svc:2379", "https://old-1.old.prod.svc:2379"
+	for patterns, wrong := range map[string]int{
+		"":                                    2,
+		"s3://*":                              2,
+		"etcd://*":                            0,
+		"**":                                  0,
+		"etcd://*.old.prod.svc:2379":          0,
+		"etcd://old-0.old.prod.svc:2379":      1,
+		"etcd://old-*.old.prod.svc:23790":     2,
+		"etcd://*.prod.svc:*;volume://backup": 0,
+	} {
+		if got := limited(t, BackupDestinations, patterns).Problems(copied(first, second)); len(got) != wrong {
+			t.Errorf("%q: %q, want %d problems", patterns, got, wrong)
+		}
+	}
+	for _, url := range []v1alpha1.EtcdEndpoint{"http://[fd00::1]:2379", "http://10.0.0.1:2379"} {
+		got := (Policy{}).Problems(copied(url))
+		want := `spec.restore.from.etcd.endpoints[0]: "` + string(url) + `" is not allowed; policy.backupDestinations allows none ` +
+			`(--allow-backup-destination sets it); it would be allowed by etcd://` + url.Address()
+		if len(got) != 1 || got[0] != want {
+			t.Errorf("got  %q\nwant %q", got, want)
+			continue
+		}
+		if got := limited(t, BackupDestinations, "etcd://"+url.Address()).Problems(copied(url)); len(got) > 0 {
+			t.Errorf("the suggested pattern does not allow %s: %q", url, got)
+		}
+	}
+}
+
 // TestNoDestinationIsAllowedByDefault checks that no destination is allowed without a setting, whether or not a source
 // is bound to namespaces. A destination that names no store is never allowed.
 func TestNoDestinationIsAllowedByDefault(t *testing.T) {
@@ -126,6 +160,10 @@ func TestInvalidDestinationPatternsAreRefused(t *testing.T) {
 		"s3://b**":                           "** allows everything, and must be the whole pattern",
 		"s3://backups/**":                    "** allows everything, and must be the whole pattern",
 		"s3://backups/":                      "is not a valid prefix",
+		"etcd://":                            "is not a valid name for an etcd endpoint, HOST:PORT",
+		"etcd://old-0.old.prod.svc":          "is not a valid name for an etcd endpoint, HOST:PORT",
+		"etcd://old-0:2379/v3":               "does not have a prefix",
+		"etcd://old-0:2379@https://a":        "does not have an endpoint",
 		"s3://backups//a":                    "is not a valid prefix",
 		"s3://backups/a/":                    "is not a valid prefix",
 		"s3://backups/../a":                  "is not a valid prefix",

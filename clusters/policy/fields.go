@@ -57,6 +57,8 @@ var decisions = []decision{
 	{(*refusals).kmsKeys, destinationsAt, `s3.kmsKey`},
 	{(*refusals).lockTimes, destinationsAt, `s3.lockFor`},
 	{nil, destinationsAt, `secretName s3.pathStyle s3.caSecretName`},
+	{(*refusals).etcdEndpoints, "restore.from.etcd", `endpoints`},
+	{nil, "restore.from.etcd", `clusterID secretName acceptLag`}, // the Secret is in the cluster's namespace
 }
 
 const (
@@ -116,7 +118,11 @@ func fieldsOf(t reflect.Type, path string) (paths []string) {
 	}
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		paths = append(paths, fieldsOf(t.Field(i).Type, strings.TrimPrefix(path+"."+name, "."))...)
+		at := path
+		if name != "" { // otherwise, the fields are inline
+			at = strings.TrimPrefix(path+"."+name, ".")
+		}
+		paths = append(paths, fieldsOf(t.Field(i).Type, at)...)
 	}
 	return paths
 }

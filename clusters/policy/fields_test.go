@@ -112,8 +112,11 @@ func fill(v reflect.Value, path string) {
 		v.Set(reflect.ValueOf(1).Convert(v.Type()))
 	default:
 		for i := range v.NumField() {
-			if tag, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); tag == name {
+			switch tag, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); {
+			case tag == name:
 				fill(v.Field(i), rest)
+			case tag == "" && slices.Contains(fieldsOf(v.Type().Field(i).Type, ""), path): // its fields are inline
+				fill(v.Field(i), path)
 			}
 		}
 	}

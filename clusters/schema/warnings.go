@@ -43,7 +43,11 @@ func Warnings(spec v1alpha1.EtcdClusterSpec) []string {
 		warnings = append(warnings, warningsOfStore("spec.backup.to", b.To)...)
 	}
 	if r := spec.Restore; r != nil {
-		warnings = append(warnings, warningsOfStore("spec.restore.from", r.From)...)
+		warnings = append(warnings, warningsOfStore("spec.restore.from", r.From.BackupDestination)...)
+		if from := r.From.Etcd; from != nil && !from.Secure() {
+			warnings = append(warnings, fmt.Sprintf("spec.restore.from.etcd: the connections to %s are not encrypted: "+
+				"anyone on the network path can read and change the data, and read the password", from.Endpoints[0]))
+		}
 	}
 	if r := spec.Recovery; r != nil && r.Backup != nil {
 		warnings = append(warnings, warningsOfStore("spec.recovery.backup.from", r.Backup.From)...)

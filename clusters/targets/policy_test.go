@@ -225,7 +225,7 @@ func TestBackupsAreChecked(t *testing.T) {
 func TestQuorateServiceAccountIsRefused(t *testing.T) {
 	to := v1alpha1.BackupDestination{S3: &v1alpha1.S3Destination{}, ServiceAccountName: "quorate"}
 	declared := declare("ns/a", "3.6.16")
-	declared.Cluster.Spec.Backup, declared.Cluster.Spec.Restore = &v1alpha1.BackupSpec{To: to}, &v1alpha1.RestoreSpec{From: to}
+	declared.Cluster.Spec.Backup, declared.Cluster.Spec.Restore = &v1alpha1.BackupSpec{To: to}, &v1alpha1.RestoreSpec{From: v1alpha1.RestoreSource{BackupDestination: to}}
 	declared.Cluster.Spec.Recovery = &v1alpha1.RecoverySpec{Backup: &v1alpha1.RecoveryBackup{From: to}}
 	desired := reconcile.Desired{Clusters: []reconcile.Declaration{declared}}
 	for user, want := range map[string]int{

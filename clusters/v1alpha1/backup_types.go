@@ -30,6 +30,7 @@ type BackupSpec struct {
 	// to is the store for the backups. The administrator configures which stores are allowed. By default, no stores are
 	// allowed.
 	// +required
+	// +kubebuilder:validation:XValidation:rule="[has(self.s3), has(self.gcs), has(self.azure), has(self.volume)].filter(given, given).size() == 1",message="set exactly one store: s3, gcs, azure or volume"
 	To BackupDestination `json:"to"`
 	// recipients lists the age public keys (age1…) for which backups are encrypted. Only holders of a matching identity
 	// can read the backups. If unset, Quorate does not encrypt backups.
@@ -147,7 +148,6 @@ type BackupRetention struct {
 
 // BackupDestination is a backup store and the credentials for it.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.s3), has(self.gcs), has(self.azure), has(self.volume)].filter(given, given).size() == 1",message="set exactly one store: s3, gcs, azure or volume"
 // +kubebuilder:validation:XValidation:rule="!has(self.volume) || !has(self.secretName) && !has(self.serviceAccountName)",message="a volume does not use credentials; omit secretName and serviceAccountName"
 type BackupDestination struct {
 	// s3 is an S3 bucket of AWS or of a compatible store.

@@ -59,6 +59,7 @@ type RecoverySpec struct {
 type RecoveryBackup struct {
 	// from is the store that contains the backup. The same stores are allowed as for backups.
 	// +required
+	// +kubebuilder:validation:XValidation:rule="[has(self.s3), has(self.gcs), has(self.azure), has(self.volume)].filter(given, given).size() == 1",message="set exactly one store: s3, gcs, azure or volume"
 	From BackupDestination `json:"from"`
 	// name is the time of the backup, as shown by quorate backups list, such as 20261121t180000z.
 	// +required

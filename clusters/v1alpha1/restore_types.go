@@ -1,10 +1,19 @@
 package v1alpha1
 
-// RestoreSpec specifies the backup from which a new cluster is created. It has no effect once the cluster has formed.
+import (
+	"slices"
+	"strings"
+)
+
+// RestoreSpec specifies the backup, or the running etcd cluster, from whose data a new cluster is created. It has no
+// effect once the cluster has formed.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.from.etcd) || !has(self.cluster) && !has(self.backup) && !has(self.identitySecretName)",message="restore.from.etcd is not a store; omit restore.cluster, restore.backup and restore.identitySecretName"
 type RestoreSpec struct {
-	// from is the store that contains the backup. The same stores are allowed as for backups.
+	// from is the store that contains the backup, or a running etcd cluster. The administrator configures what is
+	// allowed. By default, nothing is allowed.
 	// +required
-	From BackupDestination `json:"from"`
+	From RestoreSource `json:"from"`
 	// cluster is the cluster that was backed up, as NAMESPACE/NAME. Defaults to the namespace and name of this cluster.
 	// +optional
 	// +kubebuilder:validation:MaxLength=127
@@ -36,4 +45,61 @@ type RestoreSpec struct {
 	// +kubebuilder:default="1h"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('24h')",message="deadline must be a duration between 1m and 24h, such as 1h"
 	Deadline Duration `json:"deadline,omitempty"`
+}
+
+// RestoreSource is a store that contains backups, or a running etcd cluster.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.s3), has(self.gcs), has(self.azure), has(self.volume), has(self.etcd)].filter(given, given).size() == 1",message="set exactly one source: s3, gcs, azure, volume or etcd"
+// +kubebuilder:validation:XValidation:rule="!has(self.etcd) || !has(self.secretName) && !has(self.serviceAccountName)",message="set the credentials for etcd in etcd.secretName; omit secretName and serviceAccountName"
+type RestoreSource struct {
+	BackupDestination `json:",inline"`
+	// etcd is a running etcd cluster that another tool created. Its data is copied. The cluster itself is only read.
+	// +optional
+	Etcd *EtcdSource `json:"etcd,omitempty"`
+}
+
+// EtcdSource is a running etcd cluster whose data is copied.
+type EtcdSource struct {
+	// clusterID is the cluster ID that the members must report, in hexadecimal, as in the output of etcdctl endpoint
+	// status --write-out=fields --hex.
+	// +required
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="self.matches('^0*[1-9a-f][0-9a-f]*$')",message="clusterID must be the cluster ID of the source, in hexadecimal digits"
+	ClusterID string `json:"clusterID"`
+	// endpoints lists the client URL of every voter. A majority of these members must respond.
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=15
+	// +kubebuilder:validation:XValidation:rule="self.all(url, url.startsWith('https://')) || self.all(url, url.startsWith('http://'))",message="endpoints must all begin with https://, or all with http://"
+	Endpoints []EtcdEndpoint `json:"endpoints"`
+	// secretName is the name of a Secret in the new cluster's namespace with the credentials for the source. Its keys
+	// are optional: ca.crt verifies the members' certificates, which must be valid for the hosts in endpoints. tls.crt
+	// and tls.key are the client certificate. username and password are of an etcd user with the role root.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="secretName must be the name of a Secret"
+	SecretName string `json:"secretName,omitempty"`
+	// acceptLag accepts a copy that lacks the newest changes. Otherwise, the source is copied again if its data has
+	// changed during the copy, and the restore fails if its clients do not stop.
+	// +optional
+	AcceptLag bool `json:"acceptLag,omitempty"`
+}
+
+// EtcdEndpoint is the client URL of an etcd member.
+//
+// +kubebuilder:validation:MaxLength=267
+// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([a-z0-9]([-a-z0-9.]*[a-z0-9])?|[[][0-9a-f:.]{2,45}[]]):[0-9]{1,5}$')",message="an endpoint must be a URL with a port, such as https://etcd-0.etcd.prod.svc:2379"
+type EtcdEndpoint string
+
+// Address returns the host and the port.
+func (e EtcdEndpoint) Address() string {
+	_, address, _ := strings.Cut(string(e), "://")
+	return address
+}
+
+// Secure reports whether the connections are encrypted.
+func (e EtcdSource) Secure() bool {
+	return slices.ContainsFunc(e.Endpoints, func(url EtcdEndpoint) bool { return strings.HasPrefix(string(url), "https://") })
 }

@@ -1,0 +1,74 @@
+package objects
+
+import (
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"quorate.dev/quorate/clusters/v1alpha1"
+)
+
+// These containers run before and after RestoreContainer if the data comes from a running etcd cluster. CopyContainer
+// backs up the cluster to a temporary store. CompareContainer fails if the cluster has changed since then.
+const (
+	CopyContainer    = "copy"
+	CompareContainer = "compare"
+)
+
+const (
+	// copyURL is the temporary store that holds the copy until it is restored.
+	copyURL = "file://" + storeMount
+
+	volumeSource = "source"
+	sourceMount  = "/source"
+)
+
+// around returns the containers of a restore pod in the order in which they run. The containers that are connected to
+// the source do not mount the member's volume.
+func (f filling) around(
+	in Input, restore *applycorev1.ContainerApplyConfiguration,
+) []*applycorev1.ContainerApplyConfiguration {
+	if f.copied == nil {
+		return []*applycorev1.ContainerApplyConfiguration{restore}
+	}
+	var nowhere v1alpha1.BackupDestination
+	spool, store := mountAt(volumeSpool, spoolMount), mountAt(volumeStore, storeMount)
+	mounts := []*applycorev1.VolumeMountApplyConfiguration{spool}
+	if f.copied.SecretName != "" {
+		mounts = append(mounts, mountAt(volumeSource, sourceMount).WithReadOnly(true))
+	}
+	back := append(f.sourceArgs("backup"), "--to="+copyURL, "--spool="+spoolMount)
+	steps := []*applycorev1.ContainerApplyConfiguration{
+		storeStep(in, nowhere, CopyContainer, back, append(mounts, store)...), restore}
+	if !f.copied.AcceptLag {
+		steps = append(steps, storeStep(in, nowhere, CompareContainer, f.sourceArgs("backups", "compare"), mounts...))
+	}
+	return steps
+}
+
+// sourceArgs returns the arguments of a command that is connected to the source.
+func (f filling) sourceArgs(command ...string) []string {
+	args := append(command, f.cluster)
+	for _, url := range f.copied.Endpoints {
+		args = append(args, "--member="+string(url))
+	}
+	args = append(args, "--cluster-id="+f.copied.ClusterID, "--result="+resultFile, "--timeout="+string(f.deadline))
+	if f.copied.Secure() {
+		args = append(args, "--verify-host")
+	}
+	if f.copied.SecretName != "" {
+		args = append(args, "--credentials="+sourceMount)
+	}
+	return args
+}
+
+// copyVolumes returns the volumes of the temporary store and of the source's credentials.
+func copyVolumes(spec v1alpha1.EtcdClusterSpec, from *v1alpha1.EtcdSource) []*applycorev1.VolumeApplyConfiguration {
+	var list []*applycorev1.VolumeApplyConfiguration
+	for _, name := range []string{volumeStore, volumeSpool} {
+		list = append(list, applycorev1.Volume().WithName(name).
+			WithEmptyDir(applycorev1.EmptyDirVolumeSource().WithSizeLimit(spoolLimit(spec))))
+	}
+	if from.SecretName != "" {
+		list = append(list, secretFiles(volumeSource, from.SecretName))
+	}
+	return list
+}
