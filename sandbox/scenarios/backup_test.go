@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -30,10 +29,7 @@ func TestBackup(t *testing.T) {
 	w.repository.push(map[string]string{"a.yaml": declaration("a", modern, three)})
 	w.converge()
 	id := w.requireOneCluster("a", 3)
-	m := w.member("a", 0)
-	for i := range 100 {
-		m.put(fmt.Sprintf("app/%d", i), strings.Repeat(fmt.Sprint(i), 200))
-	}
+	w.fillApp("a")
 	s3 := serveS3(t)
 
 	history, load := w.watchWrites(3), w.writeLedger(3, 3)

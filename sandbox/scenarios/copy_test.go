@@ -2,61 +2,41 @@ package scenarios
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestCopyOfStatefulSet copies the data of a hand-written StatefulSet, with password authentication and without TLS, to
-// a new cluster, similar to docs/how-to/copy-a-cluster.md. The source keeps running, unchanged, so clients can return to
-// it.
+// a new cluster, like docs/how-to/copy-a-cluster.md. The source keeps running, unchanged, so clients can return to it.
 func TestCopyOfStatefulSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if err := w.command("load", deployedImage+"="+binary("quorate")); err != nil {
-		t.Fatal(err)
-	}
-	s3 := w.serveS3Inside()
-	w.createSecrets(s3)
+	w.loadImage()
 	w.apply(strings.NewReplacer("name: a}", "name: old}", "etcd: a}", "etcd: old}", "serviceName: a\n", "serviceName: old\n",
 		"a-0", "old-0", "a-1", "old-1", "a-2", "old-2", ".a:", ".old:").Replace(bareThree))
-	lost := w.requireOneCluster("old", 3)
-	source := w.member("old", 1)
-	for i := range 100 {
-		source.put(fmt.Sprintf("app/%d", i), strings.Repeat(fmt.Sprint(i), 200))
-	}
-	revision, err := source.revision()
-	if err != nil {
-		t.Fatal(err)
-	}
-	source.enablePassword("not-a-secret")
-	volumes := w.volumeUIDs("old")
-
-	password := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(password, []byte("not-a-secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	backUp := []string{"backup", w.namespace + "/old", "--to", s3.url, "--s3-region", "us-east-1", "--user", "root", "--password-file", password}
-	pods := map[string]types.UID{}
+	id := w.requireOneCluster("old", 3)
+	revision := w.fillApp("old")
+	w.member("old", 1).enablePassword("not-a-secret")
+	w.createSecret("old-etcd", map[string][]byte{"username": []byte("root"), "password": []byte("not-a-secret\n")})
+	volumes, pods := w.volumeUIDs("old"), map[string]types.UID{}
 	for ordinal := range 3 {
 		name := fmt.Sprint("old-", ordinal)
-		pod := w.pod(name)
-		pods[name] = pod.UID
-		backUp = append(backUp, "--member", name+"=http://"+pod.Status.PodIP+":2379")
-	}
-	if out := w.quorateInside(s3, backUp...); !strings.Contains(out, "the same data as ") {
-		t.Errorf("the backup was not compared with the other members: %s", out)
+		pods[name] = w.pod(name).UID
 	}
 
-	w.declare(modern, three, "restore: {from: "+s3.destination()+", cluster: "+w.namespace+"/old}")
-	w.convergeFrom(outside, s3.allowed()...)
-	if s := w.status("a"); s.Voters != "3/3" || strings.TrimLeft(s.ClusterID, "0") == lost {
-		t.Errorf("the copy has %s voters and the cluster ID %s; the source has %s", s.Voters, s.ClusterID, lost)
+	w.declare(modern, three, w.copyOf("old", id, "http", "old-etcd"))
+	w.convergeFrom(outside, w.allowsCopies()...)
+	if s := w.status("a"); s.Voters != "3/3" || strings.TrimLeft(s.ClusterID, "0") == strings.TrimLeft(id, "0") {
+		t.Errorf("the copy has %s voters and the cluster ID %s; the source has %s", s.Voters, s.ClusterID, id)
 	}
 	requireRestored(t, w.memberAs("a-quorate-tls", "a", 2).Client, revision)
 	if got, err := w.member("a", 0).Client.Get(w.ctx(), "app/1"); err == nil {
@@ -69,6 +49,101 @@ func TestCopyOfStatefulSet(t *testing.T) {
 		if now := w.pod(name); now.UID != uid || now.Status.ContainerStatuses[0].RestartCount > 0 {
 			t.Errorf("%s of the source was restarted", name)
 		}
+	}
+}
+
+// TestCopyIsRepeatedWhileSourceChanges copies a cluster with TLS that Quorate manages to a cluster with a different
+// name, while a client that was not stopped writes to the source. The copy does not start until the client has stopped,
+// and then contains every write.
+func TestCopyIsRepeatedWhileSourceChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.loadImage()
+	old := declaration("old", modern, three)
+	w.repository.push(map[string]string{"old.yaml": old})
+	w.converge()
+	id := w.requireOneCluster("old", 3)
+	w.fillApp("old")
+
+	writing, stop := context.WithCancel(t.Context())
+	var written int
+	var failed error
+	var writer sync.WaitGroup
+	client := w.member("old", 0)
+	writer.Go(func() {
+		for ; writing.Err() == nil && failed == nil; written++ {
+			_, failed = client.Put(t.Context(), "written", fmt.Sprint(written))
+		}
+	})
+	t.Cleanup(func() { stop(); writer.Wait() })
+	w.repository.push(map[string]string{"old.yaml": old, "a.yaml": declaration("a", modern, three, w.copyOf("old", id, "https", "old-client-tls"))})
+	run := w.start(outside, append([]string{"run", "--until-converged", "--timeout", patience.String()}, w.allowsCopies()...)...)
+	eventually(t, "the source has changed", func() error {
+		if !strings.Contains(run.stderr.String(), "has changed since") {
+			return errors.New(run.stderr.String())
+		}
+		return nil
+	})
+	if _, err := w.kube.CoreV1().Pods(w.namespace).Get(w.ctx(), "a-0", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the copy starts although the source changes: %v", err)
+	}
+	stop()
+	if writer.Wait(); failed != nil {
+		t.Fatal(failed)
+	}
+	run.wait().requireCode(t, exitDone)
+	revision, err := w.member("old", 1).revision()
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := w.member("a", 2)
+	if got := copied.get("written"); got != fmt.Sprint(written-1) {
+		t.Errorf("the last of %d writes is missing: %q", written, got)
+	}
+	requireRestored(t, copied.Client, revision)
+}
+
+// loadImage loads the image that backup and restore pods use.
+func (w *world) loadImage() {
+	w.t.Helper()
+	if err := w.command("load", deployedImage+"="+binary("quorate")); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// fillApp writes the keys that requireRestored expects, and returns the revision.
+func (w *world) fillApp(cluster string) int64 {
+	w.t.Helper()
+	m := w.member(cluster, 1)
+	for i := range 100 {
+		m.put(fmt.Sprintf("app/%d", i), strings.Repeat(fmt.Sprint(i), 200))
+	}
+	revision, err := m.revision()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return revision
+}
+
+// copyOf returns the fields of a declaration that copies a cluster with three members.
+func (w *world) copyOf(cluster, id, scheme, secret string) string {
+	var urls []string
+	for ordinal := range 3 {
+		urls = append(urls, fmt.Sprintf("%s://%s-%d.%[2]s.%[4]s.svc:2379", scheme, cluster, ordinal, w.namespace))
+	}
+	return fmt.Sprintf("restore: {from: {etcd: {clusterID: %q, endpoints: [%q], secretName: %s}}}", id, strings.Join(urls, `", "`), secret)
+}
+
+// allowsCopies returns the flags that allow copies of clusters in the namespace.
+func (w *world) allowsCopies() []string {
+	return []string{"--allow-backup-destination", "etcd://*." + w.namespace + ".svc:2379", "--backup-image", deployedImage}
+}
+
+func (w *world) createSecret(name string, data map[string][]byte) {
+	w.t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
+	if _, err := w.kube.CoreV1().Secrets(w.namespace).Create(w.ctx(), secret, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
 	}
 }
 

@@ -60,9 +60,7 @@ func (w *world) installed(args ...string) string {
 // passes are limited to the test's namespace, because other tests have clusters at the same time.
 func (w *world) deploy(source string) {
 	w.t.Helper()
-	if err := w.command("load", deployedImage+"="+binary("quorate")); err != nil {
-		w.t.Fatal(err)
-	}
+	w.loadImage()
 	w.applyOverlay(source, "")
 	w.t.Cleanup(func() { w.kubectl("delete", "namespace", systemNamespace) })
 }

@@ -20,9 +20,7 @@ import (
 func TestLostMajority(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if err := w.command("load", deployedImage+"="+binary("quorate")); err != nil {
-		t.Fatal(err)
-	}
+	w.loadImage()
 	w.declare(modern, three)
 	w.converge()
 	w.member("a", 0).put("greeting", "hello")

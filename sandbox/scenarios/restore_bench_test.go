@@ -38,9 +38,7 @@ func BenchmarkRestore(b *testing.B) {
 // stored. It returns the flags that a run requires.
 func (w *world) backUpBig(s3 *s3Inside) (allowed []string) {
 	w.t.Helper()
-	if err := w.command("load", deployedImage+"="+binary("quorate")); err != nil {
-		w.t.Fatal(err)
-	}
+	w.loadImage()
 	w.createSecrets(s3)
 	allowed = s3.allowed()
 	w.declare(modern, one, `backup: {schedule: "@yearly", to: `+s3.destination()+"}")

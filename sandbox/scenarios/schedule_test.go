@@ -27,9 +27,7 @@ import (
 func TestScheduledBackups(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if err := w.command("load", deployedImage+"="+binary("quorate")); err != nil {
-		t.Fatal(err)
-	}
+	w.loadImage()
 	s3 := w.serveS3Inside()
 	w.createSecrets(s3)
 	spec := func(to string) []string { return []string{one, "backup: " + s3.declared(to)} }
