@@ -73,7 +73,7 @@ was stored, the command finds this backup and does not take another.`,
 	c.Flags().StringVar(&f.spool, "spool", "",
 		"directory for the snapshot while it is checked (default: the system's temporary directory)")
 	addMaxBytes(c, &f.maxBytes)
-	c.Flags().StringVar(&f.clusterID, "cluster-id", "",
+	c.Flags().Var((*filledText)(&f.clusterID), "cluster-id",
 		"hexadecimal cluster ID that the members must report; otherwise, nothing is stored (default: any)")
 	c.Flags().BoolVar(&f.unchanged, "unchanged", false,
 		"fail if the revision of the cluster has changed by the time the backup is stored, or is unknown; the backup "+

@@ -41,7 +41,7 @@ func (f *memberFlags) add(c *cobra.Command) {
 		"members' certificates against the hosts in --member, not against pod DNS names")
 	c.Flags().StringVar(&f.user, "user", "", "etcd user to log in as, with the role root, if etcd requires a password")
 	c.Flags().StringVar(&f.passwordFile, "password-file", "", "file containing the password of --user")
-	c.Flags().StringVar(&f.credentials, "credentials", "", "directory (a mounted Secret) with the files ca.crt, "+
+	c.Flags().Var((*filledText)(&f.credentials), "credentials", "directory (a mounted Secret) with the files ca.crt, "+
 		"tls.crt, tls.key, username and password, instead of --cacert, --cert, --key, --user and --password-file; "+
 		"missing files are not used, but https requires ca.crt, and http ignores the certificates")
 }
@@ -150,8 +150,8 @@ func (f *memberFlags) parse(text string) (pod etcd.Pod, scheme string, err error
 	if err != nil || named && !store.IsName(name) || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" ||
 		!named && !memberHost.MatchString(u.Hostname()) || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
 		strings.Trim(u.Path, "/") != "" {
-		return etcd.Pod{}, "", fmt.Errorf("--member %s: expected NAME=https://HOST:2379, where NAME is the name of the "+
-			"member's pod, or https://HOST:2379", withoutSecrets(text))
+		return etcd.Pod{}, "", fmt.Errorf("--member %s: expected NAME=https://HOST:2379, where NAME is the name of "+
+			"the member's pod, or https://HOST:2379", withoutSecrets(text))
 	}
 	address := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "2379"))
 	if !named {

@@ -99,6 +99,7 @@ func TestMemberFlags(t *testing.T) {
 		"--member https://h --member a-1=https://i --cacert x": "with https requires --cacert, --cert and --key",
 		"--member http://h --verify-host":                      "--key and --verify-host require https in --member",
 		// --credentials replaces the flags for single files.
+		"--credentials=":  "expected a value",
 		"--credentials /": "require --member",
 		"--member http://h --credentials / --cacert x":        "--credentials cannot be combined with --cacert, --cert, --key, --user or --password-file",
 		"--member https://h --credentials / --cert x":         "--credentials cannot be combined with",
