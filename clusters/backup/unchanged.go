@@ -23,8 +23,8 @@ func ConfirmUnchanged(ctx context.Context, from Source, m store.Manifest) error 
 		return fmt.Errorf("%w: it was cluster %s and is now cluster %x", ErrChanged,
 			snapshot.DisplayID(m.ClusterID), uint64(id))
 	case revision != m.Snapshot.Revision:
-		return fmt.Errorf("%w: it was at revision %d and is now at %d. Stop its clients, or wait until its leases have "+
-			"expired, and repeat", ErrChanged, m.Snapshot.Revision, revision)
+		return fmt.Errorf("%w: it was at revision %d and is now at %d. Stop its clients, or wait until its leases "+
+			"have expired, and repeat", ErrChanged, m.Snapshot.Revision, revision)
 	}
 	return nil
 }
