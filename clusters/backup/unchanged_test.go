@@ -31,7 +31,7 @@ func TestConfirmUnchanged(t *testing.T) {
 		}
 		from.ID, from.Now, from.Unknown = decide.ID(c.id), c.revision, c.unknown
 		err = ConfirmUnchanged(t.Context(), from, taken.Manifest)
-		if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), c.message) || errors.Is(err, ErrChanged) != (c.want == ErrChanged) {
+		if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), c.message) || errors.Is(err, ErrChanged) != errors.Is(c.want, ErrChanged) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
