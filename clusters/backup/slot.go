@@ -50,6 +50,9 @@ func Find(ctx context.Context, from Source, in store.Bucket, o Order) (*store.Ma
 	if err != nil {
 		return nil, err
 	}
+	if err := o.accept(id); err != nil {
+		return nil, err
+	}
 	of := store.Backup{Cluster: o.Cluster, ClusterID: hexadecimal(id), Slot: o.slot()}
 	_, earlier, err := placeOf(ctx, in, of, false)
 	if err != nil {

@@ -23,6 +23,8 @@ type Source interface {
 	ClusterID(ctx context.Context) (decide.ID, error)
 	// Snapshot requests the database from the most suitable member.
 	Snapshot(ctx context.Context) (*etcd.Snapshot, error)
+	// CurrentRevision returns the cluster ID that a quorum has confirmed, and the cluster's current revision.
+	CurrentRevision(ctx context.Context) (decide.ID, int64, error)
 	// Prove asks members whether they hold the same data as a snapshot.
 	Prove(ctx context.Context, wanted decide.Hash) etcd.Proof
 }
@@ -40,9 +42,11 @@ type Order struct {
 	Cluster store.Cluster
 	// Slot is the time for which the backup is taken. If a backup of the slot already exists, it is used instead,
 	// unless Fresh is set. With Fresh, the backup uses the next free second as its slot.
-	Slot     time.Time
-	Fresh    bool
-	Encoding Encoding
+	Slot  time.Time
+	Fresh bool
+	// ClusterID is the cluster ID that the members must report. Zero accepts any cluster.
+	ClusterID decide.ID
+	Encoding  Encoding
 	// Spool is the directory that holds the snapshot while it is being checked. Spooling makes it possible to read the
 	// snapshot from etcd as fast as possible, because a database grows while it is being read.
 	Spool string
@@ -57,6 +61,18 @@ var ErrOld = errors.New("the snapshot lacks changes that etcd has acknowledged")
 
 // ErrDiffers is returned for a snapshot whose data differs from that of other members.
 var ErrDiffers = errors.New("members hold data that differs from the snapshot")
+
+// ErrOtherCluster is returned if the members report a cluster ID other than the one in the Order.
+var ErrOtherCluster = errors.New("the members are of a different cluster")
+
+// accept returns ErrOtherCluster for the ID of a cluster that must not be backed up.
+func (o Order) accept(id decide.ID) error {
+	if o.ClusterID == 0 || o.ClusterID == id {
+		return nil
+	}
+	return fmt.Errorf("%w: they report the cluster ID %x, not %x; nothing was stored", ErrOtherCluster,
+		uint64(id), uint64(o.ClusterID))
+}
 
 // Taken is a snapshot that was received, checked and, as far as possible, proven.
 type Taken struct {
@@ -79,6 +95,9 @@ func Take(ctx context.Context, from Source, o Order) (taken Taken, err error) {
 		return Taken{}, err
 	}
 	defer s.Body.Close()
+	if err := o.accept(s.ClusterID); err != nil {
+		return Taken{}, err
+	}
 	file, err := os.CreateTemp(o.Spool, "snapshot-*.db")
 	if err != nil {
 		return Taken{}, fmt.Errorf("spool the snapshot: %w", err)

@@ -58,6 +58,27 @@ func (c *Clients) Snapshot(ctx context.Context, cluster Cluster) (*Snapshot, err
 	return nil, fmt.Errorf("request a snapshot: %s", strings.Join(failures, "; "))
 }
 
+// CurrentRevision returns the cluster ID that a quorum reports, and the revision of the cluster. The revision includes
+// all changes that etcd acknowledged before CurrentRevision was called. It fails if the membership is unknown.
+func (c *Clients) CurrentRevision(ctx context.Context, cluster Cluster) (decide.ID, int64, error) {
+	replies, m, err := c.members(ctx, cluster)
+	if err != nil {
+		return 0, 0, fmt.Errorf("query the revision: %w", err)
+	}
+	var failures []string
+	for _, r := range sources(replies, m) {
+		now, err := c.current(ctx, r)
+		if err == nil {
+			return m.ClusterID, max(now.Header.Revision, acknowledged(m)), nil
+		}
+		failures = append(failures, r.pod+": "+reason(err))
+	}
+	if len(failures) == 0 {
+		return 0, 0, errors.New("query the revision: no responding voter is known to hold the right data")
+	}
+	return 0, 0, fmt.Errorf("query the revision: %s", strings.Join(failures, "; "))
+}
+
 // ClusterID returns the cluster ID that a quorum reports.
 func (c *Clients) ClusterID(ctx context.Context, cluster Cluster) (decide.ID, error) {
 	_, m, err := c.members(ctx, cluster)
@@ -114,14 +135,20 @@ func sources(replies []reply, m decide.Membership) []*reply {
 	return found
 }
 
+// current returns a member's status after a linearizable read, so that its revision includes all changes that etcd had
+// acknowledged before. It returns an error if the member has no leader.
+func (c *Clients) current(ctx context.Context, r *reply) (*clientv3.StatusResponse, error) {
+	if _, err := c.listFrom(clientv3.WithRequireLeader(ctx), r); err != nil {
+		return nil, err
+	}
+	return c.statusOf(ctx, r)
+}
+
 // snapshotFrom requests a snapshot from one member, after a linearizable read. The snapshot is at least as new as the
 // read, even if the member loses its leader while it sends the snapshot. snapshotFrom returns an error if the member
 // has no leader.
 func (c *Clients) snapshotFrom(ctx context.Context, r *reply) (*Snapshot, error) {
-	if _, err := c.listFrom(clientv3.WithRequireLeader(ctx), r); err != nil {
-		return nil, err
-	}
-	now, err := c.statusOf(ctx, r)
+	now, err := c.current(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,11 @@ func (s Source) Snapshot(ctx context.Context) (*Snapshot, error) {
 	return s.clients.Snapshot(ctx, s.cluster)
 }
 
+// CurrentRevision returns the cluster ID and the current revision. See Clients.CurrentRevision.
+func (s Source) CurrentRevision(ctx context.Context) (decide.ID, int64, error) {
+	return s.clients.CurrentRevision(ctx, s.cluster)
+}
+
 // Prove asks the members whether they hold the same data as a snapshot. See Clients.Prove.
 func (s Source) Prove(ctx context.Context, wanted decide.Hash) Proof {
 	return s.clients.Prove(ctx, s.cluster, wanted)

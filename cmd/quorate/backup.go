@@ -34,6 +34,10 @@ type backupFlags struct {
 	maxBytes int64
 	output   string
 	timeout  timeoutFlag
+	// clusterID is the ID that the members must report. unchanged is set if the source must not change during the
+	// backup.
+	clusterID string
+	unchanged bool
 }
 
 func newBackup(std streams) *cobra.Command {
@@ -49,7 +53,7 @@ A URL is the location of a store. Each backup in a store has a manifest, which i
 a backup without a manifest is ignored. A file must not exist yet, and has no manifest. It is
 compressed unless its name ends in .db, and encrypted if --recipient is set. The command does not
 write to Kubernetes. The exit code is 4 if etcd has a CORRUPT alarm, because the backup may then
-hold the wrong data.
+hold the wrong data, or if the members do not have the cluster ID in --cluster-id.
 
 A Job created by a CronJob passes its name as --job. If the Job's pod is restarted after the backup
 was stored, the command finds this backup and does not take another.`,
@@ -69,6 +73,11 @@ was stored, the command finds this backup and does not take another.`,
 	c.Flags().StringVar(&f.spool, "spool", "",
 		"directory for the snapshot while it is checked (default: the system's temporary directory)")
 	addMaxBytes(c, &f.maxBytes)
+	c.Flags().Var((*filledText)(&f.clusterID), "cluster-id",
+		"hexadecimal cluster ID that the members must report; otherwise, nothing is stored (default: any)")
+	c.Flags().BoolVar(&f.unchanged, "unchanged", false,
+		"fail if the revision of the cluster has changed by the time the backup is stored, or is unknown; the backup "+
+			"is kept. Changes that do not raise the revision, such as changes to users and roles, are not detected")
 	f.timeout.add(c)
 	f.job.add(c)
 	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
@@ -84,6 +93,12 @@ func takeBackup(ctx context.Context, std streams, f backupFlags, argument string
 	cluster, err := clusterNamed(argument, f.live.namespaces)
 	if err != nil {
 		return err
+	}
+	var id uint64
+	if f.clusterID != "" {
+		if id, err = clusterID("cluster-id", f.clusterID); err != nil {
+			return err
+		}
 	}
 	encoding, err := f.encoding.encoding(f.to)
 	if err != nil {
@@ -102,13 +117,13 @@ func takeBackup(ctx context.Context, std streams, f backupFlags, argument string
 	progress, done := bars(std.err)
 	f.job.begin()
 	manifest, earlier, err := f.run(ctx, backup.Order{
-		Cluster: cluster, Encoding: encoding, Spool: f.spool,
+		Cluster: cluster, ClusterID: decide.ID(id), Encoding: encoding, Spool: f.spool,
 		MaxBytes: f.maxBytes, Inspect: inspectApart,
 		Progress: progress,
 	})
 	done()
 	if err != nil {
-		return fmt.Errorf("back up %s: %w", cluster, err)
+		return fmt.Errorf("back up %s: %w", cluster, blockedBy(err, backup.ErrOtherCluster))
 	}
 	if earlier {
 		fmt.Fprintf(std.err, "quorate: %s: backup %s already exists; no new backup was taken\n", cluster,
@@ -173,6 +188,18 @@ func (f *backupFlags) run(ctx context.Context, o backup.Order) (m store.Manifest
 	}
 	defer from.end()
 	o.Slot, o.Fresh = f.job.slot(from.now)
+	if m, earlier, err = f.findOrTake(ctx, from, bucket, o); err == nil && f.unchanged {
+		if err = backup.ConfirmUnchanged(ctx, from, m); err != nil {
+			err = fmt.Errorf("the backup is stored as %s, but %w", f.place(m), err)
+		}
+	}
+	return m, earlier, err
+}
+
+// findOrTake returns the backup stored by an earlier run, or takes a backup and stores it.
+func (f *backupFlags) findOrTake(
+	ctx context.Context, from backup.Source, bucket store.Bucket, o backup.Order,
+) (m store.Manifest, earlier bool, err error) {
 	if bucket != nil {
 		if found, err := backup.Find(ctx, from, bucket, o); err != nil {
 			return store.Manifest{}, false, err
@@ -260,18 +287,22 @@ func (f *backupFlags) print(w io.Writer, m store.Manifest) error {
 	if f.output == "json" {
 		return report.Encode(w, m)
 	}
-	where := f.to
-	if m.Data != "" {
-		where = store.SlotID(m.Slot) + " in " + f.to
-	}
 	proof := fmt.Sprintf("the same data as %s", printable.Line(decide.Enumerate(m.Snapshot.ProvenBy)))
 	if m.Snapshot.Unproven != "" {
 		proof = "not compared with a quorum: " + printable.Line(m.Snapshot.Unproven)
 	}
 	_, err := fmt.Fprintf(w, "%s  backed up as %s\n  revision %d, %d bytes from %s, etcd %s\n  %s\n",
-		m.Backup().Cluster, where, m.Snapshot.Revision, m.Snapshot.Bytes, printable.Line(m.Member),
+		m.Backup().Cluster, f.place(m), m.Snapshot.Revision, m.Snapshot.Bytes, printable.Line(m.Member),
 		printable.Line(m.EtcdVersion), proof)
 	return err
+}
+
+// place returns where the backup is stored, for messages.
+func (f *backupFlags) place(m store.Manifest) string {
+	if m.Data == "" {
+		return f.to
+	}
+	return store.SlotID(m.Slot) + " in " + f.to
 }
 
 // warnOf warns about members that hold different data. If the backup itself may hold the wrong data, it returns the

@@ -150,6 +150,14 @@ func (j jobs) backups() []store.Backup {
 	return listing.Backups
 }
 
+// put writes a key, which raises the revision.
+func (m member) put(t *testing.T) {
+	t.Helper()
+	if err := m.post("/v3/kv/put", `{"key":"aw==","value":"dg=="}`); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // thisMinute returns the name that a CronJob gives a Job for this minute, and its slot.
 func thisMinute() (name string, slot time.Time) {
 	minutes := time.Now().Unix() / 60

@@ -247,10 +247,13 @@ func (f *readingFlags) read(
 	return m, do(bucket, m, reading)
 }
 
-// choose reads the manifest of the backup named by the arguments or by the result file.
+// choose reads the manifest of the backup named by the arguments or by a result.
 func (f *readingFlags) choose(
 	ctx context.Context, std streams, bucket store.Bucket, listing store.Listing, which []string,
 ) (store.Manifest, error) {
+	if f.wanted != nil {
+		return resultManifest(ctx, bucket, listing, *f.wanted)
+	}
 	if f.result == "" {
 		if f.narrow != nil && len(which) == 0 {
 			var err error
@@ -263,23 +266,48 @@ func (f *readingFlags) choose(
 	if len(which) > 0 {
 		return store.Manifest{}, usageError{errors.New("--result already names the backup: remove the BACKUP argument")}
 	}
-	text, err := os.ReadFile(f.result)
+	told, err := readResult("result", f.result)
 	if err != nil {
-		return store.Manifest{}, usageError{fmt.Errorf("--result: %w", err)}
+		return store.Manifest{}, err
+	}
+	m, err := resultManifest(ctx, bucket, listing, told)
+	if err != nil {
+		return store.Manifest{}, fmt.Errorf("--result %s: %w", f.result, err)
+	}
+	return m, nil
+}
+
+// readResult reads a file written by "quorate backup --result". flag is the name of the flag that sets the file name.
+func readResult(flag, name string) (result.Result, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return result.Result{}, usageError{fmt.Errorf("--%s: %w", flag, err)}
 	}
 	told, err := result.ParseResult(strings.TrimSpace(string(text)))
 	if err != nil {
-		return store.Manifest{}, usageError{fmt.Errorf("--result %s: %w", f.result, err)}
+		return result.Result{}, usageError{fmt.Errorf("--%s %s: %w", flag, name, err)}
 	}
+	return told, nil
+}
+
+// resultManifest reads the manifest of the backup that a result describes.
+func resultManifest(
+	ctx context.Context, bucket store.Bucket, listing store.Listing, told result.Result,
+) (store.Manifest, error) {
 	for _, b := range listing.At(told.Slot) {
-		if m, err := store.ReadManifest(ctx, bucket, b); err != nil {
+		if b.ClusterID != told.ClusterID {
+			continue
+		}
+		m, err := store.ReadManifest(ctx, bucket, b)
+		if err != nil {
 			return store.Manifest{}, err
-		} else if m.Data == told.Data && m.ClusterID == told.ClusterID {
+		}
+		if m.Data == told.Data && m.Snapshot.Revision == told.Revision && m.Snapshot.SHA256 == told.SHA256 {
 			return m, nil
 		}
 	}
-	return store.Manifest{}, fmt.Errorf("--result %s: the store does not contain backup %s with data %s",
-		f.result, store.SlotID(told.Slot), told.Data)
+	return store.Manifest{}, fmt.Errorf("the store does not contain backup %s with data %s", store.SlotID(told.Slot),
+		told.Data)
 }
 
 func manifestOf(

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -22,12 +24,15 @@ type memberFlags struct {
 	caFile, cert, keyFile string
 	verifyHost            bool
 	user, passwordFile    string
+	// credentials is a directory with files to use instead of the ones above.
+	credentials string
 }
 
 func (f *memberFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.members, "member", nil,
 		"NAME=URL of a member, such as a-0=https://10.0.0.7:2379, instead of finding members through Kubernetes; "+
-			"repeat it for each voter, because a majority of the named members must return the same member list")
+			"repeat it for each voter, because a majority of the named members must return the same member list. A "+
+			"URL without NAME= names the member HOST:PORT and implies --verify-host for it")
 	c.Flags().StringVar(&f.caFile, "cacert", "", "PEM file with the CA that signed the certificates of the members "+
 		"in --member")
 	c.Flags().StringVar(&f.cert, "cert", "", "PEM file with the client certificate for --member")
@@ -36,6 +41,9 @@ func (f *memberFlags) add(c *cobra.Command) {
 		"members' certificates against the hosts in --member, not against pod DNS names")
 	c.Flags().StringVar(&f.user, "user", "", "etcd user to log in as, with the role root, if etcd requires a password")
 	c.Flags().StringVar(&f.passwordFile, "password-file", "", "file containing the password of --user")
+	c.Flags().Var((*filledText)(&f.credentials), "credentials", "directory (a mounted Secret) with the files ca.crt, "+
+		"tls.crt, tls.key, username and password, instead of --cacert, --cert, --key, --user and --password-file; "+
+		"missing files are not used, but https requires ca.crt, and http ignores the certificates")
 }
 
 // cluster returns a cluster that consists of the members in the flags. They are expected to be its voters: a single
@@ -44,24 +52,22 @@ func (f *memberFlags) cluster(of store.Cluster) (etcd.Cluster, error) {
 	c := etcd.Cluster{Namespace: of.Namespace, Name: of.Name}
 	addresses := map[string]string{}
 	schemes := map[string]bool{}
+	verified := true // all members' certificates are verified against the hosts in their URLs
 	for _, text := range f.members {
-		name, address, scheme, err := parseMember(text)
+		pod, scheme, err := f.parse(text)
 		if err != nil {
 			return etcd.Cluster{}, usageError{err}
 		}
-		if addresses[name] != "" {
-			return etcd.Cluster{}, usageError{fmt.Errorf("--member names %s twice", name)}
+		if slices.ContainsFunc(c.Pods, func(other etcd.Pod) bool { return other.IP == pod.IP }) {
+			return etcd.Cluster{}, usageError{fmt.Errorf("--member has the address %s twice", pod.IP)}
 		}
-		if slices.ContainsFunc(c.Pods, func(other etcd.Pod) bool { return other.IP == address }) {
-			return etcd.Cluster{}, usageError{fmt.Errorf("--member has the address %s twice", address)}
+		if addresses[pod.Name] != "" {
+			return etcd.Cluster{}, usageError{fmt.Errorf("--member names %s twice", pod.Name)}
 		}
-		addresses[name], schemes[scheme] = address, true
-		pod := etcd.Pod{Name: name, IP: address}
-		if host, _, err := net.SplitHostPort(address); err == nil && f.verifyHost {
-			pod.Host = host
-		}
+		addresses[pod.Name], schemes[scheme] = pod.IP, true
+		verified = verified && pod.Host != ""
 		c.Pods = append(c.Pods, pod)
-		c.Voters = append(c.Voters, name)
+		c.Voters = append(c.Voters, pod.Name)
 	}
 	if len(schemes) > 1 {
 		return etcd.Cluster{}, usageError{errors.New("--member: some URLs use https, others http")}
@@ -69,27 +75,37 @@ func (f *memberFlags) cluster(of store.Cluster) (etcd.Cluster, error) {
 	c.Dial = func(ctx context.Context, pod string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", addresses[pod])
 	}
-	if err := f.checkTLS(schemes["https"]); err != nil {
-		return etcd.Cluster{}, usageError{err}
+	err := f.authenticate(&c, schemes["https"], verified)
+	return c, err
+}
+
+// authenticate sets the certificates and the user with which to connect to the members.
+func (f *memberFlags) authenticate(c *etcd.Cluster, https, verified bool) (err error) {
+	if err := f.checkTLS(https, verified); err != nil {
+		return usageError{err}
 	}
-	var err error
-	if c.Login, err = f.login(); err != nil || !schemes["https"] {
-		return c, err
+	if f.credentials != "" {
+		return f.readCredentials(c, https, verified)
+	}
+	if c.Login, err = f.login(); err != nil || !https {
+		return err
 	}
 	c.TLS, err = f.readTLS()
-	return c, err
+	return err
 }
 
 // checkTLS checks the flags for certificates. Quorate's clusters require a client certificate; other clusters may use
 // passwords, or no authentication.
-func (f *memberFlags) checkTLS(https bool) error {
+func (f *memberFlags) checkTLS(https, verified bool) error {
 	certificate, key := f.cert != "", f.keyFile != ""
 	switch {
+	case f.credentials != "" && (f.anyFile() || f.user != "" || f.passwordFile != ""):
+		return errors.New("--credentials cannot be combined with --cacert, --cert, --key, --user or --password-file")
 	case !https && (f.anyFile() || f.verifyHost):
 		return errors.New("--cacert, --cert, --key and --verify-host require https in --member")
-	case https && (f.caFile == "" || certificate != key || !certificate && !f.verifyHost):
-		return errors.New("--member with https requires --cacert, --cert and --key; with --verify-host, you may omit " +
-			"both --cert and --key")
+	case https && f.credentials == "" && (f.caFile == "" || certificate != key || !certificate && !verified):
+		return errors.New("--member with https requires --cacert, --cert and --key (or --credentials); with " +
+			"--verify-host, or without NAME= in --member, you may omit both --cert and --key")
 	}
 	return nil
 }
@@ -106,45 +122,61 @@ func (f *memberFlags) login() (*etcd.Login, error) {
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--password-file: %w", err)}
 	}
-	return &etcd.Login{User: f.user, Password: strings.TrimRight(string(password), "\r\n")}, nil
+	return &etcd.Login{User: f.user, Password: withoutNewline(password)}, nil
 }
+
+// withoutNewline returns the content of a file without the newline at its end.
+func withoutNewline(content []byte) string { return strings.TrimRight(string(content), "\r\n") }
 
 // checkNone rejects flags that are valid only with --member.
 func (f *memberFlags) checkNone() error {
-	if f.anyFile() || f.verifyHost || f.user != "" || f.passwordFile != "" {
-		return usageError{errors.New("--cacert, --cert, --key, --verify-host, --user and --password-file require " +
-			"--member")}
+	if f.anyFile() || f.verifyHost || f.user != "" || f.passwordFile != "" || f.credentials != "" {
+		return usageError{errors.New("--cacert, --cert, --key, --verify-host, --user, --password-file and " +
+			"--credentials require --member")}
 	}
 	return nil
 }
 
 func (f *memberFlags) anyFile() bool { return f.caFile != "" || f.cert != "" || f.keyFile != "" }
 
-// parseMember parses NAME=URL.
-func parseMember(text string) (name, address, scheme string, err error) {
-	name, rest, _ := strings.Cut(text, "=")
+// parse parses NAME=URL or URL. Without a name, the member is named by its address, which cannot be part of a pod's DNS
+// name, so its certificate is always verified against the host in the URL.
+func (f *memberFlags) parse(text string) (pod etcd.Pod, scheme string, err error) {
+	name, rest, named := strings.Cut(text, "=")
+	if !named {
+		rest = text
+	}
 	u, err := url.Parse(rest)
-	if err != nil || !store.IsName(name) || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" ||
-		u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
-		return "", "", "", fmt.Errorf("--member %s: expected NAME=https://HOST:2379, where NAME is the name of the "+
-			"member's pod",
-			withoutSecrets(text))
+	if err != nil || named && !store.IsName(name) || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" ||
+		!named && !memberHost.MatchString(u.Hostname()) || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
+		strings.Trim(u.Path, "/") != "" {
+		return etcd.Pod{}, "", fmt.Errorf("--member %s: expected NAME=https://HOST:2379, where NAME is the name of "+
+			"the member's pod, or https://HOST:2379", withoutSecrets(text))
 	}
-	port := u.Port()
-	if port == "" {
-		port = "2379"
+	address := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "2379"))
+	if !named {
+		return etcd.Pod{Name: address, IP: address, Host: u.Hostname()}, u.Scheme, nil
 	}
-	return name, net.JoinHostPort(u.Hostname(), port), u.Scheme, nil
+	pod = etcd.Pod{Name: name, IP: address}
+	if f.verifyHost {
+		pod.Host = u.Hostname()
+	}
+	return pod, u.Scheme, nil
 }
+
+// memberHost matches the hosts after which members may be named in messages and manifests.
+var memberHost = regexp.MustCompile(`^[0-9A-Za-z._:-]{1,253}$`)
 
 // withoutSecrets returns the quoted value of --member, omitting parts that may contain a password or a token.
 func withoutSecrets(text string) string {
 	if at := strings.LastIndex(text, "@"); at >= 0 {
 		name, _, _ := strings.Cut(text, "=")
-		if !store.IsName(name) {
+		if store.IsName(name) {
+			name += "="
+		} else {
 			name = ""
 		}
-		text = name + "=…" + text[at:]
+		text = name + "…" + text[at:]
 	}
 	if end := strings.IndexAny(text, "?#"); end >= 0 {
 		text = text[:end+1] + "…"

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +66,7 @@ func TestMemberFlags(t *testing.T) {
 		"--member a-0":                                             `--member "a-0": expected NAME=https://HOST:2379`,
 		"--member a-0=10.0.0.1:2379":                               `--member "a-0=10.0.0.1:2379": expected NAME=https://HOST:2379`,
 		"--member a-0=https://me:secret@h":                         `--member "a-0=…@h": expected NAME=https://HOST:2379`,
-		"--member https://me:secret@h":                             `--member "=…@h": expected NAME=https://HOST:2379`,
+		"--member https://me:secret@h":                             `--member "…@h": expected NAME=https://HOST:2379`,
 		"--member a-0=https://me:se@cret@h?x=secret":               `--member "a-0=…@h?…": expected NAME=https://HOST:2379`,
 		"--member a-0=https://h#secret":                            `--member "a-0=https://h#…": expected NAME=https://HOST:2379`,
 		"--member a-0=https://h/x":                                 `--member "a-0=https://h/x": expected NAME=https://HOST:2379`,
@@ -81,6 +83,32 @@ func TestMemberFlags(t *testing.T) {
 		"--member a-0=http://h --password-file x":                  "--user and --password-file must be set together",
 		"--cacert x":  "require --member",
 		"--user root": "require --member",
+		// URLs without a name.
+		"--member 10.0.0.1:2379":                               `--member "10.0.0.1:2379": expected NAME=https://HOST:2379`,
+		"--member ftp://h":                                     `or https://HOST:2379`,
+		"--member https://h/x":                                 `--member "https://h/x": expected NAME=https://HOST:2379`,
+		"--member https://h?x=secret":                          `--member "https://h?…": expected NAME=https://HOST:2379`,
+		"--member https://h#secret":                            `--member "https://h#…": expected NAME=https://HOST:2379`,
+		"--member https://me:se=secret@h":                      `--member "…@h": expected NAME=https://HOST:2379`,
+		"--member https://h(x)":                                `--member "https://h(x)": expected NAME=https://HOST:2379`,
+		"--member http://h --member http://h:2379":             "--member has the address h:2379 twice",
+		"--member http://h --member a-0=http://h":              "--member has the address h:2379 twice",
+		"--member http://h --member https://i":                 "some URLs use https, others http",
+		"--member https://h":                                   "with https requires --cacert, --cert and --key",
+		"--member https://h --cacert x --cert y":               "without NAME= in --member, you may omit both --cert and --key",
+		"--member https://h --member a-1=https://i --cacert x": "with https requires --cacert, --cert and --key",
+		"--member http://h --verify-host":                      "--key and --verify-host require https in --member",
+		// --credentials replaces the flags for single files.
+		"--credentials=":  "expected a value",
+		"--credentials /": "require --member",
+		"--member http://h --credentials / --cacert x":        "--credentials cannot be combined with --cacert, --cert, --key, --user or --password-file",
+		"--member https://h --credentials / --cert x":         "--credentials cannot be combined with",
+		"--member https://h --credentials / --key x":          "--credentials cannot be combined with",
+		"--member http://h --credentials / --user x":          "--credentials cannot be combined with",
+		"--member http://h --credentials / --password-file x": "--credentials cannot be combined with",
+		"--member http://h --credentials / --verify-host":     "--key and --verify-host require https in --member",
+		"--member http://h --credentials /nowhere":            "--credentials: directory /nowhere does not exist",
+		"--member https://h --credentials /":                  "--credentials /: ca.crt is missing",
 	} {
 		var out bytes.Buffer
 		full := append([]string{"backup", "ns/a", "--to", filepath.Join(t.TempDir(), "a.db")}, strings.Fields(args)...)
@@ -91,7 +119,8 @@ func TestMemberFlags(t *testing.T) {
 	}
 }
 
-// newPairs writes a CA, a server certificate for the given names, and a client certificate to a directory.
+// newPairs writes a CA, a server certificate for the given names or IP addresses, and a client certificate to a
+// directory.
 func newPairs(t *testing.T, names ...string) string {
 	t.Helper()
 	dir, now := t.TempDir(), time.Now()
@@ -110,8 +139,16 @@ func newPairs(t *testing.T, names ...string) string {
 		t.Fatal(err)
 	}
 	write("ca.crt", ca.Pair().Certificate)
+	var addresses []net.IP
+	names = slices.DeleteFunc(names, func(name string) bool {
+		ip := net.ParseIP(name)
+		if ip != nil {
+			addresses = append(addresses, ip)
+		}
+		return ip != nil
+	})
 	for name, leaf := range map[string]pki.Leaf{
-		"server": {CommonName: "server", DNSNames: names, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}},
+		"server": {CommonName: "server", DNSNames: names, IPAddresses: addresses, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}},
 		"client": {CommonName: "client", Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}},
 	} {
 		pair, err := ca.Issue(leaf, now)
@@ -127,7 +164,12 @@ func newPairs(t *testing.T, names ...string) string {
 // startTLS starts an etcd that requires client certificates, and returns its URL.
 func startTLS(t *testing.T, program, files string) string {
 	t.Helper()
-	url, peer := "https://"+procgrouptest.Address(), "http://"+procgrouptest.Address()
+	return startTLSAt(t, procgrouptest.Address(), program, files)
+}
+
+func startTLSAt(t *testing.T, address, program, files string) string {
+	t.Helper()
+	url, peer := "https://"+address, "http://"+procgrouptest.Address()
 	etcd := exec.Command(program, "--name=a-0", "--data-dir="+t.TempDir(), "--listen-client-urls="+url, "--advertise-client-urls="+url,
 		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=a-0="+peer, "--log-level=error",
 		"--client-cert-auth", "--trusted-ca-file="+filepath.Join(files, "ca.crt"),

@@ -36,6 +36,8 @@ type restoreFlags struct {
 	quota int64
 	// lostID is the ID of a lost cluster. If the directory contains a member of that cluster, the member is kept there.
 	lostID string
+	// expect is a file that contains the result of the backup to restore.
+	expect string
 
 	version etcdversion.Version
 	lost    uint64 // from lostID
@@ -60,6 +62,10 @@ With --once, the command may be killed at any point, repeated, and run several t
 data that the same command line has restored is left unchanged. The restored backup is recorded in
 DIR.restored.json. If the backup is damaged or suspect, does not match --etcd-version or --quota, or
 the directory holds different data, the exit code is 4.
+
+With --expect, a command that copies a cluster can take a new backup for each attempt: data already
+restored is left unchanged if the new backup has the same cluster ID and revision. Otherwise, the
+source has changed since then, and the exit code is 4.
 
 With --lost-cluster-id, DIR may contain a member, or the remains of a member, of the cluster with
 this ID, which has permanently lost its majority. The backup replaces the old data, which is kept in
@@ -95,6 +101,9 @@ func (f *restoreFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.lostID, "lost-cluster-id", "",
 		"hexadecimal ID of a lost cluster; if --data-dir contains its member, that data is kept there under a "+
 			"different name; requires --once")
+	c.Flags().Var((*filledText)(&f.expect), "expect",
+		"with --once, restore the backup that this file names, and fail if --data-dir already holds a backup with a "+
+			"different cluster ID or revision; the file is written by \"quorate backup --result\"")
 	f.results.add(c)
 	c.Flags().StringVar(&f.etcd, "etcd-version", "",
 		"version of etcd that will be started with the data; a backup from a minor version other than this or the "+
@@ -141,6 +150,9 @@ func (f *restoreFlags) check(args []string) (result.Asked, error) {
 			"a random token differs each time")}
 	}
 	if err := f.checkLost(); err != nil {
+		return result.Asked{}, err
+	}
+	if err := f.checkExpect(args); err != nil {
 		return result.Asked{}, err
 	}
 	f.r.InitialCluster = cmp.Or(f.r.InitialCluster, f.r.Name+"="+f.r.PeerURL)
@@ -221,6 +233,9 @@ func (f *restoreFlags) restoreOnce(ctx context.Context, std streams, asked resul
 		}
 		return err
 	})
+	if err == nil && done {
+		err = f.sameSource(told)
+	}
 	if err == nil && done { // the etcd version may have changed since then
 		facts := snapshot.Facts{ClusterVersion: told.ClusterVersion, StorageVersion: told.StorageVersion}
 		err = f.suits(std, facts, told.Bytes)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quorate.dev/quorate/clusters/backup"
+	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/clusters/backup/store"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/internal/printable"
@@ -177,8 +178,9 @@ type readingFlags struct {
 	store      storeFlags
 	maxBytes   int64
 	timeout    timeoutFlag
-	// result is a file that identifies the backup to read.
+	// result is a file that identifies the backup to read. wanted is the content of such a file.
 	result string
+	wanted *result.Result
 	// narrow selects the candidates if no backup is named; the newest candidate is read. If narrow is nil, all backups
 	// are candidates.
 	narrow func(store.Listing) (store.Listing, error)

@@ -63,13 +63,16 @@ type Member struct {
 	Proof    etcd.Proof
 	// ID is the cluster ID.
 	ID decide.ID
+	// Now and Unknown are the results of CurrentRevision.
+	Now     int64
+	Unknown error
 	// Asked is the hash that the Member was asked to prove.
 	Asked decide.Hash
 }
 
 // Sound returns a Member that sends a snapshot at Revision, proven by two members.
 func Sound(content []byte) *Member {
-	return &Member{Body: bytes.NewReader(content), Revision: Revision, ID: 0xaa,
+	return &Member{Body: bytes.NewReader(content), Revision: Revision, Now: Revision, ID: 0xaa,
 		Proof: etcd.Proof{By: []string{"a-0", "a-1"}}}
 }
 
@@ -81,6 +84,11 @@ func (m *Member) Snapshot(context.Context) (*etcd.Snapshot, error) {
 	return &etcd.Snapshot{
 		Member: "a-1", ClusterID: m.ID, Version: "3.6.16", Revision: m.Revision, Body: io.NopCloser(m.Body),
 	}, nil
+}
+
+// CurrentRevision implements backup.Source.
+func (m *Member) CurrentRevision(context.Context) (decide.ID, int64, error) {
+	return m.ID, m.Now, m.Unknown
 }
 
 // Prove implements backup.Source.

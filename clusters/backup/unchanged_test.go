@@ -1,0 +1,58 @@
+package backup
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// TestConfirmUnchanged checks that only a cluster with the same ID and revision as the backup counts as unchanged.
+func TestConfirmUnchanged(t *testing.T) {
+	unreachable := errors.New("no quorum")
+	for name, c := range map[string]struct {
+		id, revision int64
+		unknown      error
+		want         error
+		message      string
+	}{
+		"the same":        {id: 0xaa, revision: 12},
+		"written to":      {id: 0xaa, revision: 15, want: ErrChanged, message: "it was at revision 12 and is now at 15. Stop its clients"},
+		"a lower one":     {id: 0xaa, revision: 11, want: ErrChanged, message: "it was at revision 12 and is now at 11. Stop its clients"},
+		"another cluster": {id: 0xbb, revision: 12, want: ErrChanged, message: "it was cluster aa and is now cluster bb"},
+		"unknown":         {id: 0xaa, revision: 12, unknown: unreachable, want: unreachable, message: "it is unknown whether the source has changed"},
+	} {
+		from := sound(t)
+		taken, err := Take(t.Context(), from, order(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		from.ID, from.Now, from.Unknown = decide.ID(c.id), c.revision, c.unknown
+		err = ConfirmUnchanged(t.Context(), from, taken.Manifest)
+		if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), c.message) || errors.Is(err, ErrChanged) != errors.Is(c.want, ErrChanged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestOtherClusterIsNotBackedUp checks that a cluster with an unexpected ID is neither backed up nor looked up in the
+// store.
+func TestOtherClusterIsNotBackedUp(t *testing.T) {
+	bucket := bucketIn(t, t.TempDir())
+	stored(t, bucket, order(t))
+	for id, want := range map[decide.ID]error{0: nil, 0xaa: nil, 0xbb: ErrOtherCluster} {
+		o := order(t)
+		o.ClusterID = id
+		if _, err := Take(t.Context(), sound(t), o); !errors.Is(err, want) || err != nil && !strings.Contains(err.Error(), "the cluster ID aa, not bb") {
+			t.Errorf("take %x: %v", uint64(id), err)
+		}
+		if _, err := Find(t.Context(), sound(t), bucket, o); !errors.Is(err, want) {
+			t.Errorf("find %x: %v", uint64(id), err)
+		}
+		if spooled, err := os.ReadDir(o.Spool); err != nil || want != nil && len(spooled) > 0 {
+			t.Errorf("%x: %v, %v", uint64(id), spooled, err)
+		}
+	}
+}

@@ -1,0 +1,18 @@
+package main
+
+import "errors"
+
+// filledText is the value of a flag that rejects an empty text, so that an unset variable does not silently disable the
+// flag.
+type filledText string
+
+func (t *filledText) String() string { return string(*t) }
+func (t *filledText) Type() string   { return "string" }
+
+func (t *filledText) Set(text string) error {
+	if text == "" {
+		return errors.New("expected a value: without one, the flag would have no effect")
+	}
+	*t = filledText(text)
+	return nil
+}

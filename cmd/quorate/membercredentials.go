@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"quorate.dev/quorate/clusters/etcd"
+)
+
+// readCredentials sets the certificates and the user of the cluster from the files in --credentials. Without https, the
+// certificates are not read. verified is set if members' certificates are verified against the hosts in --member.
+func (f *memberFlags) readCredentials(c *etcd.Cluster, https, verified bool) error {
+	if err := existingDir("credentials", f.credentials); err != nil {
+		return err
+	}
+	pairs := [][2]string{{"username", "password"}}
+	if https {
+		pairs = append(pairs, [2]string{"tls.crt", "tls.key"}, [2]string{"ca.crt", "ca.crt"})
+	}
+	read := map[string][]byte{}
+	for _, pair := range pairs {
+		if err := f.readPair(pair, read); err != nil {
+			return usageError{fmt.Errorf("--credentials %s: %w", f.credentials, err)}
+		}
+	}
+	if user, exists := read["username"]; exists {
+		c.Login = &etcd.Login{User: withoutNewline(user), Password: withoutNewline(read["password"])}
+		if c.Login.User == "" {
+			return usageError{fmt.Errorf("--credentials %s: username is empty", f.credentials)}
+		}
+	}
+	if !https {
+		return nil
+	}
+	_, certificate := read["tls.crt"]
+	switch {
+	case read["ca.crt"] == nil:
+		return usageError{fmt.Errorf("--credentials %s: ca.crt is missing, but --member with https requires it",
+			f.credentials)}
+	case !certificate && !verified:
+		return usageError{fmt.Errorf("--credentials %s: tls.crt and tls.key are missing; you may omit them only with "+
+			"--verify-host, or without NAME= in --member", f.credentials)}
+	}
+	c.TLS = &etcd.TLS{CA: read["ca.crt"], Cert: read["tls.crt"], Key: read["tls.key"], Anonymous: !certificate}
+	return nil
+}
+
+// readPair reads two files of --credentials that are used together. It returns an error if only one of them exists.
+func (f *memberFlags) readPair(pair [2]string, into map[string][]byte) error {
+	missing, existing := "", ""
+	for _, name := range pair {
+		content, err := os.ReadFile(filepath.Join(f.credentials, name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			missing = name
+		case err != nil:
+			return err
+		default:
+			existing, into[name] = name, content
+		}
+	}
+	if missing != "" && existing != "" {
+		return fmt.Errorf("%s exists, but %s is missing", existing, missing)
+	}
+	return nil
+}

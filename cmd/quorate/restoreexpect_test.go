@@ -1,0 +1,187 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"quorate.dev/quorate/clusters/backup/result"
+	"quorate.dev/quorate/clusters/backup/store"
+)
+
+// resultFile writes the result of a stored backup to a file, after change has changed it.
+func (r restores) resultFile(id string, change func(*result.Result)) string {
+	r.Helper()
+	bucket, err := store.Location{Directory: r.store}.Open(r.Context(), store.Options{})
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, b := range listed(r.T, bucket).Backups {
+		if b.ID() != id {
+			continue
+		}
+		m, err := store.ReadManifest(r.Context(), bucket, b)
+		if err != nil {
+			r.Fatal(err)
+		}
+		told := resultOf(m)
+		change(&told)
+		line, err := told.Encode()
+		if err != nil {
+			r.Fatal(err)
+		}
+		return r.file(string(line))
+	}
+	r.Fatalf("backup %s does not exist", id)
+	return ""
+}
+
+func (r restores) file(content string) string {
+	r.Helper()
+	name := filepath.Join(r.TempDir(), "result.json")
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		r.Fatal(err)
+	}
+	return name
+}
+
+func unchangedResult(*result.Result) {}
+
+// TestRestoreExpectsBackup checks that --expect restores the backup that the file names, not the newest, and that
+// existing data counts as done only if the source has the same cluster ID and revision.
+func TestRestoreExpectsBackup(t *testing.T) {
+	r := newRestores(t)
+	const older, newer, newest = "20261121t180000z", "20261122t180000z", "20261123t180000z"
+	for _, id := range []string{older, newer, newest} {
+		r.stored(id)
+	}
+	first := r.resultFile(newer, unchangedResult)
+	// Nothing is restored if the store does not contain exactly this backup.
+	for name, change := range map[string]func(*result.Result){
+		"data":       func(told *result.Result) { told.Data = strings.Replace(told.Data, "z-", "z-1", 1) },
+		"cluster ID": func(told *result.Result) { told.ClusterID = "00000000000000bb" },
+		"revision":   func(told *result.Result) { told.Revision++ },
+		"checksum":   func(told *result.Result) { told.SHA256 = strings.Repeat("0", 64) },
+	} {
+		if got := r.restore("--expect", r.resultFile(newer, change)); got.code != exitError || !strings.Contains(got.err, "the store does not contain backup "+newer) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := r.restore("--expect", first); got.code != exitOK || !strings.Contains(got.out, "restored ns/a "+newer) {
+		t.Fatalf("%+v", got)
+	}
+	told := r.told()
+	if store.SlotID(told.Slot) != newer {
+		t.Errorf("%+v", told)
+	}
+	// Another backup of the same revision does not change anything, whatever its checksum.
+	other := r.resultFile(older, func(told *result.Result) { told.SHA256 = strings.Repeat("0", 64) })
+	for _, file := range []string{first, other} {
+		r.unchanged(exitOK, newer+" of cluster aa was restored into", func() ran { return r.restore("--expect", file) })
+		if again := r.told(); again != told {
+			t.Errorf("%+v, then %+v", told, again)
+		}
+	}
+	for want, change := range map[string]func(*result.Result){
+		"holds a copy at revision 12, but the source is now at revision 13: delete the directory (in Kubernetes, the volume claim) and restore again": func(told *result.Result) {
+			told.Revision = 13
+		},
+		"holds a copy at revision 12, but the source is now at revision 11: delete the directory": func(told *result.Result) { told.Revision = 11 },
+		"holds a copy of cluster aa, but the source is now cluster bb: delete the directory":      func(told *result.Result) { told.ClusterID = "00000000000000bb" },
+	} {
+		r.unchanged(exitBlocked, r.dir()+" "+want, func() ran { return r.restore("--expect", r.resultFile(newest, change)) })
+		if text, err := os.ReadFile(r.result); err != nil || len(text) > 0 {
+			t.Errorf("result %q, %v", text, err)
+		}
+	}
+	r.unchanged(exitBlocked, "by a different command line", func() ran { return r.restore("--expect", first, "--name=a-1") })
+}
+
+// TestRestoreExpectUsage checks invalid uses of --expect.
+func TestRestoreExpectUsage(t *testing.T) {
+	r := newRestores(t)
+	r.stored("20261122t180000z")
+	file := r.resultFile("20261122t180000z", unchangedResult)
+	for want, more := range map[string][]string{
+		"--expect requires --once":                             {"--expect", file, "--once=false"},
+		"cannot be combined with --lost-cluster-id":            {"--expect", file, "--lost-cluster-id=aa"},
+		"must not name the same file":                          {"--expect", file, "--result", file},
+		"expected a value":                                     {"--expect="},
+		"/nowhere: no such file or directory":                  {"--expect=/nowhere"},
+		"result.json: not a backup result":                     {"--expect", r.file("")},
+		"result.json: not a backup result: json: unknown ":     {"--expect", r.file(`{"x":1}`)},
+		"already names the backup: remove the BACKUP argument": {"20261122t180000z", "--expect", file},
+	} {
+		if got := r.restore(more...); got.code != exitInvalid || !strings.Contains(got.err, want) {
+			t.Errorf("want %q: %+v", want, got)
+		}
+	}
+	if left := r.files(); len(left) != 1 {
+		t.Errorf("%v", left)
+	}
+}
+
+// TestKilledRestoreIsRepeatedWithLaterBackup checks that, if a restore is killed and repeated with a later backup, the
+// result always describes the data in the directory.
+func TestKilledRestoreIsRepeatedWithLaterBackup(t *testing.T) {
+	kill := newKilling(t)
+	r := newRestores(t)
+	const killed, later = "20261121t180000z", "20261122t180000z"
+	r.stored(killed)
+	r.stored(later)
+	first, second := r.resultFile(killed, unchangedResult), r.resultFile(later, unchangedResult)
+	changed := r.resultFile(later, func(told *result.Result) { told.Revision++ })
+	outcomes := map[string]int{}
+	for _, call := range []string{"renameat2", "renameat", "linkat", "fsync", "unlinkat"} {
+		for n := 1; ; n++ {
+			r.volume = t.TempDir()
+			_, err := kill.at(call, n, r.args("--expect", first)...)
+			want := killed
+			if _, missing := os.Stat(filepath.Join(r.dir(), "member")); missing != nil {
+				want = later
+			} else {
+				r.unchanged(exitBlocked, "but the source is now at revision 13", func() ran { return r.restore("--expect", changed) })
+			}
+			if _, unmarked := os.Stat(r.dir() + ".restored.json"); err != nil && want == later && unmarked == nil {
+				outcomes["a mark without data"]++
+			}
+			outcomes[want]++
+			if got := r.restore("--expect", second); got.code != exitOK || !strings.Contains(got.out, "ns/a "+want) || store.SlotID(r.told().Slot) != want {
+				t.Errorf("%s %d: want %s: %+v", call, n, want, got)
+			}
+			if err == nil {
+				break
+			}
+		}
+	}
+	if t.Log(outcomes); outcomes[killed] == 0 || outcomes[later] == 0 || outcomes["a mark without data"] == 0 {
+		t.Errorf("%v", outcomes)
+	}
+}
+
+// TestRestoreFollowsChangedSource checks a copy of a real etcd: a second backup of the unchanged source is done, and a
+// backup after a write is restored only once the directory has been deleted.
+func TestRestoreFollowsChangedSource(t *testing.T) {
+	j, r := newJobs(t), newRestores(t)
+	r.store = j.store
+	for range 2 {
+		if got := j.backUp("by-hand", "--unchanged"); got.code != exitOK {
+			t.Fatalf("%+v", got)
+		}
+		if got := r.restore("--expect", j.result); got.code != exitOK || r.told().Revision != 1 {
+			t.Fatalf("%+v", got)
+		}
+	}
+	j.put(t)
+	if got := j.backUp("by-hand", "--unchanged"); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	r.unchanged(exitBlocked, "holds a copy at revision 1, but the source is now at revision 2", func() ran { return r.restore("--expect", j.result) })
+	if err := os.RemoveAll(r.dir()); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.restore("--expect", j.result); got.code != exitOK || r.told().Revision != 2 || r.told().SHA256 != j.told().SHA256 {
+		t.Errorf("%+v", got)
+	}
+}
