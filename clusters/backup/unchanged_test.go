@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -15,6 +16,7 @@ func TestConfirmUnchanged(t *testing.T) {
 	for name, c := range map[string]struct {
 		id, revision int64
 		unknown      error
+		unproven     string
 		want         error
 		message      string
 	}{
@@ -22,7 +24,8 @@ func TestConfirmUnchanged(t *testing.T) {
 		"written to":      {id: 0xaa, revision: 15, want: ErrChanged, message: "it was at revision 12 and is now at 15. Stop its clients"},
 		"a lower one":     {id: 0xaa, revision: 11, want: ErrChanged, message: "it was at revision 12 and is now at 11. Stop its clients"},
 		"another cluster": {id: 0xbb, revision: 12, want: ErrChanged, message: "it was cluster aa and is now cluster bb"},
-		"unknown":         {id: 0xaa, revision: 12, unknown: unreachable, want: unreachable, message: "it is unknown whether the source has changed"},
+		"unknown":         {id: 0xaa, revision: 12, unknown: unreachable, want: unreachable, message: "it is unknown whether the cluster has changed"},
+		"unproven":        {id: 0xaa, revision: 12, unproven: "a-1 does not respond", want: ErrUnproven, message: "this backup: a-1 does not respond"},
 	} {
 		from := sound(t)
 		taken, err := Take(t.Context(), from, order(t))
@@ -30,7 +33,8 @@ func TestConfirmUnchanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		from.ID, from.Now, from.Unknown = decide.ID(c.id), c.revision, c.unknown
-		err = ConfirmUnchanged(t.Context(), from, taken.Manifest)
+		of := result.Result{ClusterID: taken.Manifest.ClusterID, Revision: taken.Manifest.Snapshot.Revision, Unproven: c.unproven}
+		err = ConfirmUnchanged(t.Context(), from, of)
 		if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), c.message) || errors.Is(err, ErrChanged) != errors.Is(c.want, ErrChanged) {
 			t.Errorf("%s: %v", name, err)
 		}

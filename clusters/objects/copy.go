@@ -35,7 +35,7 @@ func (f filling) around(
 	if f.copied.SecretName != "" {
 		mounts = append(mounts, mountAt(volumeSource, sourceMount).WithReadOnly(true))
 	}
-	back := append(f.sourceArgs("backup"), "--to="+copyURL, "--spool="+spoolMount)
+	back := append(f.sourceArgs("backup"), "--cluster-id="+f.copied.ClusterID, "--to="+copyURL, "--spool="+spoolMount)
 	steps := []*applycorev1.ContainerApplyConfiguration{
 		storeStep(in, nowhere, CopyContainer, back, append(mounts, store)...), restore}
 	if !f.copied.AcceptLag {
@@ -50,10 +50,7 @@ func (f filling) sourceArgs(command ...string) []string {
 	for _, url := range f.copied.Endpoints {
 		args = append(args, "--member="+string(url))
 	}
-	args = append(args, "--cluster-id="+f.copied.ClusterID, "--result="+resultFile, "--timeout="+string(f.deadline))
-	if f.copied.Secure() {
-		args = append(args, "--verify-host")
-	}
+	args = append(args, "--result="+resultFile, "--timeout="+string(f.deadline))
 	if f.copied.SecretName != "" {
 		args = append(args, "--credentials="+sourceMount)
 	}

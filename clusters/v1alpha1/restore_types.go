@@ -59,6 +59,8 @@ type RestoreSource struct {
 }
 
 // EtcdSource is a running etcd cluster whose data is copied.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.secretName) || self.endpoints.all(url, url.startsWith('http://'))",message="endpoints with https require secretName; its key ca.crt verifies the members' certificates"
 type EtcdSource struct {
 	// clusterID is the cluster ID that the members must report, in hexadecimal, as in the output of etcdctl endpoint
 	// status --write-out=fields --hex.

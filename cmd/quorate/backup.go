@@ -8,14 +8,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"quorate.dev/quorate/clusters/backup"
 	"quorate.dev/quorate/clusters/backup/store"
-	"quorate.dev/quorate/clusters/etcd"
-	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/internal/printable"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
@@ -34,10 +31,8 @@ type backupFlags struct {
 	maxBytes int64
 	output   string
 	timeout  timeoutFlag
-	// clusterID is the ID that the members must report. unchanged is set if the source must not change during the
-	// backup.
+	// clusterID is the ID that the members must report.
 	clusterID string
-	unchanged bool
 }
 
 func newBackup(std streams) *cobra.Command {
@@ -75,9 +70,6 @@ was stored, the command finds this backup and does not take another.`,
 	addMaxBytes(c, &f.maxBytes)
 	c.Flags().Var((*filledText)(&f.clusterID), "cluster-id",
 		"hexadecimal cluster ID that the members must report; otherwise, nothing is stored (default: any)")
-	c.Flags().BoolVar(&f.unchanged, "unchanged", false,
-		"fail if the revision of the cluster has changed by the time the backup is stored, or is unknown; the backup "+
-			"is kept. Changes that do not raise the revision, such as changes to users and roles, are not detected")
 	f.timeout.add(c)
 	f.job.add(c)
 	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
@@ -182,24 +174,12 @@ func (f *backupFlags) run(ctx context.Context, o backup.Order) (m store.Manifest
 		}
 		defer bucket.Close()
 	}
-	from, err := f.source(ctx, o.Cluster)
+	from, err := clusterSourceOf(ctx, o.Cluster, &f.live, &f.members)
 	if err != nil {
 		return store.Manifest{}, false, err
 	}
 	defer from.end()
 	o.Slot, o.Fresh = f.job.slot(from.now)
-	if m, earlier, err = f.findOrTake(ctx, from, bucket, o); err == nil && f.unchanged {
-		if err = backup.ConfirmUnchanged(ctx, from, m); err != nil {
-			err = fmt.Errorf("the backup is stored as %s, but %w", f.place(m), err)
-		}
-	}
-	return m, earlier, err
-}
-
-// findOrTake returns the backup stored by an earlier run, or takes a backup and stores it.
-func (f *backupFlags) findOrTake(
-	ctx context.Context, from backup.Source, bucket store.Bucket, o backup.Order,
-) (m store.Manifest, earlier bool, err error) {
 	if bucket != nil {
 		if found, err := backup.Find(ctx, from, bucket, o); err != nil {
 			return store.Manifest{}, false, err
@@ -226,53 +206,6 @@ func (f *backupFlags) take(
 	return taken.Store(ctx, to, o)
 }
 
-// clusterSource is a cluster to back up, with its current time and a function that releases it.
-type clusterSource struct {
-	etcd.Source
-	now time.Time
-	end func()
-}
-
-// source finds the cluster's members through Kubernetes, or uses the members given by flags. With Kubernetes, the time
-// is the API server's, because retention compares the times of all backups, wherever they were taken.
-func (f *backupFlags) source(ctx context.Context, of store.Cluster) (clusterSource, error) {
-	if len(f.members.members) > 0 {
-		cluster, err := f.members.cluster(of)
-		if err != nil {
-			return clusterSource{}, err
-		}
-		clients := &etcd.Clients{Timeout: f.live.etcdTimeout}
-		return clusterSource{clients.Source(cluster), time.Now(), clients.Close}, nil
-	}
-	if err := f.members.checkNone(); err != nil {
-		return clusterSource{}, err
-	}
-	live, err := f.live.live(scope{namespaces: []string{of.Namespace}})
-	if err != nil {
-		return clusterSource{}, without(err, "list the members with --member to back up without access to Kubernetes")
-	}
-	end := func() { live.Close(ctx) } // live does not hold a lease
-	found, err := live.Source(ctx, of.Namespace, of.Name)
-	if err != nil {
-		end()
-		return clusterSource{}, err
-	}
-	now, err := live.Clock(ctx, of.Namespace)
-	if err != nil {
-		end()
-		return clusterSource{}, err
-	}
-	return clusterSource{found, now, end}, nil
-}
-
-// without extends the error for a missing kubeconfig with an alternative.
-func without(err error, instead string) error {
-	if errors.Is(err, kube.ErrNoKubeconfig) {
-		return fmt.Errorf("%w; or %s", err, instead)
-	}
-	return err
-}
-
 // report prints the backup, and warns about members with different data.
 func (f *backupFlags) report(std streams, m store.Manifest) error {
 	printed, doubts := f.print(std.out, m), warnOf(std.err, m)
@@ -287,22 +220,18 @@ func (f *backupFlags) print(w io.Writer, m store.Manifest) error {
 	if f.output == "json" {
 		return report.Encode(w, m)
 	}
+	where := f.to
+	if m.Data != "" {
+		where = store.SlotID(m.Slot) + " in " + f.to
+	}
 	proof := fmt.Sprintf("the same data as %s", printable.Line(decide.Enumerate(m.Snapshot.ProvenBy)))
 	if m.Snapshot.Unproven != "" {
 		proof = "not compared with a quorum: " + printable.Line(m.Snapshot.Unproven)
 	}
 	_, err := fmt.Fprintf(w, "%s  backed up as %s\n  revision %d, %d bytes from %s, etcd %s\n  %s\n",
-		m.Backup().Cluster, f.place(m), m.Snapshot.Revision, m.Snapshot.Bytes, printable.Line(m.Member),
+		m.Backup().Cluster, where, m.Snapshot.Revision, m.Snapshot.Bytes, printable.Line(m.Member),
 		printable.Line(m.EtcdVersion), proof)
 	return err
-}
-
-// place returns where the backup is stored, for messages.
-func (f *backupFlags) place(m store.Manifest) string {
-	if m.Data == "" {
-		return f.to
-	}
-	return store.SlotID(m.Slot) + " in " + f.to
 }
 
 // warnOf warns about members that hold different data. If the backup itself may hold the wrong data, it returns the

@@ -1,10 +1,11 @@
 package main
 
 import (
-	"context"
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -52,47 +53,38 @@ func TestBackupRequiresClusterID(t *testing.T) {
 	}
 }
 
-// TestBackupOfUnchangedSource checks that --unchanged accepts a source without clients, including a new one and the
-// earlier backup of the Job, and fails once the revision has risen.
-func TestBackupOfUnchangedSource(t *testing.T) {
+// compare compares the cluster with the last backup.
+func (j jobs) compare(more ...string) ran {
+	var out, stderr bytes.Buffer
+	args := slices.Concat([]string{"backups", "compare", "ns/a", "--result", j.result}, j.flags(j.url), more)
+	code := execute(j.Context(), args, streams{out: &out, err: &stderr})
+	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
+}
+
+// TestCompareDetectsChangedSource checks that a cluster without clients, even a new one, is unchanged, and that it is not
+// once its revision has risen.
+func TestCompareDetectsChangedSource(t *testing.T) {
 	j := newJobs(t)
-	job, _ := thisMinute()
-	for _, name := range []string{"by-hand", job, job} {
-		if got := j.backUp(name, "--unchanged"); got.code != exitOK || j.told().Revision != 1 {
-			t.Fatalf("%s: %+v", name, got)
+	if got := j.backUp("by-hand"); got.code != exitOK || j.told().Revision != 1 {
+		t.Fatalf("%+v", got)
+	}
+	for range 2 {
+		if got := j.compare(); got.code != exitOK || !strings.Contains(got.out, "ns/a  is unchanged since ") || !strings.Contains(got.out, ": revision 1\n") {
+			t.Errorf("%+v", got)
 		}
 	}
 	j.put(t)
-	got := j.backUp(job, "--unchanged")
-	if got.code != exitError || !strings.Contains(got.err, " in file://"+j.store+", but the source has changed since this backup: it was at revision 1 and is now at 2. "+
-		"Stop its clients, or wait until its leases have expired, and repeat") {
+	if got := j.compare(); got.code != exitError || !strings.Contains(got.err, "the cluster has changed since this backup: it was at revision 1 and is now at 2. "+
+		"Stop its clients, or wait until its leases have expired, and take a new backup") {
 		t.Errorf("%+v", got)
 	}
-	j.emptyResult()
-	if got := j.backUp("by-hand", "--unchanged"); got.code != exitOK || j.told().Revision != 2 {
+	if got := j.backUp("by-hand"); got.code != exitOK || j.told().Revision != 2 {
+		t.Fatalf("%+v", got)
+	}
+	if got := j.compare(); got.code != exitOK {
 		t.Errorf("%+v", got)
 	}
-}
-
-// TestBackupOfChangingSource checks that a write during the backup makes --unchanged fail, and that the backup is kept.
-func TestBackupOfChangingSource(t *testing.T) {
-	j := newJobs(t)
-	writing, stop := context.WithCancel(t.Context())
-	written := make(chan error, 1)
-	go func() {
-		var err error
-		for err == nil && writing.Err() == nil {
-			err = j.post("/v3/kv/put", `{"key":"aw==","value":"dg=="}`)
-		}
-		written <- err
-	}()
-	got := j.backUp("by-hand", "--unchanged")
-	stop()
-	if err := <-written; err != nil {
-		t.Fatal(err)
+	if got := j.compare("--result", "/nowhere"); got.code != exitInvalid || !strings.Contains(got.err, "--result: open /nowhere") {
+		t.Errorf("%+v", got)
 	}
-	if got.code != exitError || !strings.Contains(got.err, "the source has changed since this backup") || len(j.backups()) != 1 {
-		t.Errorf("%+v: %v", got, j.backups())
-	}
-	j.emptyResult()
 }

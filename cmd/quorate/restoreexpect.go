@@ -2,11 +2,9 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"quorate.dev/quorate/clusters/backup/result"
-	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
 // checkExpect reads the result of the backup to restore. The result is not part of the request in the mark, because
@@ -30,19 +28,8 @@ func (f *restoreFlags) checkExpect(args []string) error {
 	return err
 }
 
-// sameSource returns a blockedError if restored data is not a copy of the backup in --expect. Snapshots of different
-// members may differ in their bytes even if they hold the same data, so their checksums are not compared.
-func (f *restoreFlags) sameSource(told result.Restored) error {
-	const again = "delete the directory (in Kubernetes, the volume claim) and restore again"
-	switch w := f.wanted; {
-	case w == nil:
-		return nil
-	case told.SourceClusterID != w.ClusterID:
-		return blockedError{fmt.Errorf("%s holds a copy of cluster %s, but the source is now cluster %s: "+again,
-			f.r.DataDir, snapshot.DisplayID(told.SourceClusterID), snapshot.DisplayID(w.ClusterID))}
-	case told.Revision != w.Revision:
-		return blockedError{fmt.Errorf("%s holds a copy at revision %d, but the source is now at revision %d: "+again,
-			f.r.DataDir, told.Revision, w.Revision)}
-	}
-	return nil
+// stale reports whether restored data is not a copy of the backup in --expect. Snapshots of different members may differ
+// in their bytes even if they hold the same data, so their checksums are not compared.
+func (f *restoreFlags) stale(told result.Restored) bool {
+	return f.wanted != nil && (told.SourceClusterID != f.wanted.ClusterID || told.Revision != f.wanted.Revision)
 }

@@ -26,7 +26,10 @@ type Restore struct {
 	// Lost is the ID of a lost cluster. The directory may contain a member of that cluster, which may be incomplete.
 	// Zero means that no such member is expected.
 	Lost uint64
-	// Unstarted calls snapshot.Unstarted. It is used only if Lost is set.
+	// Stale reports whether data that the same request has restored must be replaced, because the source has changed
+	// since then. Data on which etcd has been started is never replaced. If Stale is nil, restored data is kept.
+	Stale func(told result.Restored) bool
+	// Unstarted calls snapshot.Unstarted. It is used only if Lost or Stale is set.
 	Unstarted Unstarted
 }
 
@@ -38,14 +41,15 @@ func (r Restore) markName() string { return r.Dir + ".restored.json" }
 // Once calls restore unless the requested data is already in place. If it is, done is true, and told is the recorded
 // result. The function restore must create the member with Create, and call record before the member is put in place.
 // If another process is restoring into the directory, Once calls waiting and then waits. It returns snapshot.ErrExists
-// if the directory contains a member other than the requested one, and disk.ErrLink if the directory is a link.
+// if the directory contains a member other than the requested one, or a stale member on which etcd has been started. It
+// returns disk.ErrLink if the directory is a link.
 func (r Restore) Once(
 	ctx context.Context, waiting func(), restore func(record func(result.Restored) error) error,
 ) (told result.Restored, done bool, err error) {
 	if err := refuseLink(r.Dir); err != nil {
 		return result.Restored{}, false, err
 	}
-	if told, done, err = r.find(); err != nil || done {
+	if told, done, err = r.find(); err != nil || done && !r.stale(told) {
 		return told, done, err
 	}
 	unlock, err := disk.Lock(ctx, r.LockFile(), waiting)
@@ -53,8 +57,14 @@ func (r Restore) Once(
 		return result.Restored{}, false, err
 	}
 	defer unlock()
-	if told, done, err = r.find(); err != nil || done { // another process may have completed the restore
+	// Another process may have completed the restore.
+	if told, done, err = r.find(); err != nil || done && !r.stale(told) {
 		return told, done, err
+	}
+	if done {
+		if err := r.discard(ctx); err != nil {
+			return result.Restored{}, false, err
+		}
 	}
 	if err := r.clear(ctx); err != nil {
 		return result.Restored{}, false, fmt.Errorf("remove leftover files: %w", err)
@@ -63,6 +73,28 @@ func (r Restore) Once(
 		return result.Restored{}, false, r.failed(err)
 	}
 	return result.Restored{}, false, nil
+}
+
+func (r Restore) stale(told result.Restored) bool { return r.Stale != nil && r.Stale(told) }
+
+// discard moves a stale member away, unless etcd has been started on it. Its mark is removed later, so that a crash
+// cannot leave a member without a mark.
+func (r Restore) discard(ctx context.Context) error {
+	member := filepath.Join(r.Dir, "member")
+	switch unstarted, err := r.Unstarted(ctx, member); {
+	case err != nil:
+		return fmt.Errorf("%s: determine whether etcd has been started on it: %w", member, err)
+	case !unstarted:
+		return r.exists("etcd has been started on it, but the source has changed since it was restored")
+	}
+	work, err := snapshot.WorkspaceBeside(r.Dir)
+	if err == nil {
+		err = errors.Join(disk.Move(member, filepath.Join(work, "stale")), disk.Sync(r.Dir))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: move stale data away: %w", member, err)
+	}
+	return nil
 }
 
 // find reports whether the requested data is in place, and returns the recorded result. It returns snapshot.ErrExists
