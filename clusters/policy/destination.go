@@ -187,11 +187,10 @@ func (r *refusals) etcdEndpoints(p Policy, spec v1alpha1.EtcdClusterSpec) {
 		return
 	}
 	for i, url := range spec.Restore.From.Etcd.Endpoints {
-		asked := destinationOf("etcd://"+url.Address(), "")
-		allows := func(pattern string) bool { return destinationPattern(pattern).allows(asked) }
-		if a := p.BackupDestinations; !a.Limited || !a.allows(allows) {
-			r.add(fmt.Sprintf("spec.restore.from.etcd.endpoints[%d]", i), "%s is not allowed; %s; it would be allowed by %s",
-				quoted(string(url)), a.describe(BackupDestinations), asked)
+		path, asked := fmt.Sprintf("spec.restore.from.etcd.endpoints[%d]", i), destinationOf("etcd://"+url.Address(), "")
+		if !p.BackupDestinations.allowsDestination(asked) {
+			r.add(path, "%s is not allowed; %s%s", quoted(string(url)), p.BackupDestinations.describe(BackupDestinations),
+				asked.hint())
 		}
 	}
 }
@@ -209,20 +208,30 @@ func eachDestination(spec v1alpha1.EtcdClusterSpec, check func(path string, to v
 	}
 }
 
-// destination refuses to send a cluster's data to, or read it from, a destination that is not allowed. Unlike requests
-// of all other kinds, backup destinations are never allowed without a setting.
+// destination refuses to send a cluster's data to, or read it from, a destination that is not allowed.
 func (r *refusals) destination(a Allowed, path string, declared v1alpha1.BackupDestination) {
 	asked := destinationOf(declared.Location(), endpointOf(declared))
-	allows := func(pattern string) bool { return destinationPattern(pattern).allows(asked) }
-	if a.Limited && a.allows(allows) {
+	if a.allowsDestination(asked) {
 		return
 	}
 	what, hint := quoted(declared.Location()), ""
 	if asked.endpoint != "" {
 		what += " at " + quoted(asked.endpoint)
-		if pattern := asked.String(); checkDestination(pattern) == nil {
-			hint = "; it would be allowed by " + pattern
-		}
+		hint = asked.hint()
 	}
 	r.add(path, "%s is not allowed; %s%s", what, a.describe(BackupDestinations), hint)
+}
+
+// allowsDestination reports whether a destination is allowed. Unlike requests of all other kinds, destinations are never
+// allowed without a setting.
+func (a Allowed) allowsDestination(asked destination) bool {
+	return a.Limited && a.allows(func(pattern string) bool { return destinationPattern(pattern).allows(asked) })
+}
+
+// hint returns the end of a message that shows the pattern for the destination, or "" if no pattern is valid.
+func (d destination) hint() string {
+	if checkDestination(d.String()) != nil {
+		return ""
+	}
+	return "; it would be allowed by " + d.String()
 }

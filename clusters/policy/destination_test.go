@@ -97,6 +97,9 @@ func TestEtcdEndpoints(t *testing.T) {
 			t.Errorf("the suggested pattern does not allow %s: %q", url, got)
 		}
 	}
+	if got := (Policy{}).Problems(copied("http://old", "http://*:1")); len(got) != 2 || strings.Contains(got[0], "allowed by") {
+		t.Errorf("%q", got)
+	}
 }
 
 // TestNoDestinationIsAllowedByDefault checks that no destination is allowed without a setting, whether or not a source

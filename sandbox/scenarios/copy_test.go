@@ -131,7 +131,7 @@ func (w *world) copyOf(cluster, id, scheme, secret string) string {
 	for ordinal := range 3 {
 		urls = append(urls, fmt.Sprintf("%s://%s-%d.%[2]s.%[4]s.svc:2379", scheme, cluster, ordinal, w.namespace))
 	}
-	return fmt.Sprintf("restore: {from: {etcd: {clusterID: %q, endpoints: [%q], secretName: %s}}}", id, strings.Join(urls, `", "`), secret)
+	return fmt.Sprintf("restore: {from: {etcd: {clusterID: %q, endpoints: [%s], secretName: %s}}}", id, strings.Join(urls, ", "), secret)
 }
 
 // allowsCopies returns the flags that allow copies of clusters in the namespace.
