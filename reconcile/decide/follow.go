@@ -162,15 +162,12 @@ func (s State) removes(id ID) bool {
 	return false
 }
 
-// listed returns the members with this cluster's names, by ordinal.
+// listed returns the members with this cluster's names, by ordinal. If etcd lists several members with the same
+// ordinal, it returns the first of them in order.
 func (s State) listed() map[int]Member {
 	members := make(map[int]Member, len(s.Membership.Members))
-	for _, m := range s.Membership.Members {
-		ordinal, ours := s.OrdinalOf(m)
-		if !ours {
-			continue
-		}
-		if twin, found := members[ordinal]; !found || compareMembers(&m, &twin, ordinal, ordinal) < 0 {
+	for _, m := range slices.Backward(s.MembersInOrder()) {
+		if ordinal, ours := s.OrdinalOf(m); ours {
 			members[ordinal] = m
 		}
 	}
@@ -179,14 +176,13 @@ func (s State) listed() map[int]Member {
 
 // listedAt returns the same member as listed()[ordinal], and whether there is one. It does not build the map, because
 // rules call it for every replica.
-func (s State) listedAt(ordinal int) (first Member, found bool) {
-	for _, m := range s.Membership.Members {
-		n, ours := s.OrdinalOf(m)
-		if ours && n == ordinal && (!found || compareMembers(&m, &first, n, n) < 0) {
-			first, found = m, true
+func (s State) listedAt(ordinal int) (Member, bool) {
+	for _, m := range s.MembersInOrder() {
+		if n, ours := s.OrdinalOf(m); ours && n == ordinal {
+			return m, true
 		}
 	}
-	return first, found
+	return Member{}, false
 }
 
 // removed returns a slot's entry if its member is gone.
