@@ -66,8 +66,8 @@ func (s State) slotOf(m RecordedMember, r Record) RemovedMember {
 	slot := s.Replica(m.Ordinal)
 	gone := RemovedMember{Ordinal: m.Ordinal, VolumeUID: cmp.Or(slot.VolumeUID, m.VolumeUID)}
 	unproven := m.Mode == Sealed && m.VolumeUID == ""
-	if !unproven && slot.VolumeUID != m.VolumeUID && usedIn(slot, r) && !losesVolume(slot) {
-		gone.VolumeUID = m.VolumeUID
+	if !unproven && usedIn(slot, r) && !losesVolume(slot) {
+		gone.VolumeUID = m.VolumeUID // a different volume in the slot is newer than the record
 	}
 	if hasVolume(slot) && slot.VolumeUID != m.VolumeUID {
 		gone.LostCluster = slot.otherUser(r.ClusterID)
@@ -155,8 +155,8 @@ func (s State) withoutRemoved(r Record, listed map[int]Member) Record {
 func (s State) removes(id ID) bool {
 	for _, rule := range []func(State) (Decision, bool){replaceMember, scaleDown} {
 		if d, spoke := rule(s); spoke {
-			a, isRemoval := d.Action.(RemoveMember)
-			return isRemoval && a.ID == id
+			a, _ := d.Action.(RemoveMember) // members that etcd lists have an ID
+			return a.ID == id
 		}
 	}
 	return false
@@ -276,7 +276,6 @@ func (s State) removedDifferences(required Record) []string {
 	return facts
 }
 
-// usedIn reports whether a member of the recorded cluster was the last to use the slot's volume.
-func usedIn(slot Replica, r Record) bool {
-	return hasVolume(slot) && r.ClusterID != 0 && slot.LastUse.ClusterID == r.ClusterID
-}
+// usedIn reports whether a member of the recorded cluster was the last to use the slot's volume. The record must
+// contain the cluster ID.
+func usedIn(slot Replica, r Record) bool { return slot.LastUse.ClusterID == r.ClusterID }
