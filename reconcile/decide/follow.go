@@ -202,7 +202,7 @@ func (s State) recordDifferences() []string {
 	if required.JoinedTogether && !s.Record.JoinedTogether {
 		facts = append(facts, "two members are joining together")
 	}
-	if required.LogVersion != s.Record.LogVersion {
+	if required.LogVersion != "" && required.LogVersion != s.Record.LogVersion {
 		facts = append(facts, fmt.Sprintf("all entries in the members' logs are from etcd %s or newer",
 			required.LogVersion))
 	}

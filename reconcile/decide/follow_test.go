@@ -315,7 +315,7 @@ func TestConfirmationIsValidForOneLoss(t *testing.T) {
 // TestRecordDifferences checks the description of an outdated record.
 func TestRecordDifferences(t *testing.T) {
 	gap := both(without(1), gapOf(1), func(s *State) { s.Replicas[1].VolumeUID = "" })
-	noMembers := both(without(1, 2), func(s *State) { s.Record.Members, s.Record.LogVersion, s.Record.Uncompared = nil, "", true })
+	noMembers := both(without(1, 2), func(s *State) { s.Record.Members, s.Record.Uncompared = nil, true })
 	for what, c := range map[string]struct {
 		change func(*State)
 		want   string
