@@ -66,8 +66,8 @@ func (s State) slotOf(m RecordedMember, r Record) RemovedMember {
 	slot := s.Replica(m.Ordinal)
 	gone := RemovedMember{Ordinal: m.Ordinal, VolumeUID: cmp.Or(slot.VolumeUID, m.VolumeUID)}
 	unproven := m.Mode == Sealed && m.VolumeUID == ""
-	if !unproven && slot.VolumeUID != m.VolumeUID && usedIn(slot, r) && !losesVolume(slot) {
-		gone.VolumeUID = m.VolumeUID
+	if !unproven && usedIn(slot, r) && !losesVolume(slot) {
+		gone.VolumeUID = m.VolumeUID // a different volume in the slot is newer than the record
 	}
 	if hasVolume(slot) && slot.VolumeUID != m.VolumeUID {
 		gone.LostCluster = slot.otherUser(r.ClusterID)
@@ -155,22 +155,19 @@ func (s State) withoutRemoved(r Record, listed map[int]Member) Record {
 func (s State) removes(id ID) bool {
 	for _, rule := range []func(State) (Decision, bool){replaceMember, scaleDown} {
 		if d, spoke := rule(s); spoke {
-			a, isRemoval := d.Action.(RemoveMember)
-			return isRemoval && a.ID == id
+			a, _ := d.Action.(RemoveMember) // members that etcd lists have an ID
+			return a.ID == id
 		}
 	}
 	return false
 }
 
-// listed returns the members with this cluster's names, by ordinal.
+// listed returns the members with this cluster's names, by ordinal. If etcd lists several members with the same
+// ordinal, it returns the first of them in order.
 func (s State) listed() map[int]Member {
 	members := make(map[int]Member, len(s.Membership.Members))
-	for _, m := range s.Membership.Members {
-		ordinal, ours := s.OrdinalOf(m)
-		if !ours {
-			continue
-		}
-		if twin, found := members[ordinal]; !found || compareMembers(&m, &twin, ordinal, ordinal) < 0 {
+	for _, m := range slices.Backward(s.MembersInOrder()) {
+		if ordinal, ours := s.OrdinalOf(m); ours {
 			members[ordinal] = m
 		}
 	}
@@ -179,14 +176,13 @@ func (s State) listed() map[int]Member {
 
 // listedAt returns the same member as listed()[ordinal], and whether there is one. It does not build the map, because
 // rules call it for every replica.
-func (s State) listedAt(ordinal int) (first Member, found bool) {
-	for _, m := range s.Membership.Members {
-		n, ours := s.OrdinalOf(m)
-		if ours && n == ordinal && (!found || compareMembers(&m, &first, n, n) < 0) {
-			first, found = m, true
+func (s State) listedAt(ordinal int) (Member, bool) {
+	for _, m := range s.MembersInOrder() {
+		if n, ours := s.OrdinalOf(m); ours && n == ordinal {
+			return m, true
 		}
 	}
-	return first, found
+	return Member{}, false
 }
 
 // removed returns a slot's entry if its member is gone.
@@ -206,7 +202,7 @@ func (s State) recordDifferences() []string {
 	if required.JoinedTogether && !s.Record.JoinedTogether {
 		facts = append(facts, "two members are joining together")
 	}
-	if required.LogVersion != s.Record.LogVersion {
+	if required.LogVersion != "" && required.LogVersion != s.Record.LogVersion {
 		facts = append(facts, fmt.Sprintf("all entries in the members' logs are from etcd %s or newer",
 			required.LogVersion))
 	}
@@ -280,7 +276,6 @@ func (s State) removedDifferences(required Record) []string {
 	return facts
 }
 
-// usedIn reports whether a member of the recorded cluster was the last to use the slot's volume.
-func usedIn(slot Replica, r Record) bool {
-	return hasVolume(slot) && r.ClusterID != 0 && slot.LastUse.ClusterID == r.ClusterID
-}
+// usedIn reports whether a member of the recorded cluster was the last to use the slot's volume. The record must
+// contain the cluster ID.
+func usedIn(slot Replica, r Record) bool { return slot.LastUse.ClusterID == r.ClusterID }

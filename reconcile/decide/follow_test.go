@@ -31,15 +31,41 @@ func words(r Record) string {
 		if m.Leaving {
 			word += "!"
 		}
+		if m.Learner {
+			word += " learner"
+		}
 		list = append(list, word)
 	}
 	for _, gone := range r.Removed {
-		list = append(list, fmt.Sprintf("-%d(%s)", gone.Ordinal, gone.VolumeUID))
+		word := fmt.Sprintf("-%d(%s)", gone.Ordinal, gone.VolumeUID)
+		if gone.Kept() {
+			word += " of " + gone.LostCluster.String()
+		}
+		list = append(list, word)
 	}
 	for _, replaced := range r.Replaced {
 		list = append(list, fmt.Sprintf("again %d", replaced.Ordinal))
 	}
 	return strings.Join(list, " ")
+}
+
+type recordCase struct {
+	change func(*State)
+	want   string
+}
+
+// checkRecord checks the short form of the record that a cluster of three members requires after a change.
+func checkRecord(t *testing.T, cases map[string]recordCase) {
+	t.Helper()
+	for what, c := range cases {
+		r := RequiredRecord(after(3, c.change), "")
+		if got := words(r); got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", what, got, c.want)
+		}
+		if len(r.Removed) == 0 && r.Removed != nil {
+			t.Errorf("%s: an empty list is not as no list", what)
+		}
+	}
 }
 
 // TestFollow checks how the record changes with etcd's list and the volumes.
@@ -51,11 +77,8 @@ func TestFollow(t *testing.T) {
 	volume := func(n int, uid string) func(*State) { return func(s *State) { s.Replicas[n].VolumeUID = uid } }
 	token := func(n int, token string) func(*State) { return func(s *State) { s.Replicas[n].VolumeToken = token } }
 	beyond := both(without(2), declared(2), func(s *State) { s.Record.Members = s.Record.Members[:2] })
-	gap := both(without(1), func(s *State) { s.Record.Members = append(s.Record.Members[:1:1], s.Record.Members[2]) })
-	for what, c := range map[string]struct {
-		change func(*State)
-		want   string
-	}{
+	gap := both(without(1), gapOf(1))
+	checkRecord(t, map[string]recordCase{
 		"as it is":                              {nil, "0:S 1:S 2:S"},
 		"unknown":                               {both(without(2), unlisted), "0:S 1:S 2:S"},
 		"no ID on record":                       {both(without(2), noID), "0:S 1:S 2:S"},
@@ -96,16 +119,72 @@ func TestFollow(t *testing.T) {
 		"beyond, not on record":                 {beyond, "0:S 1:S"},
 		"beyond, no volume on record":           {both(beyond, removed(2, ""), noVolume(2)), "0:S 1:S"},
 		"in use again":                          {removed(1, "v1"), "0:S 1:S 2:S"},
-	} {
-		s := after(3, c.change)
-		r := RequiredRecord(s, "")
-		if got := words(r); got != c.want {
-			t.Errorf("%s:\ngot  %s\nwant %s", what, got, c.want)
-		}
-		if len(r.Removed) == 0 && r.Removed != nil {
-			t.Errorf("%s: an empty list is not as no list", what)
-		}
-	}
+	})
+}
+
+// used makes the given cluster the last to use the volume of a-1.
+func used(by ID) func(*State) { return changed(lastUsedBy(by)) }
+
+// kept records that the volume v1 of a-1 is kept for lost cluster c9.
+func kept(s *State) {
+	s.Record = s.Record.WithRemoved(RemovedMember{Ordinal: 1, VolumeUID: "v1", LostCluster: 0xc9})
+}
+
+// TestNewMemberIsSealedOnlyIfStarted checks the entry of a listed member that is not recorded. It is sealed, and
+// recorded as a learner, only if it has started. An unstarted member in a slot whose volume is kept for a lost cluster
+// gets no entry, and so no file to start with.
+func TestNewMemberIsSealedOnlyIfStarted(t *testing.T) {
+	checkRecord(t, map[string]recordCase{
+		"a voter":                            {gapOf(1), "0:S 1:S 2:S"},
+		"a learner":                          {both(gapOf(1), learns(1)), "0:S 1:S learner 2:S"},
+		"an unstarted learner":               {both(gapOf(1), learns(1), unstarted), "0:S 1:J 2:S"},
+		"unstarted, an old volume remains":   {both(gapOf(1), removed(1, "v1"), unstarted), "0:S 1:J 2:S -1(v1)"},
+		"unstarted, the old volume is kept":  {both(kept, unstarted), "0:S 2:S -1(v1) of c9"},
+		"unstarted, the kept volume is gone": {both(kept, unstarted, changed(gone)), "0:S 1:J 2:S"},
+		"started on the kept volume":         {kept, "0:S 1:S 2:S"},
+	})
+}
+
+// TestRemovedMemberFreesVolumeUnlessRecordIsOlder checks which volume is recorded for cleanup when etcd no longer lists
+// its member. If the claim in the slot is not the recorded claim, but this cluster was the last to use it, the record
+// is older than the claim, and its data may be needed. If a different cluster was the last to use it, it is kept.
+func TestRemovedMemberFreesVolumeUnlessRecordIsOlder(t *testing.T) {
+	other := both(without(1), changed(another))
+	goes := both(slot1(PodAbsent, 0, onItsWay), other)
+	sealed := recordedAs(RecordedMember{Mode: Sealed, ID: 0xa1})
+	founding := recordedAs(RecordedMember{Mode: Founding})
+	checkRecord(t, map[string]recordCase{
+		"recorded":                                  {without(1), "0:S 2:S -1(v1) again 1"},
+		"recorded, last used by a lost cluster":     {both(without(1), used(0xc9)), "0:S 2:S -1(v1) again 1"},
+		"different, unused":                         {other, "0:S 2:S -1(w1) again 1"},
+		"different, last used by a lost cluster":    {both(other, used(0xc9)), "0:S 2:S -1(w1) of c9 again 1"},
+		"different, last used by this cluster":      {both(other, used(0xc1)), "0:S 2:S -1(v1) again 1"},
+		"different, last used here, being deleted":  {both(goes, used(0xc1)), "0:S 2:S -1(w1) again 1"},
+		"different, last used here, deleted in use": {both(other, used(0xc1), changed(onItsWay)), "0:S 2:S -1(v1) again 1"},
+		"not recorded, last used by this cluster":   {both(sealed, without(1), used(0xc1)), "0:S 2:S -1(v1) again 1"},
+		"of an initial member, unused":              {both(founding, without(1)), "0:S 2:S -1(v1)"},
+		"of an initial member, last used here":      {both(founding, without(1), used(0xc1)), "0:S 2:S -1()"},
+		"no claim":                                  {both(without(1), changed(gone), used(0xc9)), "0:S 2:S -1(v1) again 1"},
+	})
+}
+
+// TestSlotWithoutMemberFreesOnlyUnusedVolume checks which volume in a slot without a member is recorded for cleanup: a
+// volume that Kubernetes created for an empty slot, or that is already being deleted and is not in use. A volume that
+// this cluster was the last to use is not recorded, and a lost cluster's volume is kept.
+func TestSlotWithoutMemberFreesOnlyUnusedVolume(t *testing.T) {
+	gap := both(without(1), gapOf(1))
+	empty := both(gap, removed(1, ""))
+	goes := slot1(PodAbsent, 0, onItsWay)
+	checkRecord(t, map[string]recordCase{
+		"created for an empty slot":                {empty, "0:S 2:S -1(v1)"},
+		"last used by a lost cluster":              {both(empty, used(0xc9)), "0:S 2:S -1(v1) of c9"},
+		"last used by this cluster":                {both(empty, used(0xc1)), "0:S 2:S -1()"},
+		"no claim":                                 {both(empty, changed(gone), used(0xc9)), "0:S 2:S -1()"},
+		"being deleted":                            {both(goes, gap), "0:S 2:S -1(v1)"},
+		"being deleted, etcd responds":             {both(slot1(PodStarting, 0, onItsWay, inContact), gap), "0:S 2:S"},
+		"being deleted, the pod is ready":          {both(slot1(PodReady, 0, onItsWay), gap), "0:S 2:S"},
+		"being deleted, and kept until it is gone": {both(goes, without(1), kept), "0:S 2:S -1(v1) of c9"},
+	})
 }
 
 // gapOf removes a member from the record.
@@ -125,6 +204,32 @@ func TestRemoves(t *testing.T) {
 		"it is one too many":    {func(s *State) { *s = after(2, declared(1)) }, true},
 		"the leader hands over": {going(0), false},
 	})
+}
+
+// TestMemberOfSlotDoesNotDependOnOrder checks that, of two members with the same ordinal, the same member counts
+// regardless of their order in etcd's list, and that a member with an unknown name does not count as a-0.
+func TestMemberOfSlotDoesNotDependOnOrder(t *testing.T) {
+	twin := func(id ID) Member { return Member{ID: id, Name: "a-1", Started: true} }
+	for what, c := range map[string]struct {
+		members []Member
+		ordinal int
+		want    ID
+	}{
+		"one member":             {[]Member{twin(5)}, 1, 5},
+		"the lower ID first":     {[]Member{twin(4), twin(5)}, 1, 4},
+		"the lower ID last":      {[]Member{twin(5), twin(4)}, 1, 4},
+		"one has not started":    {[]Member{twin(4), {ID: 5, PeerURL: "https://a-1.a.b.svc:2380"}}, 1, 5},
+		"another slot":           {[]Member{twin(4), twin(5)}, 2, 0},
+		"a stranger":             {[]Member{{ID: 4, Name: "x"}}, 0, 0},
+		"a stranger and a match": {[]Member{{ID: 4, Name: "x"}, {ID: 5, Name: "a-0"}}, 0, 5},
+	} {
+		s := State{Name: "a", Membership: Membership{Members: c.members}}
+		m, found := s.listedAt(c.ordinal)
+		same, listed := s.listed()[c.ordinal]
+		if m.ID != c.want || same.ID != c.want || found != (c.want != 0) || listed != found {
+			t.Errorf("%s: found %s (%t) and %s (%t), want %s", what, m.ID, found, same.ID, listed, c.want)
+		}
+	}
 }
 
 // confirm makes git confirm etcd's current member list.
@@ -177,9 +282,40 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// TestConfirmationIsValidForOneLoss checks that a confirmation that has been used, or that was observed while no member
+// was missing, does not confirm a later loss of the same members. Otherwise, it stays valid.
+func TestConfirmationIsValidForOneLoss(t *testing.T) {
+	lost := after(3, without(1, 2))
+	declare := func(s *State) { s.Declared.ConfirmedMembers = lost.ListToConfirm() }
+	for what, c := range map[string]struct {
+		seen func(*State)
+		void bool
+	}{
+		"no member is missing":       {declare, true},
+		"a minority is missing":      {both(declare, without(2)), true},
+		"it is not declared yet":     {nil, false},
+		"it has confirmed a loss":    {both(declare, without(1, 2)), true},
+		"other members are missing":  {both(declare, without(0, 2)), false},
+		"the member list is unknown": {both(declare, unlisted), false},
+	} {
+		seen, now := after(3, c.seen), after(3, both(declare, without(1, 2)))
+		now.Record.VoidConfirmation = RequiredRecord(seen, "").VoidConfirmation
+		if missing := now.missing(); len(missing) > 0 != c.void {
+			t.Errorf("%s: %d members are missing after that", what, len(missing))
+		}
+	}
+	again := after(3, declare)
+	again.Record = RequiredRecord(again, "")
+	again.Declared.ConfirmedMembers = ""
+	if r := RequiredRecord(again, ""); r.VoidConfirmation == "" || !r.Equal(again.Record) {
+		t.Error("a void confirmation is forgotten when git no longer declares it")
+	}
+}
+
 // TestRecordDifferences checks the description of an outdated record.
 func TestRecordDifferences(t *testing.T) {
 	gap := both(without(1), gapOf(1), func(s *State) { s.Replicas[1].VolumeUID = "" })
+	noMembers := both(without(1, 2), func(s *State) { s.Record.Members, s.Record.Uncompared = nil, true })
 	for what, c := range map[string]struct {
 		change func(*State)
 		want   string
@@ -192,6 +328,8 @@ func TestRecordDifferences(t *testing.T) {
 		"a gap, as on record":         {both(gap, removed(1, "v1")), ""},
 		"left nothing any more":       {both(without(2), gapOf(2), removed(2, "v2"), func(s *State) { s.Replicas = s.Replicas[:2] }), "a-2 has nothing left to clean up"},
 		"not leaving":                 {func(s *State) { s.Record.Members[1].Leaving = true }, "the record is outdated"},
+		"an unneeded confirmation":    {func(s *State) { s.Declared.ConfirmedMembers = "a0/1" }, "the annotation etcd.quorate.dev/confirm-members is no longer valid: no member is missing"},
+		"no members on record":        {noMembers, "etcd lists a-0, which is not recorded"},
 		"another log":                 {func(s *State) { s.Record.LogVersion = "3.5"; stores("3.5", "3.5", "3.5", "3.5")(s) }, "all entries in the members' logs are from etcd 3.6 or newer"},
 	} {
 		if got := strings.Join(after(3, c.change).recordDifferences(), "; "); got != c.want {

@@ -14,7 +14,7 @@ func (s State) removal(rule string, a RemoveMember, format string, args ...any) 
 	d, _ := act(a, format, args...)
 	d.Rule, d.waitsFor = rule, "remove "+a.Name
 	leader := s.leader()
-	if !s.asksNext(d) || leader.ID == 0 || len(s.unsettledBut(a.ID)) > 0 {
+	if !s.asksNext(d) || leader.ID == 0 {
 		return d, true
 	}
 	if to, is := s.nextToLead(rule, a.ID); is {
@@ -25,13 +25,17 @@ func (s State) removal(rule string, a RemoveMember, format string, args ...any) 
 	return d, true
 }
 
-// nextToLead returns the next follower, by ordinal, that is not being removed.
+// nextToLead returns the next follower, by ordinal, that is not being removed and has caught up. It returns no member
+// unless all members that are not being removed are healthy voters, whose data is not in doubt.
 func (s State) nextToLead(rule string, removed ID) (Member, bool) {
+	if len(s.unsettledBut(removed)) > 0 {
+		return Member{}, false
+	}
 	last, turned := s.Ordinal(s.lastTurn(rule).For)
 	for _, m := range s.MembersInOrder() {
-		ordinal, ours := s.OrdinalOf(m)
-		turn := ours && (!turned || ordinal > last) && m.ID != removed && !m.Leader
-		if turn && s.mayLead(m) && s.near(m) && s.mustMove(m) == "" {
+		ordinal, _ := s.OrdinalOf(m)
+		turn := !turned || ordinal > last
+		if turn && m.ID != removed && !m.Leader && s.near(m) {
 			return m, true
 		}
 	}
