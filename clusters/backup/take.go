@@ -62,10 +62,10 @@ var ErrOld = errors.New("the snapshot lacks changes that etcd has acknowledged")
 // ErrDiffers is returned for a snapshot whose data differs from that of other members.
 var ErrDiffers = errors.New("members hold data that differs from the snapshot")
 
-// ErrOtherCluster is returned if the members report a cluster ID other than the one in the Order.
-var ErrOtherCluster = errors.New("the members are of a different cluster")
+// ErrOtherCluster is returned if the members report a cluster ID that differs from Order.ClusterID.
+var ErrOtherCluster = errors.New("the members belong to a different cluster")
 
-// accept returns ErrOtherCluster for the ID of a cluster that must not be backed up.
+// accept returns ErrOtherCluster if the Order requires a cluster ID other than id.
 func (o Order) accept(id decide.ID) error {
 	if o.ClusterID == 0 || o.ClusterID == id {
 		return nil

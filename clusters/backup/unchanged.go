@@ -15,9 +15,9 @@ var ErrChanged = errors.New("the cluster has changed since this backup")
 // ErrUnproven is returned for a backup whose data a quorum did not confirm.
 var ErrUnproven = errors.New("a quorum did not confirm the data of this backup")
 
-// ConfirmUnchanged returns ErrChanged unless the cluster is still at the revision of the backup, and ErrUnproven if the
-// data of the backup was not confirmed. A cluster whose revision cannot be determined is not known to be unchanged, so
-// any other error is returned as well.
+// ConfirmUnchanged returns ErrChanged unless the cluster is still at the backup's revision, and ErrUnproven if the
+// backup's data was not confirmed. If the revision cannot be determined, the cluster may have changed, so
+// ConfirmUnchanged returns that error as well.
 func ConfirmUnchanged(ctx context.Context, from Source, of result.Result) error {
 	if of.Unproven != "" {
 		return fmt.Errorf("%w: %s", ErrUnproven, of.Unproven)
@@ -25,13 +25,13 @@ func ConfirmUnchanged(ctx context.Context, from Source, of result.Result) error 
 	id, revision, err := from.CurrentRevision(ctx)
 	switch {
 	case err != nil:
-		return fmt.Errorf("it is unknown whether the cluster has changed: %w", err)
+		return fmt.Errorf("cannot determine whether the cluster has changed: %w", err)
 	case hexadecimal(id) != of.ClusterID:
 		return fmt.Errorf("%w: it was cluster %s and is now cluster %s", ErrChanged,
 			snapshot.DisplayID(of.ClusterID), snapshot.DisplayID(hexadecimal(id)))
 	case revision != of.Revision:
 		return fmt.Errorf("%w: it was at revision %d and is now at %d. Stop its clients, or wait until its leases have "+
-			"expired, and take a new backup", ErrChanged, of.Revision, revision)
+			"expired. Then take a new backup", ErrChanged, of.Revision, revision)
 	}
 	return nil
 }

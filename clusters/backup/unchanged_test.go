@@ -20,11 +20,11 @@ func TestConfirmUnchanged(t *testing.T) {
 		want         error
 		message      string
 	}{
-		"the same":        {id: 0xaa, revision: 12},
-		"written to":      {id: 0xaa, revision: 15, want: ErrChanged, message: "it was at revision 12 and is now at 15. Stop its clients"},
-		"a lower one":     {id: 0xaa, revision: 11, want: ErrChanged, message: "it was at revision 12 and is now at 11. Stop its clients"},
-		"another cluster": {id: 0xbb, revision: 12, want: ErrChanged, message: "it was cluster aa and is now cluster bb"},
-		"unknown":         {id: 0xaa, revision: 12, unknown: unreachable, want: unreachable, message: "it is unknown whether the cluster has changed"},
+		"same revision":        {id: 0xaa, revision: 12},
+		"higher revision":      {id: 0xaa, revision: 15, want: ErrChanged, message: "it was at revision 12 and is now at 15. Stop its clients"},
+		"lower revision":     {id: 0xaa, revision: 11, want: ErrChanged, message: "it was at revision 12 and is now at 11. Stop its clients"},
+		"different cluster": {id: 0xbb, revision: 12, want: ErrChanged, message: "it was cluster aa and is now cluster bb"},
+		"unknown revision":         {id: 0xaa, revision: 12, unknown: unreachable, want: unreachable, message: "cannot determine whether the cluster has changed"},
 		"unproven":        {id: 0xaa, revision: 12, unproven: "a-1 does not respond", want: ErrUnproven, message: "this backup: a-1 does not respond"},
 	} {
 		from := sound(t)

@@ -7,7 +7,7 @@ import (
 )
 
 // TestRevisionIncludesAcknowledgedWrites checks that the revision includes all writes that any member has acknowledged,
-// although another member is asked, and that it is unknown without quorum.
+// even if a different member is queried, and that the revision is unknown without quorum.
 func TestRevisionIncludesAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {

@@ -58,8 +58,8 @@ func (c *Clients) Snapshot(ctx context.Context, cluster Cluster) (*Snapshot, err
 	return nil, fmt.Errorf("request a snapshot: %s", strings.Join(failures, "; "))
 }
 
-// CurrentRevision returns the cluster ID that a quorum reports, and the revision of the cluster. The revision includes
-// all changes that etcd acknowledged before CurrentRevision was called. It fails if the membership is unknown.
+// CurrentRevision returns the cluster ID that a quorum reports, and the cluster's revision. The revision includes
+// all changes that etcd acknowledged before CurrentRevision was called. CurrentRevision returns an error if the membership is unknown.
 func (c *Clients) CurrentRevision(ctx context.Context, cluster Cluster) (decide.ID, int64, error) {
 	replies, m, err := c.members(ctx, cluster)
 	if err != nil {
@@ -135,8 +135,8 @@ func sources(replies []reply, m decide.Membership) []*reply {
 	return found
 }
 
-// current returns a member's status after a linearizable read, so that its revision includes all changes that etcd had
-// acknowledged before. It returns an error if the member has no leader.
+// current returns a member's status after a linearizable read, so that the revision includes all changes that etcd had
+// acknowledged before the read. It returns an error if the member has no leader.
 func (c *Clients) current(ctx context.Context, r *reply) (*clientv3.StatusResponse, error) {
 	if _, err := c.listFrom(clientv3.WithRequireLeader(ctx), r); err != nil {
 		return nil, err

@@ -1,27 +1,33 @@
 package objects
 
 import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
 // These containers run before and after RestoreContainer if the data comes from a running etcd cluster. CopyContainer
-// backs up the cluster to a temporary store. CompareContainer fails if the cluster has changed since then.
+// backs up the cluster to a temporary store. CompareContainer fails if the cluster has changed since that backup.
 const (
 	CopyContainer    = "copy"
 	CompareContainer = "compare"
 )
 
 const (
-	// copyURL is the temporary store that holds the copy until it is restored.
-	copyURL = "file://" + storeMount
+	// copyURL is the URL of the temporary store that holds the copy until it is restored.
+	copyURL = "file://" + copyMount
 
+	volumeCopy   = "copy"
 	volumeSource = "source"
-	sourceMount  = "/source"
+
+	copyMount   = "/copy"
+	sourceMount = "/source"
 )
 
-// around returns the containers of a restore pod in the order in which they run. The containers that are connected to
+// around returns the containers of a restore pod in the order in which they run. Containers that connect to
 // the source do not mount the member's volume.
 func (f filling) around(
 	in Input, restore *applycorev1.ContainerApplyConfiguration,
@@ -30,12 +36,14 @@ func (f filling) around(
 		return []*applycorev1.ContainerApplyConfiguration{restore}
 	}
 	var nowhere v1alpha1.BackupDestination
-	spool, store := mountAt(volumeSpool, spoolMount), mountAt(volumeStore, storeMount)
+	spool, store := mountAt(volumeSpool, spoolMount), mountAt(volumeCopy, copyMount)
 	mounts := []*applycorev1.VolumeMountApplyConfiguration{spool}
 	if f.copied.SecretName != "" {
 		mounts = append(mounts, mountAt(volumeSource, sourceMount).WithReadOnly(true))
 	}
-	back := append(f.sourceArgs("backup"), "--cluster-id="+f.copied.ClusterID, "--to="+copyURL, "--spool="+spoolMount)
+	quota := quotaOf(in.Cluster.Spec) // larger data would not be restored
+	back := append(f.sourceArgs("backup"), "--cluster-id="+f.copied.ClusterID, "--to="+copyURL, "--spool="+spoolMount,
+		"--max-bytes="+strconv.FormatInt(quota.Value(), 10))
 	steps := []*applycorev1.ContainerApplyConfiguration{
 		storeStep(in, nowhere, CopyContainer, back, append(mounts, store)...), restore}
 	if !f.copied.AcceptLag {
@@ -44,7 +52,7 @@ func (f filling) around(
 	return steps
 }
 
-// sourceArgs returns the arguments of a command that is connected to the source.
+// sourceArgs returns the arguments of a command that connects to the source.
 func (f filling) sourceArgs(command ...string) []string {
 	args := append(command, f.cluster)
 	for _, url := range f.copied.Endpoints {
@@ -57,15 +65,18 @@ func (f filling) sourceArgs(command ...string) []string {
 	return args
 }
 
-// copyVolumes returns the volumes of the temporary store and of the source's credentials.
+// copyVolumes returns the volumes for the temporary store, the spool and the source's credentials.
 func copyVolumes(spec v1alpha1.EtcdClusterSpec, from *v1alpha1.EtcdSource) []*applycorev1.VolumeApplyConfiguration {
 	var list []*applycorev1.VolumeApplyConfiguration
-	for _, name := range []string{volumeStore, volumeSpool} {
+	for _, name := range []string{volumeCopy, volumeSpool} {
 		list = append(list, applycorev1.Volume().WithName(name).
 			WithEmptyDir(applycorev1.EmptyDirVolumeSource().WithSizeLimit(spoolLimit(spec))))
 	}
 	if from.SecretName != "" {
-		list = append(list, secretFiles(volumeSource, from.SecretName))
+		files := secretFiles(volumeSource, from.SecretName, corev1.ServiceAccountRootCAKey, corev1.TLSCertKey,
+			corev1.TLSPrivateKeyKey, corev1.BasicAuthUsernameKey, corev1.BasicAuthPasswordKey)
+		files.Secret.WithOptional(true) // otherwise, all keys would be required
+		list = append(list, files)
 	}
 	return list
 }

@@ -20,7 +20,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// RestoreContainer is the container of a restore pod that fills the volume.
+// RestoreContainer is the container that fills the volume in a restore pod.
 const RestoreContainer = "restore"
 
 // These are annotations of the restore Job.
@@ -51,7 +51,7 @@ func restoreLabels(cluster string) map[string]string {
 	return labels
 }
 
-// RestoreOf returns the source of the data with which the cluster must be created according to its declaration, or zero.
+// RestoreOf returns the declared source of a new cluster's data, or zero.
 func RestoreOf(c *v1alpha1.EtcdCluster) decide.RestoreSource {
 	r := c.Spec.Restore
 	if r == nil {
@@ -157,7 +157,7 @@ type filling struct {
 	// newest.
 	cluster, backup string
 	from            v1alpha1.BackupDestination
-	// copied is the running etcd cluster that is backed up first, to a temporary store. In that case, from is zero.
+	// copied is the running etcd cluster to back up to a temporary store first. If it is set, from is zero.
 	copied *v1alpha1.EtcdSource
 	// identity is the Secret with the key to decrypt the backup.
 	identity string
@@ -187,7 +187,7 @@ func restorePod(in Input, f filling) (*applycorev1.PodSpecApplyConfiguration, er
 	}
 	if f.copied != nil {
 		spec.WithVolumes(copyVolumes(c.Spec, f.copied)...)
-		mounts = append(mounts, mountAt(volumeStore, storeMount).WithReadOnly(true),
+		mounts = append(mounts, mountAt(volumeCopy, copyMount).WithReadOnly(true),
 			mountAt(volumeSpool, spoolMount).WithReadOnly(true))
 	}
 	steps := f.around(in, storeStep(in, f.from, RestoreContainer, f.args(c), mounts...))
@@ -228,8 +228,9 @@ func (f filling) args(c *v1alpha1.EtcdCluster) []string {
 		"--etcd-version="+f.version, "--quota="+strconv.FormatInt(quota.Value(), 10),
 		"--once", "--result="+corev1.TerminationMessagePathDefault)
 	args = append(args, f.more...)
-	if f.copied != nil && !f.copied.AcceptLag {
-		args = append(args, "--expect="+resultFile) // replaces the data of an earlier attempt, which may lack changes
+	if f.copied != nil {
+		// An earlier attempt may have restored older data, or the data of a different source.
+		args = append(args, "--expect="+resultFile)
 	}
 	if f.identity != "" {
 		args = append(args, "--identity="+identityMount+"/"+ageIdentity)

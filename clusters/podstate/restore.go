@@ -22,21 +22,19 @@ func RestoreJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.Rest
 		From:      printable.Line(job.Annotations[objects.AnnotationRestoreFrom]),
 	}
 	if j.Phase == decide.JobSucceeded {
-		restored := restoredBy(byAge(slices.DeleteFunc(slices.Clone(pods), failed))) // the data of others was replaced
+		restored := restoredBy(byAge(slices.DeleteFunc(slices.Clone(pods), outdated))) // their data was replaced
 		j.Restored, j.Data = restored.backup, restored.data
-		if copies(job) { // there is no backup with this time in a store
+		if copies(job) { // this time does not identify a backup in a store
 			j.Restored = strings.Replace(j.Restored, "backup", "copy", 1)
 		}
 	}
 	return j
 }
 
-// failed reports whether a container of the pod has failed.
-func failed(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses),
-		func(c corev1.ContainerStatus) bool {
-			return c.State.Terminated != nil && c.State.Terminated.ExitCode != 0
-		})
+// outdated reports whether the source had changed since the pod copied it.
+func outdated(pod *corev1.Pod) bool {
+	ended := exited(pod, objects.CompareContainer)
+	return ended != nil && ended.ExitCode != 0
 }
 
 // copies reports whether a restore Job copies the data of a running etcd cluster.

@@ -36,6 +36,9 @@ func destinationPattern(pattern string) destination {
 
 // allows reports whether the pattern matches the requested destination.
 func (d destination) allows(asked destination) bool {
+	if d.scheme == etcdScheme {
+		return asked.scheme == etcdScheme && matchesLabels(d.bucket, asked.bucket)
+	}
 	return d.scheme == asked.scheme && d.endpoint == asked.endpoint && matches(d.bucket, asked.bucket) &&
 		(!d.hasPrefix || asked.hasPrefix && matches(d.prefix, asked.prefix))
 }
@@ -85,9 +88,10 @@ var stores = map[string]store{
 		bucketPattern: regexp.MustCompile(`^[a-z0-9*]([a-z0-9.*-]*[a-z0-9*])?$`), longest: 253,
 	},
 	"etcd": {
-		what:          "an etcd endpoint, HOST:PORT",
+		what:          "an etcd endpoint (HOST:PORT)",
 		bucket:        regexp.MustCompile(`^([a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]):[0-9]{1,5}$`),
-		bucketPattern: regexp.MustCompile(`^[a-z0-9.*:\[\]-]+$`), longest: 259,
+		bucketPattern: regexp.MustCompile(`^([a-z0-9*]([a-z0-9.*-]*[a-z0-9*])?|\[[0-9a-f:.*]+\]):([0-9]{1,5}|\*)$`),
+		longest:       259,
 	},
 }
 
@@ -180,7 +184,7 @@ func (r *refusals) destinations(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	})
 }
 
-// etcdEndpoints refuses to copy data from etcd members that are not allowed, because a pod in Kubernetes connects to
+// etcdEndpoints refuses etcd endpoints that are not allowed, because a pod in Kubernetes would connect to
 // them.
 func (r *refusals) etcdEndpoints(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	if spec.Restore == nil || spec.Restore.From.Etcd == nil {
@@ -222,13 +226,13 @@ func (r *refusals) destination(a Allowed, path string, declared v1alpha1.BackupD
 	r.add(path, "%s is not allowed; %s%s", what, a.describe(BackupDestinations), hint)
 }
 
-// allowsDestination reports whether a destination is allowed. Unlike requests of all other kinds, destinations are never
+// allowsDestination reports whether a destination is allowed. Unlike all other kinds of requests, destinations are never
 // allowed without a setting.
 func (a Allowed) allowsDestination(asked destination) bool {
 	return a.Limited && a.allows(func(pattern string) bool { return destinationPattern(pattern).allows(asked) })
 }
 
-// hint returns the end of a message that shows the pattern for the destination, or "" if no pattern is valid.
+// hint returns a message suffix with the pattern that would allow the destination, or "" if that pattern is not valid.
 func (d destination) hint() string {
 	if checkDestination(d.String()) != nil {
 		return ""

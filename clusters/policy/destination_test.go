@@ -65,8 +65,8 @@ func TestDestinations(t *testing.T) {
 	}
 }
 
-// TestEtcdEndpoints checks that each endpoint of a running etcd cluster must be allowed before its data is copied.
-func TestEtcdEndpoints(t *testing.T) {
+// TestEtcdEndpointsMustBeAllowed checks that a copy is refused unless every endpoint of the source is allowed.
+func TestEtcdEndpointsMustBeAllowed(t *testing.T) {
 	copied := func(urls ...v1alpha1.EtcdEndpoint) v1alpha1.EtcdClusterSpec {
 		return v1alpha1.EtcdClusterSpec{Restore: &v1alpha1.RestoreSpec{From: v1alpha1.RestoreSource{Etcd: &v1alpha1.EtcdSource{Endpoints: urls}}}}
 	}
@@ -163,8 +163,8 @@ func TestInvalidDestinationPatternsAreRefused(t *testing.T) {
 		"s3://b**":                           "** allows everything, and must be the whole pattern",
 		"s3://backups/**":                    "** allows everything, and must be the whole pattern",
 		"s3://backups/":                      "is not a valid prefix",
-		"etcd://":                            "is not a valid name for an etcd endpoint, HOST:PORT",
-		"etcd://old-0.old.prod.svc":          "is not a valid name for an etcd endpoint, HOST:PORT",
+		"etcd://":                            "is not a valid name for an etcd endpoint (HOST:PORT)",
+		"etcd://old-0.old.prod.svc":          "is not a valid name for an etcd endpoint (HOST:PORT)",
 		"etcd://old-0:2379/v3":               "does not have a prefix",
 		"etcd://old-0:2379@https://a":        "does not have an endpoint",
 		"s3://backups//a":                    "is not a valid prefix",

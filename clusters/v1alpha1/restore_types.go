@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// RestoreSpec specifies the backup, or the running etcd cluster, from whose data a new cluster is created. It has no
+// RestoreSpec specifies the source of a new cluster's data: a backup or a running etcd cluster. It has no
 // effect once the cluster has formed.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.from.etcd) || !has(self.cluster) && !has(self.backup) && !has(self.identitySecretName)",message="restore.from.etcd is not a store; omit restore.cluster, restore.backup and restore.identitySecretName"
 type RestoreSpec struct {
-	// from is the store that contains the backup, or a running etcd cluster. The administrator configures what is
-	// allowed. By default, nothing is allowed.
+	// from is the store that contains the backup, or a running etcd cluster. The administrator configures which sources are
+	// allowed. By default, no sources are allowed.
 	// +required
 	From RestoreSource `json:"from"`
 	// cluster is the cluster that was backed up, as NAMESPACE/NAME. Defaults to the namespace and name of this cluster.
@@ -77,14 +77,14 @@ type EtcdSource struct {
 	Endpoints []EtcdEndpoint `json:"endpoints"`
 	// secretName is the name of a Secret in the new cluster's namespace with the credentials for the source. Its keys
 	// are optional: ca.crt verifies the members' certificates, which must be valid for the hosts in endpoints. tls.crt
-	// and tls.key are the client certificate. username and password are of an etcd user with the role root.
+	// and tls.key are the client certificate and its key. username and password belong to an etcd user with the role root.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="secretName must be the name of a Secret"
 	SecretName string `json:"secretName,omitempty"`
-	// acceptLag accepts a copy that lacks the newest changes. Otherwise, the source is copied again if its data has
-	// changed during the copy, and the restore fails if its clients do not stop.
+	// acceptLag accepts a copy that lacks the newest changes. If unset, the source is copied again if its data has
+	// changed during the copy, and the restore fails if the source's clients do not stop.
 	// +optional
 	AcceptLag bool `json:"acceptLag,omitempty"`
 }
@@ -101,7 +101,7 @@ func (e EtcdEndpoint) Address() string {
 	return address
 }
 
-// Secure reports whether the connections are encrypted.
+// Secure reports whether connections to the source are encrypted.
 func (e EtcdSource) Secure() bool {
 	return slices.ContainsFunc(e.Endpoints, func(url EtcdEndpoint) bool { return strings.HasPrefix(string(url), "https://") })
 }

@@ -48,7 +48,7 @@ A URL is the location of a store. Each backup in a store has a manifest, which i
 a backup without a manifest is ignored. A file must not exist yet, and has no manifest. It is
 compressed unless its name ends in .db, and encrypted if --recipient is set. The command does not
 write to Kubernetes. The exit code is 4 if etcd has a CORRUPT alarm, because the backup may then
-hold the wrong data, or if the members do not have the cluster ID in --cluster-id.
+hold the wrong data. It is also 4 if the members do not report the cluster ID in --cluster-id.
 
 A Job created by a CronJob passes its name as --job. If the Job's pod is restarted after the backup
 was stored, the command finds this backup and does not take another.`,

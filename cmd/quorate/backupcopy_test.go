@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// emptyResult requires that the last backup has left no result.
+// emptyResult checks that the last backup did not write a result.
 func (j jobs) emptyResult() {
 	j.Helper()
 	if text, err := os.ReadFile(j.result); err != nil && !errors.Is(err, fs.ErrNotExist) || len(text) > 0 {
@@ -18,8 +18,8 @@ func (j jobs) emptyResult() {
 	}
 }
 
-// TestBackupRequiresClusterID checks that nothing is stored and no result is written if the members have a cluster ID
-// other than the one in --cluster-id, even if the earlier backup of the Job exists.
+// TestBackupRequiresClusterID checks that backup does not store anything or write a result if the members' cluster ID
+// differs from --cluster-id, even if the Job has already stored a backup.
 func TestBackupRequiresClusterID(t *testing.T) {
 	j := newJobs(t)
 	job, _ := thisMinute()
@@ -61,8 +61,8 @@ func (j jobs) compare(more ...string) ran {
 	return ran{code: code, out: out.String(), err: strings.Join(strings.Fields(stderr.String()), " ")}
 }
 
-// TestCompareDetectsChangedSource checks that a cluster without clients, even a new one, is unchanged, and that it is not
-// once its revision has risen.
+// TestCompareDetectsChangedSource checks that a cluster, even a new cluster, counts as unchanged
+// until its revision rises.
 func TestCompareDetectsChangedSource(t *testing.T) {
 	j := newJobs(t)
 	if got := j.backUp("by-hand"); got.code != exitOK || j.told().Revision != 1 {
@@ -75,7 +75,7 @@ func TestCompareDetectsChangedSource(t *testing.T) {
 	}
 	j.put(t)
 	if got := j.compare(); got.code != exitError || !strings.Contains(got.err, "the cluster has changed since this backup: it was at revision 1 and is now at 2. "+
-		"Stop its clients, or wait until its leases have expired, and take a new backup") {
+		"Stop its clients, or wait until its leases have expired. Then take a new backup") {
 		t.Errorf("%+v", got)
 	}
 	if got := j.backUp("by-hand"); got.code != exitOK || j.told().Revision != 2 {

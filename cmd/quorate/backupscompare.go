@@ -23,8 +23,8 @@ func newBackupsCompare(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compare [NAMESPACE/]CLUSTER --result FILE",
 		Short: "Check that a cluster has not changed since a backup",
-		Long: `Compare asks a quorum for the cluster's current revision, and fails if it is not the revision of the
-backup that FILE names, or if a quorum did not confirm the data of the backup. Changes that do not
+		Long: `Compare asks a quorum for the cluster's current revision. It fails if this is not the revision of the
+backup that FILE names, or if a quorum did not confirm the backup's data. Changes that do not
 raise the revision, such as changes to users and roles, are not detected.`,
 		Example: `  quorate backup prod/old --to s3://backups/etcd --member https://etcd-0.example.com:2379 \
     --credentials /etc/old-etcd --result result.json

@@ -11,7 +11,7 @@ import (
 	"quorate.dev/quorate/clusters/kube"
 )
 
-// clusterSource is a cluster to back up, with its current time and a function that releases it.
+// clusterSource is a cluster to back up or compare, with its current time and a function that releases it.
 type clusterSource struct {
 	etcd.Source
 	now time.Time

@@ -2,7 +2,7 @@ package main
 
 import "errors"
 
-// filledText is the value of a flag that rejects an empty text, so that an unset variable does not silently disable the
+// filledText is a flag value that must not be empty, so that an unset variable does not silently disable the
 // flag.
 type filledText string
 
@@ -11,7 +11,7 @@ func (t *filledText) Type() string   { return "string" }
 
 func (t *filledText) Set(text string) error {
 	if text == "" {
-		return errors.New("expected a value: without one, the flag would have no effect")
+		return errors.New("expected a value: an empty value would have no effect")
 	}
 	*t = filledText(text)
 	return nil

@@ -48,7 +48,7 @@ func (f *memberFlags) readCredentials(c *etcd.Cluster, https, verified bool) err
 	return nil
 }
 
-// readPair reads two files of --credentials that are used together. It returns an error if only one of them exists.
+// readPair reads two files in --credentials that must be used together. It returns an error if only one file exists.
 func (f *memberFlags) readPair(pair [2]string, into map[string][]byte) error {
 	missing, existing := "", ""
 	for _, name := range pair {

@@ -17,7 +17,7 @@ import (
 	"quorate.dev/quorate/internal/procgroup/procgrouptest"
 )
 
-// mountedSecret writes a directory the way the kubelet mounts a Secret: each file is a symbolic link.
+// mountedSecret creates a directory like a Secret mounted by the kubelet, in which each file is a symbolic link.
 func mountedSecret(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -39,8 +39,8 @@ func mountedSecret(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// TestCredentialsDirectory checks which files of --credentials are used, and that a missing half of a pair is an error
-// that names the directory and the missing file but no content.
+// TestCredentialsDirectory checks which files in --credentials are used. If one file of a pair is missing, the error must
+// name the directory and the missing file, and must not contain file contents.
 func TestCredentialsDirectory(t *testing.T) {
 	whole := map[string]string{"ca.crt": "CA", "tls.crt": "CERT", "tls.key": "KEY", "username": "root\n", "password": " pass word\n", "notes": "x"}
 	only := func(names ...string) map[string]string {
@@ -111,7 +111,7 @@ func TestCredentialsDirectory(t *testing.T) {
 	}
 }
 
-// TestMembersWithoutNames checks that members without a name are named by their address, and that their certificates
+// TestMembersWithoutNames checks that members without a name are named after their addresses, and that their certificates
 // are verified against the host in the URL.
 func TestMembersWithoutNames(t *testing.T) {
 	f := memberFlags{members: []string{"https://etcd-0.etcd.prod.svc", "https://[fd00::1]:2380", "a-2=https://h:1"}, credentials: mountedSecret(t, map[string]string{
@@ -164,7 +164,7 @@ func TestBackupWithMountedCredentials(t *testing.T) {
 	if code != exitOK || !strings.Contains(said, "the same data as "+address) {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
-	// With a name, the certificate must contain the DNS name of the pod instead.
+	// With a name, the certificate must contain the pod's DNS name instead.
 	if code, said := command("b.db", "a-0="+url); code != exitError || !strings.Contains(said, "match a-0.a.ns.svc") {
 		t.Errorf("exit code %d: %s", code, said)
 	}

@@ -24,7 +24,7 @@ type memberFlags struct {
 	caFile, cert, keyFile string
 	verifyHost            bool
 	user, passwordFile    string
-	// credentials is a directory with files to use instead of the ones above.
+	// credentials is a directory with files to use instead of the flags above.
 	credentials string
 }
 
@@ -42,8 +42,8 @@ func (f *memberFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.user, "user", "", "etcd user to log in as, with the role root, if etcd requires a password")
 	c.Flags().StringVar(&f.passwordFile, "password-file", "", "file containing the password of --user")
 	c.Flags().Var((*filledText)(&f.credentials), "credentials", "directory (a mounted Secret) with the files ca.crt, "+
-		"tls.crt, tls.key, username and password, instead of --cacert, --cert, --key, --user and --password-file; "+
-		"missing files are not used, but https requires ca.crt, and http ignores the certificates")
+		"tls.crt, tls.key, username and password, replacing --cacert, --cert, --key, --user and --password-file; "+
+		"files may be missing, but https requires ca.crt, and http ignores the certificates")
 }
 
 // cluster returns a cluster that consists of the members in the flags. They are expected to be its voters: a single
@@ -52,7 +52,7 @@ func (f *memberFlags) cluster(of store.Cluster) (etcd.Cluster, error) {
 	c := etcd.Cluster{Namespace: of.Namespace, Name: of.Name}
 	addresses := map[string]string{}
 	schemes := map[string]bool{}
-	verified := true // all members' certificates are verified against the hosts in their URLs
+	verified := true // whether all members' certificates are verified against the hosts in their URLs
 	for _, text := range f.members {
 		pod, scheme, err := f.parse(text)
 		if err != nil {
@@ -79,7 +79,7 @@ func (f *memberFlags) cluster(of store.Cluster) (etcd.Cluster, error) {
 	return c, err
 }
 
-// authenticate sets the certificates and the user with which to connect to the members.
+// authenticate sets the certificates and the user for connecting to the members.
 func (f *memberFlags) authenticate(c *etcd.Cluster, https, verified bool) (err error) {
 	if err := f.checkTLS(https, verified); err != nil {
 		return usageError{err}
@@ -125,7 +125,7 @@ func (f *memberFlags) login() (*etcd.Login, error) {
 	return &etcd.Login{User: f.user, Password: withoutNewline(password)}, nil
 }
 
-// withoutNewline returns the content of a file without the newline at its end.
+// withoutNewline returns the content of a file without trailing newlines.
 func withoutNewline(content []byte) string { return strings.TrimRight(string(content), "\r\n") }
 
 // checkNone rejects flags that are valid only with --member.
@@ -139,8 +139,8 @@ func (f *memberFlags) checkNone() error {
 
 func (f *memberFlags) anyFile() bool { return f.caFile != "" || f.cert != "" || f.keyFile != "" }
 
-// parse parses NAME=URL or URL. Without a name, the member is named by its address, which cannot be part of a pod's DNS
-// name, so its certificate is always verified against the host in the URL.
+// parse parses NAME=URL or URL. Without a name, the member is named after its address. The address cannot be part of a pod's DNS
+// name, so the member's certificate is always verified against the host in the URL.
 func (f *memberFlags) parse(text string) (pod etcd.Pod, scheme string, err error) {
 	name, rest, named := strings.Cut(text, "=")
 	if !named {
@@ -164,7 +164,7 @@ func (f *memberFlags) parse(text string) (pod etcd.Pod, scheme string, err error
 	return pod, u.Scheme, nil
 }
 
-// memberHost matches the hosts after which members may be named in messages and manifests.
+// memberHost matches hosts that may be used as member names in messages and manifests.
 var memberHost = regexp.MustCompile(`^[0-9A-Za-z._:-]{1,253}$`)
 
 // withoutSecrets returns the quoted value of --member, omitting parts that may contain a password or a token.

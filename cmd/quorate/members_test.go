@@ -98,7 +98,7 @@ func TestMemberFlags(t *testing.T) {
 		"--member https://h --cacert x --cert y":               "without NAME= in --member, you may omit both --cert and --key",
 		"--member https://h --member a-1=https://i --cacert x": "with https requires --cacert, --cert and --key",
 		"--member http://h --verify-host":                      "--key and --verify-host require https in --member",
-		// --credentials replaces the flags for single files.
+		// --credentials replaces the flags for individual values.
 		"--credentials=":  "expected a value",
 		"--credentials /": "require --member",
 		"--member http://h --credentials / --cacert x":        "--credentials cannot be combined with --cacert, --cert, --key, --user or --password-file",

@@ -9,7 +9,7 @@ import (
 
 // checkExpect reads the result of the backup to restore. The result is not part of the request in the mark, because
 // each attempt may take a new backup. Therefore, a mark must always describe the data next to it. With
-// --lost-cluster-id, a member that cannot be read is replaced, and its mark first, so --expect cannot be used.
+// --lost-cluster-id, the mark is replaced before an unreadable member is, so --expect cannot be used.
 func (f *restoreFlags) checkExpect(args []string) error {
 	switch {
 	case f.expect == "":
@@ -28,7 +28,7 @@ func (f *restoreFlags) checkExpect(args []string) error {
 	return err
 }
 
-// stale reports whether restored data is not a copy of the backup in --expect. Snapshots of different members may differ
+// stale reports whether restored data differs from the backup in --expect. Snapshots of different members may differ
 // in their bytes even if they hold the same data, so their checksums are not compared.
 func (f *restoreFlags) stale(told result.Restored) bool {
 	return f.wanted != nil && (told.SourceClusterID != f.wanted.ClusterID || told.Revision != f.wanted.Revision)

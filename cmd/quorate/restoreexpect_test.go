@@ -13,7 +13,7 @@ import (
 	"quorate.dev/quorate/internal/procgroup/procgrouptest"
 )
 
-// resultFile writes the result of a stored backup to a file, after change has changed it.
+// resultFile writes the result of a stored backup, as modified by change, to a file.
 func (r restores) resultFile(id string, change func(*result.Result)) string {
 	r.Helper()
 	bucket, err := store.Location{Directory: r.store}.Open(r.Context(), store.Options{})
@@ -51,7 +51,7 @@ func (r restores) file(content string) string {
 
 func unchangedResult(*result.Result) {}
 
-// TestRestoreExpectsBackup checks that --expect restores the backup that the file names, not the newest, and that
+// TestRestoreExpectsBackup checks that --expect restores the backup that the file names, not the newest backup, and that
 // existing data with the same cluster ID and revision is kept.
 func TestRestoreExpectsBackup(t *testing.T) {
 	r := newRestores(t)
@@ -78,7 +78,7 @@ func TestRestoreExpectsBackup(t *testing.T) {
 	if store.SlotID(told.Slot) != newer {
 		t.Errorf("%+v", told)
 	}
-	// Another backup of the same revision does not change anything, whatever its checksum.
+	// A different backup of the same revision does not change anything, regardless of its checksum.
 	other := r.resultFile(older, func(told *result.Result) { told.SHA256 = strings.Repeat("0", 64) })
 	for _, file := range []string{first, other} {
 		r.unchanged(exitOK, newer+" of cluster aa was restored into", func() ran { return r.restore("--expect", file) })
@@ -99,8 +99,8 @@ func (j jobs) line() string {
 	return string(line)
 }
 
-// TestRestoreExpectUsage checks invalid uses of --expect.
-func TestRestoreExpectUsage(t *testing.T) {
+// TestInvalidExpectIsRejected checks that invalid uses of --expect are rejected.
+func TestInvalidExpectIsRejected(t *testing.T) {
 	r := newRestores(t)
 	r.stored("20261122t180000z")
 	file := r.resultFile("20261122t180000z", unchangedResult)
@@ -124,7 +124,7 @@ func TestRestoreExpectUsage(t *testing.T) {
 }
 
 // TestStaleRestoreIsReplaced checks that data restored by an earlier attempt is replaced if the new backup has a different
-// revision or cluster ID, wherever an attempt is killed, but not once etcd has been started on it.
+// revision or cluster ID, even if an attempt is killed at any point. Data on which etcd has been started is kept.
 func TestStaleRestoreIsReplaced(t *testing.T) {
 	kill := newKilling(t)
 	j, r := newJobs(t), newRestores(t)
@@ -169,7 +169,7 @@ func TestStaleRestoreIsReplaced(t *testing.T) {
 	serving(t, etcd, http.DefaultClient, client)
 	_ = etcd.Process.Kill()
 	_ = etcd.Wait()
-	r.unchanged(exitBlocked, "etcd has been started on it, but the source has changed since it was restored; nothing was changed",
+	r.unchanged(exitBlocked, "etcd has been started on it, but the source has changed since the restore; nothing was changed",
 		func() ran { return r.restore("--expect", first) })
 	if got := r.restore("--expect", second); got.code != exitOK {
 		t.Errorf("%+v", got)

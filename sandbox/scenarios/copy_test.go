@@ -16,7 +16,7 @@ import (
 )
 
 // TestCopyOfStatefulSet copies the data of a hand-written StatefulSet, with password authentication and without TLS, to
-// a new cluster, like docs/how-to/copy-a-cluster.md. The source keeps running, unchanged, so clients can return to it.
+// a new cluster, as described in docs/how-to/copy-a-cluster.md. The source keeps running, unchanged, so clients can return to it.
 func TestCopyOfStatefulSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -52,8 +52,8 @@ func TestCopyOfStatefulSet(t *testing.T) {
 	}
 }
 
-// TestCopyIsRepeatedWhileSourceChanges copies a cluster with TLS that Quorate manages to a cluster with a different
-// name, while a client that was not stopped writes to the source. The copy does not start until the client has stopped,
+// TestCopyIsRepeatedWhileSourceChanges copies a Quorate-managed cluster with TLS to a cluster with a different
+// name, while a client still writes to the source. The copy does not start until the client has stopped,
 // and then contains every write.
 func TestCopyIsRepeatedWhileSourceChanges(t *testing.T) {
 	t.Parallel()
@@ -85,7 +85,7 @@ func TestCopyIsRepeatedWhileSourceChanges(t *testing.T) {
 		return nil
 	})
 	if _, err := w.kube.CoreV1().Pods(w.namespace).Get(w.ctx(), "a-0", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the copy starts although the source changes: %v", err)
+		t.Errorf("the copy started while the source was changing: %v", err)
 	}
 	stop()
 	if writer.Wait(); failed != nil {

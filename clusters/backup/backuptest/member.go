@@ -63,7 +63,7 @@ type Member struct {
 	Proof    etcd.Proof
 	// ID is the cluster ID.
 	ID decide.ID
-	// Now and Unknown are the results of CurrentRevision.
+	// Now and Unknown are the revision and the error that CurrentRevision returns.
 	Now     int64
 	Unknown error
 	// Asked is the hash that the Member was asked to prove.

@@ -26,7 +26,7 @@ type Restore struct {
 	// Lost is the ID of a lost cluster. The directory may contain a member of that cluster, which may be incomplete.
 	// Zero means that no such member is expected.
 	Lost uint64
-	// Stale reports whether data that the same request has restored must be replaced, because the source has changed
+	// Stale reports whether data restored by the same request must be replaced because the source has changed
 	// since then. Data on which etcd has been started is never replaced. If Stale is nil, restored data is kept.
 	Stale func(told result.Restored) bool
 	// Unstarted calls snapshot.Unstarted. It is used only if Lost or Stale is set.
@@ -77,7 +77,7 @@ func (r Restore) Once(
 
 func (r Restore) stale(told result.Restored) bool { return r.Stale != nil && r.Stale(told) }
 
-// discard moves a stale member away, unless etcd has been started on it. Its mark is removed later, so that a crash
+// discard moves a stale member away, unless etcd has been started on it. The mark is removed later, so that a crash
 // cannot leave a member without a mark.
 func (r Restore) discard(ctx context.Context) error {
 	member := filepath.Join(r.Dir, "member")
@@ -85,7 +85,7 @@ func (r Restore) discard(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("%s: determine whether etcd has been started on it: %w", member, err)
 	case !unstarted:
-		return r.exists("etcd has been started on it, but the source has changed since it was restored")
+		return r.exists("etcd has been started on it, but the source has changed since the restore")
 	}
 	work, err := snapshot.WorkspaceBeside(r.Dir)
 	if err == nil {
