@@ -20,7 +20,8 @@ var ErrUnproven = errors.New("a quorum did not confirm the data of this backup")
 // ConfirmUnchanged returns that error as well.
 func ConfirmUnchanged(ctx context.Context, from Source, of result.Result) error {
 	if of.Unproven != "" {
-		return fmt.Errorf("%w: %s", ErrUnproven, of.Unproven)
+		return fmt.Errorf("%w: %s. If its revision has been compacted, write any key to the cluster; then take a new backup",
+			ErrUnproven, of.Unproven)
 	}
 	id, revision, err := from.CurrentRevision(ctx)
 	switch {

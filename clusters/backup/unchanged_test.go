@@ -20,12 +20,12 @@ func TestConfirmUnchanged(t *testing.T) {
 		want         error
 		message      string
 	}{
-		"same revision":        {id: 0xaa, revision: 12},
-		"higher revision":      {id: 0xaa, revision: 15, want: ErrChanged, message: "it was at revision 12 and is now at 15. Stop its clients"},
-		"lower revision":     {id: 0xaa, revision: 11, want: ErrChanged, message: "it was at revision 12 and is now at 11. Stop its clients"},
+		"same revision":     {id: 0xaa, revision: 12},
+		"higher revision":   {id: 0xaa, revision: 15, want: ErrChanged, message: "it was at revision 12 and is now at 15. Stop its clients"},
+		"lower revision":    {id: 0xaa, revision: 11, want: ErrChanged, message: "it was at revision 12 and is now at 11. Stop its clients"},
 		"different cluster": {id: 0xbb, revision: 12, want: ErrChanged, message: "it was cluster aa and is now cluster bb"},
-		"unknown revision":         {id: 0xaa, revision: 12, unknown: unreachable, want: unreachable, message: "cannot determine whether the cluster has changed"},
-		"unproven":        {id: 0xaa, revision: 12, unproven: "a-1 does not respond", want: ErrUnproven, message: "this backup: a-1 does not respond"},
+		"unknown revision":  {id: 0xaa, revision: 12, unknown: unreachable, want: unreachable, message: "cannot determine whether the cluster has changed"},
+		"unproven":          {id: 0xaa, revision: 12, unproven: "a-1 does not respond", want: ErrUnproven, message: "this backup: a-1 does not respond"},
 	} {
 		from := sound(t)
 		taken, err := Take(t.Context(), from, order(t))

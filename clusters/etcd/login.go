@@ -48,7 +48,7 @@ func (s *session) unary(
 			return err
 		}
 		if err = ask(with, method, question, answer, conn, options...); renew || !isExpired(err) {
-			return err
+			return s.hidden(err)
 		}
 	}
 }
@@ -61,7 +61,29 @@ func (s *session) stream(
 	if err != nil {
 		return nil, err
 	}
-	return open(with, of, conn, method, options...)
+	opened, err := open(with, of, conn, method, options...)
+	if err != nil {
+		return nil, s.hidden(err)
+	}
+	return hidingStream{opened, s}, nil
+}
+
+// hidingStream hides the password in the errors of a stream.
+type hidingStream struct {
+	grpc.ClientStream
+	session *session
+}
+
+// RecvMsg implements grpc.ClientStream.
+func (h hidingStream) RecvMsg(m any) error { return h.session.hidden(h.ClientStream.RecvMsg(m)) }
+
+// hidden returns err without the password, because a malicious server may repeat the password in an error.
+func (s *session) hidden(err error) error {
+	said, is := status.FromError(err)
+	if password := s.login.Password; is && password != "" && strings.Contains(said.Message(), password) {
+		return status.Error(said.Code(), strings.ReplaceAll(said.Message(), password, "…"))
+	}
+	return err
 }
 
 // loginTimeout is the timeout of a login, which includes hashing the password and a write by a quorum.
@@ -77,7 +99,7 @@ func (s *session) with(ctx context.Context, conn *grpc.ClientConn, renew bool) (
 		answer, err := etcdserverpb.NewAuthClient(conn).Authenticate(within,
 			&etcdserverpb.AuthenticateRequest{Name: s.login.User, Password: s.login.Password})
 		if err != nil {
-			return nil, fmt.Errorf("log in as %s: %w", s.login.User, err)
+			return nil, fmt.Errorf("log in: %w", s.hidden(err))
 		}
 		s.token = answer.Token
 	}

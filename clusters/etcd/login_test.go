@@ -4,10 +4,14 @@ import (
 	"context"
 	"io"
 	"net"
+	"strings"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	grpcstatus "google.golang.org/grpc/status"
 
 	"quorate.dev/quorate/clusters/etcd"
 )
@@ -48,6 +52,50 @@ func TestLoginWithPassword(t *testing.T) {
 			eventually(t, clients, as("secret"), "one responding member", allAnswer(1))
 		}
 	})
+}
+
+// echo is an etcd that repeats the password in its errors.
+type echo struct {
+	etcdserverpb.UnimplementedAuthServer
+	etcdserverpb.UnimplementedMaintenanceServer
+	fails bool // the login
+}
+
+func (e echo) Authenticate(_ context.Context, r *etcdserverpb.AuthenticateRequest) (*etcdserverpb.AuthenticateResponse, error) {
+	if e.fails {
+		return nil, grpcstatus.Error(codes.InvalidArgument, "the password "+r.Password+" is wrong")
+	}
+	return &etcdserverpb.AuthenticateResponse{Token: "t", Header: &etcdserverpb.ResponseHeader{ClusterId: 1, MemberId: 1}}, nil
+}
+
+func (echo) Status(context.Context, *etcdserverpb.StatusRequest) (*etcdserverpb.StatusResponse, error) {
+	return nil, grpcstatus.Error(codes.Unavailable, "secret, secret")
+}
+
+// TestEchoedPasswordIsHidden checks that errors do not contain the password even if the server repeats it.
+func TestEchoedPasswordIsHidden(t *testing.T) {
+	t.Parallel()
+	for fails, want := range map[bool]string{true: "the password … is wrong", false: "…, …"} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := grpc.NewServer()
+		etcdserverpb.RegisterAuthServer(server, echo{fails: fails})
+		etcdserverpb.RegisterMaintenanceServer(server, echo{})
+		go func() { _ = server.Serve(listener) }()
+		t.Cleanup(server.Stop)
+		cluster := etcd.Cluster{
+			Namespace: "ns", Name: "a", Pods: []etcd.Pod{{Name: "a-0", IP: listener.Addr().String()}}, Voters: []string{"a-0"},
+			Login: &etcd.Login{User: "root", Password: "secret"},
+			Dial: func(ctx context.Context, _ string) (net.Conn, error) {
+				return (&net.Dialer{}).DialContext(ctx, "tcp", listener.Addr().String())
+			},
+		}
+		if _, err = newClients(t).Snapshot(t.Context(), cluster); err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q: %v", want, err)
+		}
+	}
 }
 
 // TestHostOfMemberIsVerified checks that the certificate of a member that Quorate did not create must contain the given

@@ -58,8 +58,9 @@ func (c *Clients) Snapshot(ctx context.Context, cluster Cluster) (*Snapshot, err
 	return nil, fmt.Errorf("request a snapshot: %s", strings.Join(failures, "; "))
 }
 
-// CurrentRevision returns the cluster ID that a quorum reports, and the cluster's revision. The revision includes
-// all changes that etcd acknowledged before CurrentRevision was called. CurrentRevision returns an error if the membership is unknown.
+// CurrentRevision returns the cluster ID that a quorum reports, and the cluster's revision. The revision includes all
+// changes that etcd acknowledged before CurrentRevision was called. CurrentRevision returns an error if the membership is
+// unknown.
 func (c *Clients) CurrentRevision(ctx context.Context, cluster Cluster) (decide.ID, int64, error) {
 	replies, m, err := c.members(ctx, cluster)
 	if err != nil {

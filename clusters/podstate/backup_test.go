@@ -53,6 +53,9 @@ func podOf(uid string, containers ...corev1.ContainerStatus) *corev1.Pod {
 	}
 	if last := len(containers) - 1; last >= 0 {
 		p.Status.InitContainerStatuses, p.Status.ContainerStatuses = containers[:last], containers[last:]
+		if ended := containers[last].State.Terminated; ended != nil && ended.ExitCode == 0 {
+			p.Status.Phase = corev1.PodSucceeded
+		}
 	}
 	return p
 }

@@ -22,7 +22,7 @@ func RestoreJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.Rest
 		From:      printable.Line(job.Annotations[objects.AnnotationRestoreFrom]),
 	}
 	if j.Phase == decide.JobSucceeded {
-		restored := restoredBy(byAge(slices.DeleteFunc(slices.Clone(pods), outdated))) // their data was replaced
+		restored := restoredBy(byAge(succeeded(pods)))
 		j.Restored, j.Data = restored.backup, restored.data
 		if copies(job) { // this time does not identify a backup in a store
 			j.Restored = strings.Replace(j.Restored, "backup", "copy", 1)
@@ -31,10 +31,10 @@ func RestoreJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.Rest
 	return j
 }
 
-// outdated reports whether the source had changed since the pod copied it.
-func outdated(pod *corev1.Pod) bool {
-	ended := exited(pod, objects.CompareContainer)
-	return ended != nil && ended.ExitCode != 0
+// succeeded returns the pods that have succeeded. Another pod may report data that a later pod replaced, because the
+// source had changed.
+func succeeded(pods []*corev1.Pod) []*corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return pod.Status.Phase != corev1.PodSucceeded })
 }
 
 // copies reports whether a restore Job copies the data of a running etcd cluster.

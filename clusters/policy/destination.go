@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -34,7 +35,8 @@ func destinationPattern(pattern string) destination {
 	return destinationOf(location, endpoint)
 }
 
-// allows reports whether the pattern matches the requested destination.
+// allows reports whether the pattern matches the requested destination. In the address of an etcd member, * matches only
+// characters of a single label, so that a pattern does not allow other domains or networks.
 func (d destination) allows(asked destination) bool {
 	if d.scheme == etcdScheme {
 		return asked.scheme == etcdScheme && matchesLabels(d.bucket, asked.bucket)
@@ -62,10 +64,15 @@ type store struct {
 	// * may match the empty string.
 	bucket, bucketPattern *regexp.Regexp
 	longest               int
+	// star describes the characters that * matches, if they are not all characters.
+	star string
 	// prefixes and endpoints specify whether the store supports them. ownEndpoint specifies that every destination has
 	// its own endpoint.
 	prefixes, endpoints, ownEndpoint bool
 }
+
+// etcdScheme is the scheme of running etcd clusters, which can only be copied.
+const etcdScheme = "etcd"
 
 var stores = map[string]store{
 	"s3": {
@@ -87,11 +94,11 @@ var stores = map[string]store{
 		what: "a PersistentVolumeClaim", bucket: regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`),
 		bucketPattern: regexp.MustCompile(`^[a-z0-9*]([a-z0-9.*-]*[a-z0-9*])?$`), longest: 253,
 	},
-	"etcd": {
+	etcdScheme: {
 		what:          "an etcd endpoint (HOST:PORT)",
 		bucket:        regexp.MustCompile(`^([a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]):[0-9]{1,5}$`),
 		bucketPattern: regexp.MustCompile(`^([a-z0-9*]([a-z0-9.*-]*[a-z0-9*])?|\[[0-9a-f:.*]+\]):([0-9]{1,5}|\*)$`),
-		longest:       259,
+		longest:       259, star: "letters, digits and dashes",
 	},
 }
 
@@ -130,7 +137,8 @@ func (s store) checkBucket(bucket string) error {
 		valid = s.bucketPattern
 	}
 	if !valid.MatchString(bucket) || len(strings.ReplaceAll(bucket, "*", "")) > s.longest {
-		return fmt.Errorf("%q is not a valid name for %s; * matches any characters of a name", bucket, s.what)
+		return fmt.Errorf("%q is not a valid name for %s; * matches any %s", bucket, s.what,
+			cmp.Or(s.star, "characters of a name"))
 	}
 	return nil
 }
@@ -226,8 +234,8 @@ func (r *refusals) destination(a Allowed, path string, declared v1alpha1.BackupD
 	r.add(path, "%s is not allowed; %s%s", what, a.describe(BackupDestinations), hint)
 }
 
-// allowsDestination reports whether a destination is allowed. Unlike all other kinds of requests, destinations are never
-// allowed without a setting.
+// allowsDestination reports whether a destination is allowed. Unlike all other kinds of requests, destinations are
+// never allowed without a setting.
 func (a Allowed) allowsDestination(asked destination) bool {
 	return a.Limited && a.allows(func(pattern string) bool { return destinationPattern(pattern).allows(asked) })
 }

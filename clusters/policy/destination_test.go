@@ -72,14 +72,16 @@ func TestEtcdEndpointsMustBeAllowed(t *testing.T) {
 	}
 	const first, second = "https://old-0.old.prod.svc:2379", "https://old-1.old.prod.svc:2379"
 	for patterns, wrong := range map[string]int{
-		"":                                    2,
-		"s3://*":                              2,
-		"etcd://*":                            0,
-		"**":                                  0,
-		"etcd://*.old.prod.svc:2379":          0,
-		"etcd://old-0.old.prod.svc:2379":      1,
-		"etcd://old-*.old.prod.svc:23790":     2,
-		"etcd://*.prod.svc:*;volume://backup": 0,
+		"":                                      2,
+		"s3://*":                                2,
+		"**":                                    0,
+		"etcd://*.old.prod.svc:2379":            0,
+		"etcd://old-0.old.prod.svc:2379":        1,
+		"etcd://old-*.old.prod.svc:23790":       2,
+		"etcd://*.*.prod.svc:*;volume://backup": 0,
+		"etcd://*.prod.svc:2379":                2,
+		"etcd://old-*.*.*.*:*":                  0,
+		"etcd://old-*:2379;etcd://*.prod.svc:237": 2,
 	} {
 		if got := limited(t, BackupDestinations, patterns).Problems(copied(first, second)); len(got) != wrong {
 			t.Errorf("%q: %q, want %d problems", patterns, got, wrong)
@@ -95,6 +97,16 @@ func TestEtcdEndpointsMustBeAllowed(t *testing.T) {
 		}
 		if got := limited(t, BackupDestinations, "etcd://"+url.Address()).Problems(copied(url)); len(got) > 0 {
 			t.Errorf("the suggested pattern does not allow %s: %q", url, got)
+		}
+	}
+	for pattern, url := range map[string]v1alpha1.EtcdEndpoint{
+		"etcd://[*]:2379":             "http://[::ffff:169.254.169.254]:2379",
+		"etcd://10.0.0.*:2379":        "http://10.0.0.evil.example.com:2379",
+		"etcd://etcd-*:2379":          "http://etcd-0.evil.example.com:2379",
+		"etcd://old-*.old.prod.svc:*": "http://old-0.evil.example.com.old.prod.svc:2379",
+	} {
+		if got := limited(t, BackupDestinations, pattern).Problems(copied(url)); len(got) != 1 {
+			t.Errorf("%s allows %s", pattern, url)
 		}
 	}
 	if got := (Policy{}).Problems(copied("http://old", "http://*:1")); len(got) != 2 || strings.Contains(got[0], "allowed by") {
@@ -165,6 +177,10 @@ func TestInvalidDestinationPatternsAreRefused(t *testing.T) {
 		"s3://backups/":                      "is not a valid prefix",
 		"etcd://":                            "is not a valid name for an etcd endpoint (HOST:PORT)",
 		"etcd://old-0.old.prod.svc":          "is not a valid name for an etcd endpoint (HOST:PORT)",
+		"etcd://*.old.prod.svc":              "is not a valid name for an etcd endpoint (HOST:PORT)",
+		"etcd://[fd00::*]":                   "is not a valid name for an etcd endpoint (HOST:PORT)",
+		"etcd://*:":                          "is not a valid name for an etcd endpoint (HOST:PORT)",
+		"etcd://]*[:1":                       "is not a valid name for an etcd endpoint (HOST:PORT)",
 		"etcd://old-0:2379/v3":               "does not have a prefix",
 		"etcd://old-0:2379@https://a":        "does not have an endpoint",
 		"s3://backups//a":                    "is not a valid prefix",

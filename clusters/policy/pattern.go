@@ -159,6 +159,23 @@ func matches(pattern, text string) bool {
 	return true
 }
 
+// matchesLabels reports whether a pattern matches an address, where * matches any number of letters, digits and dashes.
+func matchesLabels(pattern, address string) bool {
+	separates := func(r rune) bool { return strings.ContainsRune(".:[]", r) }
+	patterns, labels := strings.FieldsFunc(pattern, separates), strings.FieldsFunc(address, separates)
+	return separators(pattern) == separators(address) && slices.EqualFunc(patterns, labels, matches)
+}
+
+// separators returns the characters that separate the labels of an address.
+func separators(address string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(".:[]", r) {
+			return r
+		}
+		return -1
+	}, address)
+}
+
 // system is the prefix of Kubernetes' own priority classes, whose pods take precedence over everything except the
 // node's own pods. ownAccounts is the prefix of the ServiceAccounts that deploy creates for Quorate.
 const (

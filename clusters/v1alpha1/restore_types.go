@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// RestoreSpec specifies the source of a new cluster's data: a backup or a running etcd cluster. It has no
-// effect once the cluster has formed.
+// RestoreSpec specifies the source of a new cluster's data: a backup or a running etcd cluster. It has no effect once
+// the cluster has formed.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.from.etcd) || !has(self.cluster) && !has(self.backup) && !has(self.identitySecretName)",message="restore.from.etcd is not a store; omit restore.cluster, restore.backup and restore.identitySecretName"
 type RestoreSpec struct {
-	// from is the store that contains the backup, or a running etcd cluster. The administrator configures which sources are
-	// allowed. By default, no sources are allowed.
+	// from is the store that contains the backup, or a running etcd cluster. The administrator configures which sources
+	// are allowed. By default, no sources are allowed.
 	// +required
 	From RestoreSource `json:"from"`
 	// cluster is the cluster that was backed up, as NAMESPACE/NAME. Defaults to the namespace and name of this cluster.
@@ -53,7 +53,8 @@ type RestoreSpec struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.etcd) || !has(self.secretName) && !has(self.serviceAccountName)",message="set the credentials for etcd in etcd.secretName; omit secretName and serviceAccountName"
 type RestoreSource struct {
 	BackupDestination `json:",inline"`
-	// etcd is a running etcd cluster that another tool created. Its data is copied. The cluster itself is only read.
+	// etcd is a running etcd cluster, which another tool may have created. Its data is copied. The cluster itself is only
+	// read.
 	// +optional
 	Etcd *EtcdSource `json:"etcd,omitempty"`
 }
@@ -75,16 +76,18 @@ type EtcdSource struct {
 	// +kubebuilder:validation:MaxItems=15
 	// +kubebuilder:validation:XValidation:rule="self.all(url, url.startsWith('https://')) || self.all(url, url.startsWith('http://'))",message="endpoints must all begin with https://, or all with http://"
 	Endpoints []EtcdEndpoint `json:"endpoints"`
-	// secretName is the name of a Secret in the new cluster's namespace with the credentials for the source. Its keys
-	// are optional: ca.crt verifies the members' certificates, which must be valid for the hosts in endpoints. tls.crt
-	// and tls.key are the client certificate and its key. username and password belong to an etcd user with the role root.
+	// secretName is the name of a Secret in the new cluster's namespace with the credentials for the source. Keys that
+	// the source does not need may be missing. ca.crt, which https requires, verifies the members' certificates, which
+	// must be valid for the hosts in endpoints. tls.crt and tls.key are the client certificate and its key. username and
+	// password belong to an etcd user with the role root.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="secretName must be the name of a Secret"
 	SecretName string `json:"secretName,omitempty"`
-	// acceptLag accepts a copy that lacks the newest changes. If unset, the source is copied again if its data has
-	// changed during the copy, and the restore fails if the source's clients do not stop.
+	// acceptLag accepts a copy that lacks the newest changes, and that a quorum may not have confirmed. If it is not set,
+	// the source is copied again if its revision has changed during the copy, and the restore fails if the source's
+	// clients do not stop.
 	// +optional
 	AcceptLag bool `json:"acceptLag,omitempty"`
 }
@@ -103,5 +106,6 @@ func (e EtcdEndpoint) Address() string {
 
 // Secure reports whether connections to the source are encrypted.
 func (e EtcdSource) Secure() bool {
-	return slices.ContainsFunc(e.Endpoints, func(url EtcdEndpoint) bool { return strings.HasPrefix(string(url), "https://") })
+	secure := func(url EtcdEndpoint) bool { return strings.HasPrefix(string(url), "https://") }
+	return slices.ContainsFunc(e.Endpoints, secure)
 }

@@ -60,6 +60,7 @@ func (f *compareFlags) run(ctx context.Context, std streams, argument string) er
 	if err := backup.ConfirmUnchanged(ctx, from, told); err != nil {
 		return fmt.Errorf("compare %s with backup %s: %w", cluster, store.SlotID(told.Slot), err)
 	}
-	_, err = fmt.Fprintf(std.out, "%s  is unchanged since %s: revision %d\n", cluster, store.SlotID(told.Slot), told.Revision)
+	_, err = fmt.Fprintf(std.out, "%s  is unchanged since %s: revision %d\n", cluster, store.SlotID(told.Slot),
+		told.Revision)
 	return err
 }

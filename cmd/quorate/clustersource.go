@@ -20,7 +20,9 @@ type clusterSource struct {
 
 // clusterSourceOf finds the cluster's members through Kubernetes, or uses the members given by flags. With Kubernetes,
 // the time is the API server's, because retention compares the times of all backups, wherever they were taken.
-func clusterSourceOf(ctx context.Context, of store.Cluster, in *liveFlags, members *memberFlags) (clusterSource, error) {
+func clusterSourceOf(
+	ctx context.Context, of store.Cluster, in *liveFlags, members *memberFlags,
+) (clusterSource, error) {
 	if len(members.members) > 0 {
 		cluster, err := members.cluster(of)
 		if err != nil {

@@ -6,7 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
+	"quorate.dev/quorate/clusters/backup/disk"
 	"quorate.dev/quorate/clusters/etcd"
 )
 
@@ -15,6 +18,9 @@ import (
 func (f *memberFlags) readCredentials(c *etcd.Cluster, https, verified bool) error {
 	if err := existingDir("credentials", f.credentials); err != nil {
 		return err
+	}
+	if empty(f.credentials) {
+		return usageError{fmt.Errorf("--credentials %s: the directory is empty; does the Secret exist?", f.credentials)}
 	}
 	pairs := [][2]string{{"username", "password"}}
 	if https {
@@ -48,11 +54,17 @@ func (f *memberFlags) readCredentials(c *etcd.Cluster, https, verified bool) err
 	return nil
 }
 
+// empty reports whether a directory contains no files except those that Kubernetes creates in every volume.
+func empty(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), "..") })
+}
+
 // readPair reads two files in --credentials that must be used together. It returns an error if only one file exists.
 func (f *memberFlags) readPair(pair [2]string, into map[string][]byte) error {
 	missing, existing := "", ""
 	for _, name := range pair {
-		content, err := os.ReadFile(filepath.Join(f.credentials, name))
+		content, err := readRegular(filepath.Join(f.credentials, name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			missing = name
@@ -67,3 +79,15 @@ func (f *memberFlags) readPair(pair [2]string, into map[string][]byte) error {
 	}
 	return nil
 }
+
+// readRegular reads a file of limited size, or the file to which a link leads. It does not wait for a writer to a pipe.
+func readRegular(name string) ([]byte, error) {
+	target, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return nil, err
+	}
+	return disk.Read(target, maxCredential)
+}
+
+// maxCredential is the maximum size of a Secret.
+const maxCredential = 1 << 20

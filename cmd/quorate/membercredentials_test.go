@@ -67,9 +67,10 @@ func TestCredentialsDirectory(t *testing.T) {
 		"only the CA, one name":     {files: only("ca.crt"), members: []string{"https://h", "a-0=https://i"}, wrong: "tls.crt and tls.key are missing"},
 		"http":                      {files: whole, members: []string{"http://h"}, login: login},
 		"http, part of certificate": {files: only("tls.key"), members: []string{"http://h"}},
-		"no files":                  {files: nil, members: []string{"http://h"}},
+		"no files":                  {files: nil, members: []string{"http://h"}, wrong: "the directory is empty; does the Secret exist?"},
+		"long":                      {files: map[string]string{"username": "root", "password": strings.Repeat("x", 1<<20+1)}, members: []string{"http://h"}, wrong: "read "},
 		"no CA":                     {files: only("tls.crt", "tls.key"), members: []string{"https://h"}, wrong: "ca.crt is missing"},
-		"no files, https":           {files: nil, members: []string{"https://h"}, wrong: "ca.crt is missing"},
+		"notes, https":              {files: only("notes"), members: []string{"https://h"}, wrong: "ca.crt is missing"},
 		"no key":                    {files: only("ca.crt", "tls.crt"), members: []string{"https://h"}, wrong: "tls.crt exists, but tls.key is missing"},
 		"no certificate":            {files: only("ca.crt", "tls.key"), members: []string{"https://h"}, wrong: "tls.key exists, but tls.crt is missing"},
 		"no password":               {files: only("username"), members: []string{"http://h"}, wrong: "username exists, but password is missing"},
@@ -106,7 +107,7 @@ func TestCredentialsDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := memberFlags{members: []string{"https://h"}, credentials: dir}
-	if _, err := f.cluster(store.Cluster{Namespace: "ns", Name: "a"}); !errors.As(err, &usageError{}) || !strings.Contains(err.Error(), "is a directory") {
+	if _, err := f.cluster(store.Cluster{Namespace: "ns", Name: "a"}); !errors.As(err, &usageError{}) || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("an unreadable file counts as missing: %v", err)
 	}
 }

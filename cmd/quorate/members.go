@@ -139,8 +139,8 @@ func (f *memberFlags) checkNone() error {
 
 func (f *memberFlags) anyFile() bool { return f.caFile != "" || f.cert != "" || f.keyFile != "" }
 
-// parse parses NAME=URL or URL. Without a name, the member is named after its address. The address cannot be part of a pod's DNS
-// name, so the member's certificate is always verified against the host in the URL.
+// parse parses NAME=URL or URL. Without a name, the member is named after its address. The address cannot be part of a
+// pod's DNS name, so the member's certificate is always verified against the host in the URL.
 func (f *memberFlags) parse(text string) (pod etcd.Pod, scheme string, err error) {
 	name, rest, named := strings.Cut(text, "=")
 	if !named {
@@ -169,13 +169,17 @@ var memberHost = regexp.MustCompile(`^[0-9A-Za-z._:-]{1,253}$`)
 
 // withoutSecrets returns the quoted value of --member, omitting parts that may contain a password or a token.
 func withoutSecrets(text string) string {
-	if at := strings.LastIndex(text, "@"); at >= 0 {
-		name, _, _ := strings.Cut(text, "=")
-		if store.IsName(name) {
-			name += "="
-		} else {
-			name = ""
-		}
+	name, _, _ := strings.Cut(text, "=")
+	if store.IsName(name) {
+		name += "="
+	} else {
+		name = ""
+	}
+	at, query := strings.LastIndex(text, "@"), strings.IndexAny(text, "?#")
+	switch {
+	case at >= 0 && query >= 0 && query < at: // what follows the @ may be part of a token
+		text = name + "…"
+	case at >= 0:
 		text = name + "…" + text[at:]
 	}
 	if end := strings.IndexAny(text, "?#"); end >= 0 {

@@ -89,6 +89,8 @@ func TestMemberFlags(t *testing.T) {
 		"--member https://h/x":                                 `--member "https://h/x": expected NAME=https://HOST:2379`,
 		"--member https://h?x=secret":                          `--member "https://h?…": expected NAME=https://HOST:2379`,
 		"--member https://h#secret":                            `--member "https://h#…": expected NAME=https://HOST:2379`,
+		"--member https://h?token=x@secret":                    `--member "…": expected NAME=https://HOST:2379`,
+		"--member https://root:a?@secret@h":                    `--member "…": expected NAME=https://HOST:2379`,
 		"--member https://me:se=secret@h":                      `--member "…@h": expected NAME=https://HOST:2379`,
 		"--member https://h(x)":                                `--member "https://h(x)": expected NAME=https://HOST:2379`,
 		"--member http://h --member http://h:2379":             "--member has the address h:2379 twice",

@@ -64,8 +64,8 @@ DIR.restored.json. If the backup is damaged or suspect, does not match --etcd-ve
 the directory holds different data, the exit code is 4.
 
 With --expect, each attempt to copy a cluster can take a new backup. Restored data is left
-unchanged if the new backup has the same cluster ID and revision. Otherwise, the data is replaced,
-unless etcd has been started on it; in that case, the exit code is 4.
+unchanged if it is from the same snapshot. Otherwise, it is replaced, unless it is newer or etcd has
+been started on it; in that case, the exit code is 4.
 
 With --lost-cluster-id, DIR may contain a member, or the remains of a member, of the cluster with
 this ID, which has permanently lost its majority. The backup replaces the old data, which is kept in
@@ -102,8 +102,8 @@ func (f *restoreFlags) add(c *cobra.Command) {
 		"hexadecimal ID of a lost cluster; if --data-dir contains its member, that data is kept there under a "+
 			"different name; requires --once")
 	c.Flags().Var((*filledText)(&f.expect), "expect",
-		"with --once, restore the backup that this file names, and replace data of an earlier attempt if its "+
-			"cluster ID or revision differs; the file is written by \"quorate backup --result\"")
+		"with --once, restore the backup that this file names, and replace data that an earlier attempt "+
+			"restored from a different snapshot; the file is written by \"quorate backup --result\"")
 	f.results.add(c)
 	c.Flags().StringVar(&f.etcd, "etcd-version", "",
 		"version of etcd that will be started with the data; a backup from a minor version other than this or the "+

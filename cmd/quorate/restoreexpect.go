@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"quorate.dev/quorate/clusters/backup/result"
@@ -28,8 +29,17 @@ func (f *restoreFlags) checkExpect(args []string) error {
 	return err
 }
 
-// stale reports whether restored data differs from the backup in --expect. Snapshots of different members may differ
-// in their bytes even if they hold the same data, so their checksums are not compared.
-func (f *restoreFlags) stale(told result.Restored) bool {
-	return f.wanted != nil && (told.SourceClusterID != f.wanted.ClusterID || told.Revision != f.wanted.Revision)
+// stale reports whether restored data must be replaced with the backup in --expect. If the source has not changed, the
+// data is usually the same. However, changes to users do not raise the revision, and an earlier backup may have been
+// unproven, so data is kept only if it is from the same snapshot. It returns a blockedError if the data is newer.
+func (f *restoreFlags) stale(told result.Restored) (bool, error) {
+	switch w := f.wanted; {
+	case w == nil || told.SourceClusterID == w.ClusterID && told.Revision == w.Revision && told.SHA256 == w.SHA256:
+		return false, nil
+	case told.SourceClusterID == w.ClusterID && told.Revision > w.Revision:
+		return false, blockedError{fmt.Errorf("%s holds a newer copy of the source, at revision %d, than the backup in "+
+			"--expect, at revision %d: delete the directory (in Kubernetes, the volume claim) to restore the older copy",
+			f.r.DataDir, told.Revision, w.Revision)}
+	}
+	return true, nil
 }

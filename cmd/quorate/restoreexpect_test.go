@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"quorate.dev/quorate/clusters/backup/disk"
 	"quorate.dev/quorate/clusters/backup/result"
+	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
 	"quorate.dev/quorate/internal/procgroup/procgrouptest"
 )
@@ -78,14 +80,18 @@ func TestRestoreExpectsBackup(t *testing.T) {
 	if store.SlotID(told.Slot) != newer {
 		t.Errorf("%+v", told)
 	}
-	// A different backup of the same revision does not change anything, regardless of its checksum.
-	other := r.resultFile(older, func(told *result.Result) { told.SHA256 = strings.Repeat("0", 64) })
-	for _, file := range []string{first, other} {
-		r.unchanged(exitOK, newer+" of cluster aa was restored into", func() ran { return r.restore("--expect", file) })
-		if again := r.told(); again != told {
-			t.Errorf("%+v, then %+v", told, again)
-		}
+	r.unchanged(exitOK, newer+" of cluster aa was restored into", func() ran { return r.restore("--expect", first) })
+	if again := r.told(); again != told {
+		t.Errorf("%+v, then %+v", told, again)
 	}
+	// Changes to users do not raise the revision, so the data of a different backup may be different.
+	if got := r.restore("--expect", r.resultFile(older, unchangedResult)); got.code != exitOK || store.SlotID(r.told().Slot) != newer {
+		t.Errorf("the same snapshot was restored again: %+v", got)
+	}
+	r.unchanged(exitBlocked, "holds a newer copy of the source, at revision 12, than the backup in --expect, at revision 11: delete the directory",
+		func() ran {
+			return r.restore("--expect", r.resultFile(newest, func(told *result.Result) { told.Revision = 11 }))
+		})
 	r.unchanged(exitBlocked, "by a different command line", func() ran { return r.restore("--expect", first, "--name=a-1") })
 }
 
@@ -162,6 +168,17 @@ func TestStaleRestoreIsReplaced(t *testing.T) {
 	if killed < 5 {
 		t.Errorf("only %d attempts were killed", killed)
 	}
+	j.put(t)
+	if got := j.backUp("by-hand"); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	third := r.file(j.line())
+	held, err := disk.Lock(t.Context(), snapshot.Database(r.dir()), nil) // like an etcd that has not elected a leader yet
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.unchanged(exitError, "etcd is running", func() ran { return r.restore("--expect", third) })
+	held()
 	etcds := etcdPrograms(t)
 	client, peer := "http://"+procgrouptest.Address(), "http://"+procgrouptest.Address()
 	etcd := exec.Command(etcds[len(etcds)-1], "--name=a-0", "--data-dir="+r.dir(), "--listen-client-urls="+client, "--advertise-client-urls="+client,
@@ -170,10 +187,7 @@ func TestStaleRestoreIsReplaced(t *testing.T) {
 	_ = etcd.Process.Kill()
 	_ = etcd.Wait()
 	r.unchanged(exitBlocked, "etcd has been started on it, but the source has changed since the restore; nothing was changed",
-		func() ran { return r.restore("--expect", first) })
-	if got := r.restore("--expect", second); got.code != exitOK {
-		t.Errorf("%+v", got)
-	}
+		func() ran { return r.restore("--expect", third) })
 }
 
 // TestKilledRestoreIsRepeatedWithLaterBackup checks that, if a restore is killed and repeated with a later backup, the

@@ -28,7 +28,7 @@ type Restore struct {
 	Lost uint64
 	// Stale reports whether data restored by the same request must be replaced because the source has changed
 	// since then. Data on which etcd has been started is never replaced. If Stale is nil, restored data is kept.
-	Stale func(told result.Restored) bool
+	Stale func(told result.Restored) (bool, error)
 	// Unstarted calls snapshot.Unstarted. It is used only if Lost or Stale is set.
 	Unstarted Unstarted
 }
@@ -49,7 +49,7 @@ func (r Restore) Once(
 	if err := refuseLink(r.Dir); err != nil {
 		return result.Restored{}, false, err
 	}
-	if told, done, err = r.find(); err != nil || done && !r.stale(told) {
+	if told, done, _, err = r.look(); err != nil || done {
 		return told, done, err
 	}
 	unlock, err := disk.Lock(ctx, r.LockFile(), waiting)
@@ -58,10 +58,11 @@ func (r Restore) Once(
 	}
 	defer unlock()
 	// Another process may have completed the restore.
-	if told, done, err = r.find(); err != nil || done && !r.stale(told) {
+	told, done, stale, err := r.look()
+	if err != nil || done {
 		return told, done, err
 	}
-	if done {
+	if stale {
 		if err := r.discard(ctx); err != nil {
 			return result.Restored{}, false, err
 		}
@@ -75,12 +76,25 @@ func (r Restore) Once(
 	return result.Restored{}, false, nil
 }
 
-func (r Restore) stale(told result.Restored) bool { return r.Stale != nil && r.Stale(told) }
+// look is like find, but data that must be replaced is stale instead of done.
+func (r Restore) look() (told result.Restored, done, stale bool, err error) {
+	if told, done, err = r.find(); err == nil && done && r.Stale != nil {
+		stale, err = r.Stale(told)
+	}
+	return told, done && !stale, stale, err
+}
 
-// discard moves a stale member away, unless etcd has been started on it. The mark is removed later, so that a crash
-// cannot leave a member without a mark.
+// discard moves a stale member away, unless etcd has been started on it or is running on it. The mark is removed later,
+// so that a crash cannot leave a member without a mark.
 func (r Restore) discard(ctx context.Context) error {
 	member := filepath.Join(r.Dir, "member")
+	held, err := snapshot.HoldRemains(r.Dir)
+	if err != nil {
+		return err
+	}
+	if held != nil {
+		defer held.Close()
+	}
 	switch unstarted, err := r.Unstarted(ctx, member); {
 	case err != nil:
 		return fmt.Errorf("%s: determine whether etcd has been started on it: %w", member, err)
