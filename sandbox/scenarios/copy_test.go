@@ -136,7 +136,7 @@ func (w *world) copyOf(cluster, id, scheme, secret string) string {
 
 // allowsCopies returns the flags that allow copies of clusters in the namespace.
 func (w *world) allowsCopies() []string {
-	return []string{"--allow-backup-destination", "etcd://*." + w.namespace + ".svc:2379", "--backup-image", deployedImage}
+	return []string{"--allow-backup-destination", "etcd://old-*.old." + w.namespace + ".svc:2379", "--backup-image", deployedImage}
 }
 
 func (w *world) createSecret(name string, data map[string][]byte) {
