@@ -59,8 +59,8 @@ func (c *Clients) Snapshot(ctx context.Context, cluster Cluster) (*Snapshot, err
 }
 
 // CurrentRevision returns the cluster ID that a quorum reports, and the cluster's revision. The revision includes all
-// changes that etcd acknowledged before CurrentRevision was called. CurrentRevision returns an error if the membership is
-// unknown.
+// changes that etcd acknowledged before CurrentRevision was called. CurrentRevision returns an error if the membership
+// is unknown.
 func (c *Clients) CurrentRevision(ctx context.Context, cluster Cluster) (decide.ID, int64, error) {
 	replies, m, err := c.members(ctx, cluster)
 	if err != nil {

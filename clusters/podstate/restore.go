@@ -34,7 +34,8 @@ func RestoreJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.Rest
 // succeeded returns the pods that have succeeded. Another pod may report data that a later pod replaced, because the
 // source had changed.
 func succeeded(pods []*corev1.Pod) []*corev1.Pod {
-	return slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return pod.Status.Phase != corev1.PodSucceeded })
+	return slices.DeleteFunc(slices.Clone(pods),
+		func(pod *corev1.Pod) bool { return pod.Status.Phase != corev1.PodSucceeded })
 }
 
 // copies reports whether a restore Job copies the data of a running etcd cluster.

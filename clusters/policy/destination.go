@@ -35,8 +35,8 @@ func destinationPattern(pattern string) destination {
 	return destinationOf(location, endpoint)
 }
 
-// allows reports whether the pattern matches the requested destination. In the address of an etcd member, * matches only
-// characters of a single label, so that a pattern does not allow other domains or networks.
+// allows reports whether the pattern matches the requested destination. In the address of an etcd member, * matches
+// only characters of a single label, so that a pattern does not allow other domains or networks.
 func (d destination) allows(asked destination) bool {
 	if d.scheme == etcdScheme {
 		return asked.scheme == etcdScheme && matchesLabels(d.bucket, asked.bucket)
@@ -199,10 +199,10 @@ func (r *refusals) etcdEndpoints(p Policy, spec v1alpha1.EtcdClusterSpec) {
 		return
 	}
 	for i, url := range spec.Restore.From.Etcd.Endpoints {
-		path, asked := fmt.Sprintf("spec.restore.from.etcd.endpoints[%d]", i), destinationOf("etcd://"+url.Address(), "")
+		asked := destinationOf(etcdScheme+"://"+url.Address(), "")
 		if !p.BackupDestinations.allowsDestination(asked) {
-			r.add(path, "%s is not allowed; %s%s", quoted(string(url)), p.BackupDestinations.describe(BackupDestinations),
-				asked.hint())
+			r.add(fmt.Sprintf("spec.restore.from.etcd.endpoints[%d]", i), "%s is not allowed; %s%s",
+				quoted(string(url)), p.BackupDestinations.describe(BackupDestinations), asked.hint())
 		}
 	}
 }

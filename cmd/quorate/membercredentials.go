@@ -57,7 +57,8 @@ func (f *memberFlags) readCredentials(c *etcd.Cluster, https, verified bool) err
 // empty reports whether a directory contains no files except those that Kubernetes creates in every volume.
 func empty(dir string) bool {
 	entries, err := os.ReadDir(dir)
-	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), "..") })
+	return err == nil && !slices.ContainsFunc(entries,
+		func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), "..") })
 }
 
 // readPair reads two files in --credentials that must be used together. It returns an error if only one file exists.
