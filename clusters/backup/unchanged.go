@@ -20,8 +20,8 @@ var ErrUnproven = errors.New("a quorum did not confirm the data of this backup")
 // ConfirmUnchanged returns that error as well.
 func ConfirmUnchanged(ctx context.Context, from Source, of result.Result) error {
 	if of.Unproven != "" {
-		return fmt.Errorf("%w: %s. If its revision has been compacted, write any key to the cluster. Then take a new "+
-			"backup", ErrUnproven, of.Unproven)
+		return fmt.Errorf("%w: %s. If its revision has been compacted, write any key to the cluster. Then take "+
+			"another backup (a restore Job does so by itself)", ErrUnproven, of.Unproven)
 	}
 	id, revision, err := from.CurrentRevision(ctx)
 	switch {
@@ -32,7 +32,7 @@ func ConfirmUnchanged(ctx context.Context, from Source, of result.Result) error 
 			snapshot.DisplayID(of.ClusterID), snapshot.DisplayID(hexadecimal(id)))
 	case revision != of.Revision:
 		return fmt.Errorf("%w: it was at revision %d and is now at %d. Stop its clients, or wait until its leases "+
-			"have expired. Then take a new backup", ErrChanged, of.Revision, revision)
+			"have expired. Then take another backup (a restore Job does so by itself)", ErrChanged, of.Revision, revision)
 	}
 	return nil
 }

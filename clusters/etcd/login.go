@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -77,13 +78,19 @@ type hidingStream struct {
 // RecvMsg implements grpc.ClientStream.
 func (h hidingStream) RecvMsg(m any) error { return h.session.hidden(h.ClientStream.RecvMsg(m)) }
 
-// hidden returns err without the password, because a malicious server may repeat the password in an error.
+// hidden returns err without the password, because a malicious server may repeat the password in an error, even quoted.
+// etcd's own errors are returned unchanged.
 func (s *session) hidden(err error) error {
 	said, is := status.FromError(err)
-	if password := s.login.Password; is && password != "" && strings.Contains(said.Message(), password) {
-		return status.Error(said.Code(), strings.ReplaceAll(said.Message(), password, "…"))
+	if _, known := rpctypes.Error(err).(rpctypes.EtcdError); known || !is || s.login.Password == "" {
+		return err
 	}
-	return err
+	quoted := strconv.Quote(s.login.Password)
+	text := strings.NewReplacer(s.login.Password, "…", quoted[1:len(quoted)-1], "…").Replace(said.Message())
+	if text == said.Message() {
+		return err
+	}
+	return status.Error(said.Code(), text)
 }
 
 // loginTimeout is the timeout of a login, which includes hashing the password and a write by a quorum.

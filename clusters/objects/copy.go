@@ -10,10 +10,12 @@ import (
 )
 
 // These containers run before and after RestoreContainer if the data comes from a running etcd cluster. CopyContainer
-// backs up the cluster to a temporary store. CompareContainer fails if the cluster has changed since that backup.
+// backs up the cluster to a temporary store. CompareContainer and CompareAgainContainer fail if the cluster has changed
+// since that backup.
 const (
-	CopyContainer    = "copy"
-	CompareContainer = "compare"
+	CopyContainer         = "copy"
+	CompareContainer      = "compare"
+	CompareAgainContainer = "compare-again"
 )
 
 const (
@@ -45,10 +47,15 @@ func (f filling) around(
 	back := append(f.sourceArgs("backup"), "--cluster-id="+f.copied.ClusterID, "--to="+copyURL, "--spool="+spoolMount,
 		"--max-bytes="+strconv.FormatInt(quota.Value(), 10))
 	steps := []*applycorev1.ContainerApplyConfiguration{
-		storeStep(in, nowhere, CopyContainer, back, append(mounts, store)...), restore}
-	if !f.copied.AcceptLag {
-		steps = append(steps, storeStep(in, nowhere, CompareContainer, f.sourceArgs("backups", "compare"), mounts...))
+		storeStep(in, nowhere, CopyContainer, back, append(mounts, store)...)}
+	compare := func(name string) {
+		if !f.copied.AcceptLag {
+			steps = append(steps, storeStep(in, nowhere, name, f.sourceArgs("backups", "compare"), mounts...))
+		}
 	}
+	compare(CompareContainer) // before the volume is changed, so that another attempt can begin with an empty volume
+	steps = append(steps, restore)
+	compare(CompareAgainContainer)
 	return steps
 }
 

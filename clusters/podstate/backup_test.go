@@ -53,8 +53,8 @@ func podOf(uid string, containers ...corev1.ContainerStatus) *corev1.Pod {
 	}
 	if last := len(containers) - 1; last >= 0 {
 		p.Status.InitContainerStatuses, p.Status.ContainerStatuses = containers[:last], containers[last:]
-		if ended := containers[last].State.Terminated; ended != nil && ended.ExitCode == 0 {
-			p.Status.Phase = corev1.PodSucceeded
+		if ended := containers[last].State.Terminated; ended != nil {
+			p.Status.Phase = map[bool]corev1.PodPhase{true: corev1.PodSucceeded, false: corev1.PodFailed}[ended.ExitCode == 0]
 		}
 	}
 	return p

@@ -21,8 +21,12 @@ func RestoreJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.Rest
 		VolumeJob: volumeJob(job, pods, now, job.Annotations[objects.AnnotationRestoreDigest]),
 		From:      printable.Line(job.Annotations[objects.AnnotationRestoreFrom]),
 	}
-	if j.Phase == decide.JobSucceeded {
-		restored := restoredBy(byAge(succeeded(pods)))
+	ended := succeeded(pods)
+	switch {
+	case j.Phase == decide.JobSucceeded && len(ended) == 0 && slices.ContainsFunc(pods, runs):
+		j.Phase = decide.JobRuns // the pods were listed before the Job was read
+	case j.Phase == decide.JobSucceeded:
+		restored := restoredBy(byAge(ended))
 		j.Restored, j.Data = restored.backup, restored.data
 		if copies(job) { // this time does not identify a backup in a store
 			j.Restored = strings.Replace(j.Restored, "backup", "copy", 1)
@@ -31,11 +35,16 @@ func RestoreJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.Rest
 	return j
 }
 
-// succeeded returns the pods that have succeeded. Another pod may report data that a later pod replaced, because the
-// source had changed.
+// succeeded returns the pods that have succeeded. Only their results count, because an evicted pod, for example, may
+// have restored data that a later pod did not use.
 func succeeded(pods []*corev1.Pod) []*corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(pods),
 		func(pod *corev1.Pod) bool { return pod.Status.Phase != corev1.PodSucceeded })
+}
+
+// runs reports whether a pod has not ended.
+func runs(pod *corev1.Pod) bool {
+	return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
 // copies reports whether a restore Job copies the data of a running etcd cluster.

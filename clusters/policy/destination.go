@@ -39,7 +39,7 @@ func destinationPattern(pattern string) destination {
 // only characters of a single label, so that a pattern does not allow other domains or networks.
 func (d destination) allows(asked destination) bool {
 	if d.scheme == etcdScheme {
-		return asked.scheme == etcdScheme && matchesLabels(d.bucket, asked.bucket)
+		return asked.scheme == etcdScheme && matchesAddress(d.bucket, asked.bucket)
 	}
 	return d.scheme == asked.scheme && d.endpoint == asked.endpoint && matches(d.bucket, asked.bucket) &&
 		(!d.hasPrefix || asked.hasPrefix && matches(d.prefix, asked.prefix))

@@ -76,6 +76,7 @@ func TestEtcdEndpointsMustBeAllowed(t *testing.T) {
 		"s3://*":                                2,
 		"**":                                    0,
 		"etcd://*.old.prod.svc:2379":            0,
+		"etcd://*ld-*.old.*.svc:*":              0,
 		"etcd://old-0.old.prod.svc:2379":        1,
 		"etcd://old-*.old.prod.svc:23790":       2,
 		"etcd://*.*.prod.svc:*;volume://backup": 0,
@@ -103,6 +104,12 @@ func TestEtcdEndpointsMustBeAllowed(t *testing.T) {
 		"etcd://[*]:2379":             "http://[::ffff:169.254.169.254]:2379",
 		"etcd://10.0.0.*:2379":        "http://10.0.0.evil.example.com:2379",
 		"etcd://etcd-*:2379":          "http://etcd-0.evil.example.com:2379",
+		"etcd://10.96.*.*:2379":       "http://10.96.evil.com:2379",
+		"etcd://10.96.0.*:2379":       "http://10.96.0.com:2379",
+		"etcd://[fd00::1:2]:2379":     "http://[fd00:1::2]:2379",
+		"etcd://[fd00::1:*]:2379":     "http://[fd00:1::dead]:2379",
+		"etcd://[fd00:*::1]:2379":     "http://[fd00::1:1]:2379",
+		"etcd://a-*.b:2379":           "http://a-x:2379",
 		"etcd://old-*.old.prod.svc:*": "http://old-0.evil.example.com.old.prod.svc:2379",
 	} {
 		if got := limited(t, BackupDestinations, pattern).Problems(copied(url)); len(got) != 1 {

@@ -159,21 +159,26 @@ func matches(pattern, text string) bool {
 	return true
 }
 
-// matchesLabels reports whether a pattern matches an address, where * matches any number of letters, digits and dashes.
-func matchesLabels(pattern, address string) bool {
-	separates := func(r rune) bool { return strings.ContainsRune(".:[]", r) }
-	patterns, labels := strings.FieldsFunc(pattern, separates), strings.FieldsFunc(address, separates)
-	return separators(pattern) == separators(address) && slices.EqualFunc(patterns, labels, matches)
+// matchesAddress reports whether a pattern matches HOST:PORT. * matches letters, digits and dashes. If the rest of the
+// host is a part of an IPv4 address, * matches only digits, so that the pattern does not match DNS names.
+func matchesAddress(pattern, address string) bool {
+	host, port, _ := cutLast(pattern, ":")
+	star := "[a-z0-9-]*"
+	if strings.ContainsAny(host, "0123456789") && strings.Trim(host, "0123456789.*") == "" {
+		star = "[0-9]*"
+	}
+	expression := strings.ReplaceAll(regexp.QuoteMeta(host), `\*`, star) + ":" +
+		strings.ReplaceAll(regexp.QuoteMeta(port), `\*`, "[0-9]*")
+	matched, err := regexp.MatchString("^"+expression+"$", address)
+	return err == nil && matched
 }
 
-// separators returns the characters that separate the labels of an address.
-func separators(address string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune(".:[]", r) {
-			return r
-		}
-		return -1
-	}, address)
+func cutLast(text, separator string) (before, after string, found bool) {
+	i := strings.LastIndex(text, separator)
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+len(separator):], true
 }
 
 // system is the prefix of Kubernetes' own priority classes, whose pods take precedence over everything except the

@@ -95,7 +95,7 @@ type EtcdSource struct {
 // EtcdEndpoint is the client URL of an etcd member.
 //
 // +kubebuilder:validation:MaxLength=267
-// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([a-z0-9]([-a-z0-9.]*[a-z0-9])?|[[][0-9a-f:.]{2,45}[]]):[0-9]{1,5}$')",message="an endpoint must be a URL with a port, such as https://etcd-0.etcd.prod.svc:2379"
+// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([a-z0-9]([-a-z0-9.]*[a-z0-9])?|[[][0-9a-f:.]{2,45}[]]):[0-9]{1,5}$')",message="an endpoint must be a URL with a lowercase host and a port, such as https://etcd-0.etcd.prod.svc:2379"
 type EtcdEndpoint string
 
 // Address returns the host and the port.

@@ -75,7 +75,7 @@ func TestCompareDetectsChangedSource(t *testing.T) {
 	}
 	j.put(t)
 	if got := j.compare(); got.code != exitError || !strings.Contains(got.err, "the cluster has changed since this backup: it was at revision 1 and is now at 2. "+
-		"Stop its clients, or wait until its leases have expired. Then take a new backup") {
+		"Stop its clients, or wait until its leases have expired. Then take another backup (a restore Job does so by itself)") {
 		t.Errorf("%+v", got)
 	}
 	if got := j.backUp("by-hand"); got.code != exitOK || j.told().Revision != 2 {

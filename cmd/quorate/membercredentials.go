@@ -20,7 +20,8 @@ func (f *memberFlags) readCredentials(c *etcd.Cluster, https, verified bool) err
 		return err
 	}
 	if empty(f.credentials) {
-		return usageError{fmt.Errorf("--credentials %s: the directory is empty; does the Secret exist?", f.credentials)}
+		return usageError{fmt.Errorf("--credentials %s: the directory is empty. Does the Secret exist, and does it "+
+			"have keys such as ca.crt?", f.credentials)}
 	}
 	pairs := [][2]string{{"username", "password"}}
 	if https {

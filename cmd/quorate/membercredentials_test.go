@@ -67,7 +67,7 @@ func TestCredentialsDirectory(t *testing.T) {
 		"only the CA, one name":     {files: only("ca.crt"), members: []string{"https://h", "a-0=https://i"}, wrong: "tls.crt and tls.key are missing"},
 		"http":                      {files: whole, members: []string{"http://h"}, login: login},
 		"http, part of certificate": {files: only("tls.key"), members: []string{"http://h"}},
-		"no files":                  {files: nil, members: []string{"http://h"}, wrong: "the directory is empty; does the Secret exist?"},
+		"no files":                  {files: nil, members: []string{"http://h"}, wrong: "the directory is empty. Does the Secret exist, and does it have keys such as ca.crt?"},
 		"long":                      {files: map[string]string{"username": "root", "password": strings.Repeat("x", 1<<20+1)}, members: []string{"http://h"}, wrong: "read "},
 		"no CA":                     {files: only("tls.crt", "tls.key"), members: []string{"https://h"}, wrong: "ca.crt is missing"},
 		"notes, https":              {files: only("notes"), members: []string{"https://h"}, wrong: "ca.crt is missing"},

@@ -63,9 +63,8 @@ data that the same command line has restored is left unchanged. The restored bac
 DIR.restored.json. If the backup is damaged or suspect, does not match --etcd-version or --quota, or
 the directory holds different data, the exit code is 4.
 
-With --expect, each attempt to copy a cluster can take a new backup. Restored data is left
-unchanged if it is from the same snapshot. Otherwise, it is replaced, unless it is newer or etcd has
-been started on it; in that case, the exit code is 4.
+With --expect, each attempt to copy a cluster can take a new backup. Data from a different backup is
+left unchanged, and the exit code is 4.
 
 With --lost-cluster-id, DIR may contain a member, or the remains of a member, of the cluster with
 this ID, which has permanently lost its majority. The backup replaces the old data, which is kept in
@@ -102,8 +101,8 @@ func (f *restoreFlags) add(c *cobra.Command) {
 		"hexadecimal ID of a lost cluster; if --data-dir contains its member, that data is kept there under a "+
 			"different name; requires --once")
 	c.Flags().Var((*filledText)(&f.expect), "expect",
-		"with --once, restore the backup that this file names, and replace data that an earlier attempt "+
-			"restored from a different snapshot; the file is written by \"quorate backup --result\"")
+		"with --once, restore the backup that this file names, and fail if --data-dir already holds data from a "+
+			"different backup; the file is written by \"quorate backup --result\"")
 	f.results.add(c)
 	c.Flags().StringVar(&f.etcd, "etcd-version", "",
 		"version of etcd that will be started with the data; a backup from a minor version other than this or the "+
@@ -223,9 +222,7 @@ func (f *restoreFlags) checkFrom(args []string) error {
 
 // restoreOnce restores a backup unless the same command line has already done so.
 func (f *restoreFlags) restoreOnce(ctx context.Context, std streams, asked result.Asked, args []string) error {
-	r := datadir.Restore{
-		Dir: f.r.DataDir, Asked: asked, Lost: f.lost, Stale: f.stale, Unstarted: memberInChildProcess{}.unstarted,
-	}
+	r := datadir.Restore{Dir: f.r.DataDir, Asked: asked, Lost: f.lost, Unstarted: memberInChildProcess{}.unstarted}
 	told, done, err := r.Once(ctx, func() {
 		fmt.Fprintf(std.err, "quorate: another process is restoring into %s: waiting for it\n", r.Dir)
 	}, func(record func(result.Restored) error) error {
@@ -235,6 +232,9 @@ func (f *restoreFlags) restoreOnce(ctx context.Context, std streams, asked resul
 		}
 		return err
 	})
+	if err == nil && done {
+		err = f.sameSnapshot(told)
+	}
 	if err == nil && done { // the etcd version may have changed since then
 		facts := snapshot.Facts{ClusterVersion: told.ClusterVersion, StorageVersion: told.StorageVersion}
 		err = f.suits(std, facts, told.Bytes)

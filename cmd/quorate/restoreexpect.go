@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"quorate.dev/quorate/clusters/backup/result"
+	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
 // checkExpect reads the result of the backup to restore. The result is not part of the request in the mark, because
@@ -29,17 +30,15 @@ func (f *restoreFlags) checkExpect(args []string) error {
 	return err
 }
 
-// stale reports whether restored data must be replaced with the backup in --expect. If the source has not changed, the
-// data is usually the same. However, changes to users do not raise the revision, and an earlier backup may have been
-// unproven, so data is kept only if it is from the same snapshot. It returns a blockedError if the data is newer.
-func (f *restoreFlags) stale(told result.Restored) (bool, error) {
-	switch w := f.wanted; {
-	case w == nil || told.SourceClusterID == w.ClusterID && told.Revision == w.Revision && told.SHA256 == w.SHA256:
-		return false, nil
-	case told.SourceClusterID == w.ClusterID && told.Revision > w.Revision:
-		return false, blockedError{fmt.Errorf("%s holds a newer copy of the source, at revision %d, than the backup in "+
-			"--expect, at revision %d: delete the directory (in Kubernetes, the volume claim) to restore the older copy",
-			f.r.DataDir, told.Revision, w.Revision)}
+// sameSnapshot returns a blockedError if restored data is not from the backup in --expect. A different backup of the
+// same revision is not accepted either: changes to users do not raise the revision, and an earlier backup may be
+// unproven.
+func (f *restoreFlags) sameSnapshot(told result.Restored) error {
+	w := f.wanted
+	if w == nil || told.SourceClusterID == w.ClusterID && told.Revision == w.Revision && told.SHA256 == w.SHA256 {
+		return nil
 	}
-	return true, nil
+	return blockedError{fmt.Errorf("%s holds data from a different backup, of cluster %s at revision %d; nothing was "+
+		"changed. To restore cluster %s at revision %d, delete the directory (in Kubernetes, the volume claim)",
+		f.r.DataDir, snapshot.DisplayID(told.SourceClusterID), told.Revision, snapshot.DisplayID(w.ClusterID), w.Revision)}
 }

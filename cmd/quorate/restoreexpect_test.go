@@ -1,18 +1,13 @@
 package main
 
 import (
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"quorate.dev/quorate/clusters/backup/disk"
 	"quorate.dev/quorate/clusters/backup/result"
-	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
-	"quorate.dev/quorate/internal/procgroup/procgrouptest"
 )
 
 // resultFile writes the result of a stored backup, as modified by change, to a file.
@@ -54,7 +49,7 @@ func (r restores) file(content string) string {
 func unchangedResult(*result.Result) {}
 
 // TestRestoreExpectsBackup checks that --expect restores the backup that the file names, not the newest backup, and that
-// existing data with the same cluster ID and revision is kept.
+// existing data counts as done only if it is from the same snapshot.
 func TestRestoreExpectsBackup(t *testing.T) {
 	r := newRestores(t)
 	const older, newer, newest = "20261121t180000z", "20261122t180000z", "20261123t180000z"
@@ -80,18 +75,25 @@ func TestRestoreExpectsBackup(t *testing.T) {
 	if store.SlotID(told.Slot) != newer {
 		t.Errorf("%+v", told)
 	}
-	r.unchanged(exitOK, newer+" of cluster aa was restored into", func() ran { return r.restore("--expect", first) })
-	if again := r.told(); again != told {
-		t.Errorf("%+v, then %+v", told, again)
+	same := r.resultFile(older, unchangedResult) // of the same snapshot
+	for _, file := range []string{first, same} {
+		r.unchanged(exitOK, newer+" of cluster aa was restored into", func() ran { return r.restore("--expect", file) })
+		if again := r.told(); again != told {
+			t.Errorf("%+v, then %+v", told, again)
+		}
 	}
-	// Changes to users do not raise the revision, so the data of a different backup may be different.
-	if got := r.restore("--expect", r.resultFile(older, unchangedResult)); got.code != exitOK || store.SlotID(r.told().Slot) != newer {
-		t.Errorf("the same snapshot was restored again: %+v", got)
+	for name, change := range map[string]func(*result.Result){
+		"later":             func(told *result.Result) { told.Revision = 13 },
+		"earlier":           func(told *result.Result) { told.Revision = 11 },
+		"different cluster": func(told *result.Result) { told.ClusterID = "00000000000000bb" },
+		"different data":    func(told *result.Result) { told.SHA256 = strings.Repeat("0", 64) }, // such as users
+	} {
+		r.unchanged(exitBlocked, "holds data from a different backup, of cluster aa at revision 12; nothing was changed. To restore cluster ",
+			func() ran { return r.restore("--expect", r.resultFile(newest, change)) })
+		if text, err := os.ReadFile(r.result); err != nil || len(text) > 0 {
+			t.Errorf("%s: result %q, %v", name, text, err)
+		}
 	}
-	r.unchanged(exitBlocked, "holds a newer copy of the source, at revision 12, than the backup in --expect, at revision 11: delete the directory",
-		func() ran {
-			return r.restore("--expect", r.resultFile(newest, func(told *result.Result) { told.Revision = 11 }))
-		})
 	r.unchanged(exitBlocked, "by a different command line", func() ran { return r.restore("--expect", first, "--name=a-1") })
 }
 
@@ -129,98 +131,46 @@ func TestInvalidExpectIsRejected(t *testing.T) {
 	}
 }
 
-// TestStaleRestoreIsReplaced checks that data restored by an earlier attempt is replaced if the new backup has a different
-// revision or cluster ID, even if an attempt is killed at any point. Data on which etcd has been started is kept.
-func TestStaleRestoreIsReplaced(t *testing.T) {
+// TestKilledRestoreIsRepeatedWithLaterBackup checks that, if a restore is killed and repeated with a later backup, the
+// later backup is restored unless the killed restore had completed. The result always describes the data.
+func TestKilledRestoreIsRepeatedWithLaterBackup(t *testing.T) {
 	kill := newKilling(t)
 	j, r := newJobs(t), newRestores(t)
 	r.store = j.store
-	if got := j.backUp("by-hand"); got.code != exitOK {
-		t.Fatalf("%+v", got)
+	var files []string
+	for range 2 {
+		if got := j.backUp("by-hand"); got.code != exitOK {
+			t.Fatalf("%+v", got)
+		}
+		files = append(files, r.file(j.line()))
+		j.put(t)
 	}
-	first := r.file(j.line())
-	j.put(t)
-	if got := j.backUp("by-hand"); got.code != exitOK {
-		t.Fatalf("%+v", got)
-	}
-	second, killed := r.file(j.line()), 0
-	for _, call := range []string{"renameat2", "fsync", "unlinkat"} {
+	outcomes := map[string]int{}
+	for _, call := range []string{"renameat2", "renameat", "linkat", "fsync", "unlinkat"} {
 		for n := 1; ; n++ {
 			r.volume = t.TempDir()
-			if got := r.restore("--expect", first); got.code != exitOK || r.told().Revision != 1 {
-				t.Fatalf("%+v", got)
-			}
-			_, err := kill.at(call, n, r.args("--expect", second)...)
-			if got := r.restore("--expect", second); got.code != exitOK || r.told().Revision != 2 {
-				t.Errorf("%s %d: %+v", call, n, got)
-			}
-			for file := range r.files() {
-				if strings.Contains(file, "/stale/") {
-					t.Errorf("%s %d: stale data remains in %s", call, n, file)
+			_, err := kill.at(call, n, r.args("--expect", files[0])...)
+			if _, missing := os.Stat(filepath.Join(r.dir(), "member")); missing == nil {
+				outcomes["completed"]++
+				r.unchanged(exitBlocked, "at revision 1; nothing was changed. To restore", func() ran { return r.restore("--expect", files[1]) })
+				if got := r.restore("--expect", files[0]); got.code != exitOK || r.told().Revision != 1 {
+					t.Errorf("%s %d: %+v", call, n, got)
+				}
+			} else {
+				if _, unmarked := os.Stat(r.dir() + ".restored.json"); unmarked == nil {
+					outcomes["a mark without data"]++
+				}
+				outcomes["killed"]++
+				if got := r.restore("--expect", files[1]); got.code != exitOK || r.told().Revision != 2 {
+					t.Errorf("%s %d: %+v", call, n, got)
 				}
 			}
 			if err == nil {
 				break
 			}
-			killed++
 		}
 	}
-	if killed < 5 {
-		t.Errorf("only %d attempts were killed", killed)
-	}
-	j.put(t)
-	if got := j.backUp("by-hand"); got.code != exitOK {
-		t.Fatalf("%+v", got)
-	}
-	third := r.file(j.line())
-	held, err := disk.Lock(t.Context(), snapshot.Database(r.dir()), nil) // like an etcd that has not elected a leader yet
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.unchanged(exitError, "etcd is running", func() ran { return r.restore("--expect", third) })
-	held()
-	etcds := etcdPrograms(t)
-	client, peer := "http://"+procgrouptest.Address(), "http://"+procgrouptest.Address()
-	etcd := exec.Command(etcds[len(etcds)-1], "--name=a-0", "--data-dir="+r.dir(), "--listen-client-urls="+client, "--advertise-client-urls="+client,
-		"--listen-peer-urls="+peer, "--log-level=warn", "--log-outputs=stderr")
-	serving(t, etcd, http.DefaultClient, client)
-	_ = etcd.Process.Kill()
-	_ = etcd.Wait()
-	r.unchanged(exitBlocked, "etcd has been started on it, but the source has changed since the restore; nothing was changed",
-		func() ran { return r.restore("--expect", third) })
-}
-
-// TestKilledRestoreIsRepeatedWithLaterBackup checks that, if a restore is killed and repeated with a later backup, the
-// result always describes the data in the directory.
-func TestKilledRestoreIsRepeatedWithLaterBackup(t *testing.T) {
-	kill := newKilling(t)
-	r := newRestores(t)
-	const killed, later = "20261121t180000z", "20261122t180000z"
-	r.stored(killed)
-	r.stored(later)
-	first, second := r.resultFile(killed, unchangedResult), r.resultFile(later, unchangedResult)
-	outcomes := map[string]int{}
-	for _, call := range []string{"renameat2", "renameat", "linkat", "fsync", "unlinkat"} {
-		for n := 1; ; n++ {
-			r.volume = t.TempDir()
-			_, err := kill.at(call, n, r.args("--expect", first)...)
-			want := killed
-			if _, missing := os.Stat(filepath.Join(r.dir(), "member")); missing != nil {
-				want = later
-			}
-			if _, unmarked := os.Stat(r.dir() + ".restored.json"); err != nil && want == later && unmarked == nil {
-				outcomes["a mark without data"]++
-			}
-			outcomes[want]++
-			if got := r.restore("--expect", second); got.code != exitOK || !strings.Contains(got.out, "ns/a "+want) || store.SlotID(r.told().Slot) != want {
-				t.Errorf("%s %d: want %s: %+v", call, n, want, got)
-			}
-			if err == nil {
-				break
-			}
-		}
-	}
-	if t.Log(outcomes); outcomes[killed] == 0 || outcomes[later] == 0 || outcomes["a mark without data"] == 0 {
+	if t.Log(outcomes); outcomes["killed"] == 0 || outcomes["completed"] == 0 || outcomes["a mark without data"] == 0 {
 		t.Errorf("%v", outcomes)
 	}
 }

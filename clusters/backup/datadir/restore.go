@@ -26,10 +26,7 @@ type Restore struct {
 	// Lost is the ID of a lost cluster. The directory may contain a member of that cluster, which may be incomplete.
 	// Zero means that no such member is expected.
 	Lost uint64
-	// Stale reports whether data restored by the same request must be replaced because the source has changed
-	// since then. Data on which etcd has been started is never replaced. If Stale is nil, restored data is kept.
-	Stale func(told result.Restored) (bool, error)
-	// Unstarted calls snapshot.Unstarted. It is used only if Lost or Stale is set.
+	// Unstarted calls snapshot.Unstarted. It is used only if Lost is set.
 	Unstarted Unstarted
 }
 
@@ -41,15 +38,14 @@ func (r Restore) markName() string { return r.Dir + ".restored.json" }
 // Once calls restore unless the requested data is already in place. If it is, done is true, and told is the recorded
 // result. The function restore must create the member with Create, and call record before the member is put in place.
 // If another process is restoring into the directory, Once calls waiting and then waits. It returns snapshot.ErrExists
-// if the directory contains a member other than the requested one, or a stale member on which etcd has been started. It
-// returns disk.ErrLink if the directory is a link.
+// if the directory contains a member other than the requested one, and disk.ErrLink if the directory is a link.
 func (r Restore) Once(
 	ctx context.Context, waiting func(), restore func(record func(result.Restored) error) error,
 ) (told result.Restored, done bool, err error) {
 	if err := refuseLink(r.Dir); err != nil {
 		return result.Restored{}, false, err
 	}
-	if told, done, _, err = r.look(); err != nil || done {
+	if told, done, err = r.find(); err != nil || done {
 		return told, done, err
 	}
 	unlock, err := disk.Lock(ctx, r.LockFile(), waiting)
@@ -57,15 +53,8 @@ func (r Restore) Once(
 		return result.Restored{}, false, err
 	}
 	defer unlock()
-	// Another process may have completed the restore.
-	told, done, stale, err := r.look()
-	if err != nil || done {
+	if told, done, err = r.find(); err != nil || done { // another process may have completed the restore
 		return told, done, err
-	}
-	if stale {
-		if err := r.discard(ctx); err != nil {
-			return result.Restored{}, false, err
-		}
 	}
 	if err := r.clear(ctx); err != nil {
 		return result.Restored{}, false, fmt.Errorf("remove leftover files: %w", err)
@@ -74,41 +63,6 @@ func (r Restore) Once(
 		return result.Restored{}, false, r.failed(err)
 	}
 	return result.Restored{}, false, nil
-}
-
-// look is like find, but data that must be replaced is stale instead of done.
-func (r Restore) look() (told result.Restored, done, stale bool, err error) {
-	if told, done, err = r.find(); err == nil && done && r.Stale != nil {
-		stale, err = r.Stale(told)
-	}
-	return told, done && !stale, stale, err
-}
-
-// discard moves a stale member away, unless etcd has been started on it or is running on it. The mark is removed later,
-// so that a crash cannot leave a member without a mark.
-func (r Restore) discard(ctx context.Context) error {
-	member := filepath.Join(r.Dir, "member")
-	held, err := snapshot.HoldRemains(r.Dir)
-	if err != nil {
-		return err
-	}
-	if held != nil {
-		defer held.Close()
-	}
-	switch unstarted, err := r.Unstarted(ctx, member); {
-	case err != nil:
-		return fmt.Errorf("%s: determine whether etcd has been started on it: %w", member, err)
-	case !unstarted:
-		return r.exists("etcd has been started on it, but the source has changed since the restore")
-	}
-	work, err := snapshot.WorkspaceBeside(r.Dir)
-	if err == nil {
-		err = errors.Join(disk.Move(member, filepath.Join(work, "stale")), disk.Sync(r.Dir))
-	}
-	if err != nil {
-		return fmt.Errorf("%s: move stale data away: %w", member, err)
-	}
-	return nil
 }
 
 // find reports whether the requested data is in place, and returns the recorded result. It returns snapshot.ErrExists
