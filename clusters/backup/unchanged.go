@@ -32,7 +32,8 @@ func ConfirmUnchanged(ctx context.Context, from Source, of result.Result) error 
 			snapshot.DisplayID(of.ClusterID), snapshot.DisplayID(hexadecimal(id)))
 	case revision != of.Revision:
 		return fmt.Errorf("%w: it was at revision %d and is now at %d. Stop its clients, or wait until its leases "+
-			"have expired. Then take another backup (a restore Job does so by itself)", ErrChanged, of.Revision, revision)
+			"have expired. Then take another backup (a restore Job does so by itself)", ErrChanged, of.Revision,
+			revision)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -82,7 +83,7 @@ func (h hidingStream) RecvMsg(m any) error { return h.session.hidden(h.ClientStr
 // etcd's own errors are returned unchanged.
 func (s *session) hidden(err error) error {
 	said, is := status.FromError(err)
-	if _, known := rpctypes.Error(err).(rpctypes.EtcdError); known || !is || s.login.Password == "" {
+	if known := (rpctypes.EtcdError{}); errors.As(rpctypes.Error(err), &known) || !is || s.login.Password == "" {
 		return err
 	}
 	quoted := strconv.Quote(s.login.Password)

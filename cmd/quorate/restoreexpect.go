@@ -40,5 +40,6 @@ func (f *restoreFlags) sameSnapshot(told result.Restored) error {
 	}
 	return blockedError{fmt.Errorf("%s holds data from a different backup, of cluster %s at revision %d; nothing was "+
 		"changed. To restore cluster %s at revision %d, delete the directory (in Kubernetes, the volume claim)",
-		f.r.DataDir, snapshot.DisplayID(told.SourceClusterID), told.Revision, snapshot.DisplayID(w.ClusterID), w.Revision)}
+		f.r.DataDir, snapshot.DisplayID(told.SourceClusterID), told.Revision, snapshot.DisplayID(w.ClusterID),
+		w.Revision)}
 }
