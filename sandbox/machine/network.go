@@ -108,7 +108,8 @@ func (m *Machine) RemoveLinks(subnet string) error {
 			if err == nil {
 				err = netlink.LinkDel(link)
 			}
-			if gone := (netlink.LinkNotFoundError{}); err != nil && !errors.As(err, &gone) && !errors.Is(err, unix.ENODEV) {
+			gone := netlink.LinkNotFoundError{}
+			if err != nil && !errors.As(err, &gone) && !errors.Is(err, unix.ENODEV) {
 				return fmt.Errorf("delete the link to %s: %w", route.Dst, err)
 			}
 		}
