@@ -134,11 +134,19 @@ func (t *Target) inherit(list []*orphan) {
 	}
 }
 
+// isCopiedBy reports whether t will be created with the orphan's data.
+func (o *orphan) isCopiedBy(t Target) bool {
+	restore := t.Cluster.Spec.Restore
+	var from decide.ID
+	return restore != nil && restore.From.Etcd != nil && from.UnmarshalText([]byte(restore.From.Etcd.ClusterID)) == nil &&
+		from == o.id
+}
+
 // mayBe reports whether t may be the orphan under a new name, declared by the same source. Either the specs are equal,
 // or the revision that removed the orphan added a cluster with the same name or in the same namespace.
 func (o *orphan) mayBe(t Target) bool {
 	beside := strings.Split(t.Cluster.Annotations[v1alpha1.AnnotationConfirmNewCluster], ",")
-	if o.id == 0 || !o.kin(t.Source) || slices.ContainsFunc(beside,
+	if o.id == 0 || !o.kin(t.Source) || o.isCopiedBy(t) || slices.ContainsFunc(beside,
 		func(id string) bool { return strings.TrimSpace(id) == o.id.String() }) {
 		return false
 	}

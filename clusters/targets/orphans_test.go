@@ -34,6 +34,13 @@ func declare(what, version string) reconcile.Declaration {
 	return d
 }
 
+// copies returns the declaration of a cluster that is created with the data of the cluster with the given ID.
+func copies(what, version, id string) reconcile.Declaration {
+	d := declare(what, version)
+	d.Cluster.Spec.Restore = &v1alpha1.RestoreSpec{From: v1alpha1.RestoreSource{Etcd: &v1alpha1.EtcdSource{ClusterID: id}}}
+	return d
+}
+
 // there adds a live custom resource with the given namespace/name, version and cluster ID. said is the message of its
 // Orphaned condition.
 func there(i inventory.ByCluster, what, version, id, said string) {
@@ -128,6 +135,14 @@ func TestOrphans(t *testing.T) {
 		},
 		{
 			name: "renamed and changed", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{declare("ns/b", "3.6.16")},
+			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it; it may now be ns/b\nns/b applied=true renamed from: ns/a (cluster c1)\n",
+		},
+		{
+			name: "renamed and copied", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{copies("ns/b", "3.6.16", "00c1")},
+			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\nns/b applied=true\n",
+		},
+		{
+			name: "renamed, but another cluster is copied", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{copies("ns/b", "3.6.16", "c2")},
 			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it; it may now be ns/b\nns/b applied=true renamed from: ns/a (cluster c1)\n",
 		},
 		{
