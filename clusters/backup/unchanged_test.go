@@ -1,11 +1,14 @@
 package backup
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"quorate.dev/quorate/clusters/backup/backuptest"
 	"quorate.dev/quorate/clusters/backup/result"
 	"quorate.dev/quorate/reconcile/decide"
 )
@@ -34,10 +37,33 @@ func TestConfirmUnchanged(t *testing.T) {
 		}
 		from.ID, from.Now, from.Unknown = decide.ID(c.id), c.revision, c.unknown
 		of := result.Result{ClusterID: taken.Manifest.ClusterID, Revision: taken.Manifest.Snapshot.Revision, Unproven: c.unproven}
-		err = ConfirmUnchanged(t.Context(), from, of)
+		err = ConfirmUnchanged(t.Context(), from, of, time.Millisecond)
 		if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), c.message) || errors.Is(err, ErrChanged) != errors.Is(c.want, ErrChanged) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// electing is a cluster that has no leader at first.
+type electing struct {
+	*backuptest.Member
+	asked int
+}
+
+func (e *electing) CurrentRevision(ctx context.Context) (decide.ID, int64, error) {
+	if e.asked++; e.asked < 2 {
+		return 0, 0, errors.New("no leader")
+	}
+	return e.Member.CurrentRevision(ctx)
+}
+
+// TestConfirmUnchangedWaitsForLeader checks that a cluster without a leader is asked again: a failed attempt would
+// require another backup.
+func TestConfirmUnchangedWaitsForLeader(t *testing.T) {
+	from := sound(t)
+	from.Now = 12
+	if err := ConfirmUnchanged(t.Context(), &electing{Member: from}, result.Result{ClusterID: hexadecimal(from.ID), Revision: 12}, time.Minute); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +18,9 @@ type compareFlags struct {
 	timeout timeoutFlag
 	result  string
 }
+
+// comparePatience is the time that a cluster without a leader gets to elect one.
+const comparePatience = 30 * time.Second
 
 func newBackupsCompare(std streams) *cobra.Command {
 	f := compareFlags{live: liveFlags{reading: true}}
@@ -57,7 +61,7 @@ func (f *compareFlags) run(ctx context.Context, std streams, argument string) er
 		return err
 	}
 	defer from.end()
-	if err := backup.ConfirmUnchanged(ctx, from, told); err != nil {
+	if err := backup.ConfirmUnchanged(ctx, from, told, comparePatience); err != nil {
 		return fmt.Errorf("compare %s with backup %s: %w", cluster, store.SlotID(told.Slot), err)
 	}
 	_, err = fmt.Fprintf(std.out, "%s  is unchanged since %s: revision %d\n", cluster, store.SlotID(told.Slot),
