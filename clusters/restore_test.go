@@ -225,7 +225,11 @@ func (s *stage) endJob(name, container string, how batchv1.JobConditionType, wor
 		s.Fatal(err)
 	}
 	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: words}}
-	s.say(pod.Name, corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: container, State: ended}}})
+	phase := corev1.PodRunning // of a failed Job, whose pod is only being stopped
+	if how == batchv1.JobComplete {
+		phase = corev1.PodSucceeded
+	}
+	s.say(pod.Name, corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{{Name: container, State: ended}}})
 	now := metav1.Now()
 	early := metav1.NewTime(now.Add(-time.Minute))
 	job.Status.StartTime = &early
