@@ -2,9 +2,12 @@ package scenarios
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +28,7 @@ func TestCopyOfStatefulSet(t *testing.T) {
 		"a-0", "old-0", "a-1", "old-1", "a-2", "old-2", ".a:", ".old:").Replace(bareThree))
 	id := w.requireOneCluster("old", 3)
 	revision := w.fillApp("old")
+	w.waitForClusterVersion("old-0")
 	w.member("old", 1).enablePassword("not-a-secret")
 	w.createSecret("old-etcd", map[string][]byte{"username": []byte("root"), "password": []byte("not-a-secret\n")})
 	volumes, pods := w.volumeUIDs("old"), map[string]types.UID{}
@@ -101,6 +105,35 @@ func TestCopyIsRepeatedWhileSourceChanges(t *testing.T) {
 		t.Errorf("the last of %d writes is missing: %q", written, got)
 	}
 	requireRestored(t, copied.Client, revision)
+}
+
+// waitForClusterVersion waits until the members without TLS of a new cluster have agreed on its version. Until then, for
+// about four seconds, the version is 3.0.
+func (w *world) waitForClusterVersion(pod string) {
+	w.t.Helper()
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+		_, port, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		return w.dialPod(ctx, w.namespace, pod, port)
+	}}}
+	defer client.CloseIdleConnections()
+	eventually(w.t, "the cluster has a version", func() error {
+		answer, err := client.Get(fmt.Sprintf("http://%s:%d/version", pod, clientPort))
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		var version struct{ Etcdcluster string }
+		if err := json.NewDecoder(answer.Body).Decode(&version); err != nil {
+			return err
+		}
+		if !strings.HasPrefix(modern, strings.TrimSuffix(version.Etcdcluster, ".0")+".") {
+			return fmt.Errorf("version %q", version.Etcdcluster)
+		}
+		return nil
+	})
 }
 
 // loadImage loads the image that backup and restore pods use.
