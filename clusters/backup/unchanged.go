@@ -18,8 +18,8 @@ var ErrChanged = errors.New("the cluster has changed since this backup")
 var ErrUnproven = errors.New("a quorum did not confirm the data of this backup")
 
 // ConfirmUnchanged returns ErrChanged unless the cluster is still at the backup's revision, and ErrUnproven if the
-// backup's data was not confirmed. If the revision cannot be determined within patience, for example because there is no
-// leader, the cluster may have changed, so ConfirmUnchanged returns that error as well.
+// backup's data was not confirmed. If the revision cannot be determined within patience, for example because there is
+// no leader, the cluster may have changed, so ConfirmUnchanged returns that error as well.
 func ConfirmUnchanged(ctx context.Context, from Source, of result.Result, patience time.Duration) error {
 	if of.Unproven != "" {
 		return fmt.Errorf("%w: %s. If its revision has been compacted, write any key to the cluster. Then take "+

@@ -122,6 +122,6 @@ func renamedInGit(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	return block("this looks like %s under a new name. A cluster cannot be renamed or moved: its members would start "+
-		"without their data. Restore the old name, or copy the data with spec.restore.from.etcd. If this is a separate "+
-		"cluster, set the annotation etcd.quorate.dev/confirm-new-cluster", s.Declared.RenamedFrom)
+		"without their data. Restore the old name, or copy the data with spec.restore.from.etcd. If this is a "+
+		"separate cluster, set the annotation etcd.quorate.dev/confirm-new-cluster", s.Declared.RenamedFrom)
 }
