@@ -81,7 +81,7 @@ func TestCopyIsRepeatedWhileSourceChanges(t *testing.T) {
 	})
 	t.Cleanup(func() { stop(); writer.Wait() })
 	w.repository.push(map[string]string{"old.yaml": old, "a.yaml": declaration("a", modern, three, w.copyOf("old", id, "https", "old-client-tls"))})
-	run := w.start(outside, append([]string{"run", "--until-converged", "--timeout", patience.String()}, w.allowsCopies()...)...)
+	run := w.start(outside, append([]string{"run", "--until-converged", "--timeout", (2 * patience).String()}, w.allowsCopies()...)...)
 	eventually(t, "the source has changed", func() error {
 		if !strings.Contains(run.stderr.String(), "has changed since") {
 			return errors.New(run.stderr.String())
