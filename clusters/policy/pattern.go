@@ -162,23 +162,15 @@ func matches(pattern, text string) bool {
 // matchesAddress reports whether a pattern matches HOST:PORT. * matches letters, digits and dashes. If the rest of the
 // host is a part of an IPv4 address, * matches only digits, so that the pattern does not match DNS names.
 func matchesAddress(pattern, address string) bool {
-	host, port, _ := cutLast(pattern, ":")
-	star := "[a-z0-9-]*"
-	if strings.ContainsAny(host, "0123456789") && strings.Trim(host, "0123456789.*") == "" {
+	port := strings.LastIndexByte(pattern, ':') + 1
+	star, host := "[a-z0-9-]*", pattern[:port]
+	if strings.ContainsAny(host, "0123456789") && strings.Trim(host, "0123456789.*:") == "" {
 		star = "[0-9]*"
 	}
-	expression := strings.ReplaceAll(regexp.QuoteMeta(host), `\*`, star) + ":" +
-		strings.ReplaceAll(regexp.QuoteMeta(port), `\*`, "[0-9]*")
+	expression := strings.ReplaceAll(regexp.QuoteMeta(host), `\*`, star) +
+		strings.ReplaceAll(regexp.QuoteMeta(pattern[port:]), `\*`, "[0-9]*")
 	matched, err := regexp.MatchString("^"+expression+"$", address)
 	return err == nil && matched
-}
-
-func cutLast(text, separator string) (before, after string, found bool) {
-	i := strings.LastIndex(text, separator)
-	if i < 0 {
-		return text, "", false
-	}
-	return text[:i], text[i+len(separator):], true
 }
 
 // system is the prefix of Kubernetes' own priority classes, whose pods take precedence over everything except the
