@@ -97,7 +97,7 @@ func (c *cluster) findVolumeJob(
 
 // mayWrite reports whether a pod has not ended and uses a member's volume.
 func (c *cluster) mayWrite(pod *corev1.Pod) bool {
-	return c.hasVolume(pod) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+	return c.hasVolume(pod) && podstate.Runs(pod)
 }
 
 // hasVolume reports whether a pod mounts a member's volume. A pod that merely has the labels cannot write to a volume.

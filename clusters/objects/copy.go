@@ -29,8 +29,8 @@ const (
 	sourceMount = "/source"
 )
 
-// around returns the containers of a restore pod in the order in which they run. Containers that connect to
-// the source do not mount the member's volume.
+// around returns the containers of a restore pod in the order in which they run. Containers that connect to the source
+// do not mount the member's volume.
 func (f filling) around(
 	in Input, restore *applycorev1.ContainerApplyConfiguration,
 ) []*applycorev1.ContainerApplyConfiguration {

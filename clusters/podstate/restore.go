@@ -23,7 +23,7 @@ func RestoreJob(job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.Rest
 	}
 	ended := succeeded(pods)
 	switch {
-	case j.Phase == decide.JobSucceeded && len(ended) == 0 && slices.ContainsFunc(pods, runs):
+	case j.Phase == decide.JobSucceeded && len(ended) == 0 && slices.ContainsFunc(pods, Runs):
 		j.Phase = decide.JobRuns // the pods were listed before the Job was read
 	case j.Phase == decide.JobSucceeded:
 		restored := restoredBy(byAge(ended))
@@ -42,8 +42,8 @@ func succeeded(pods []*corev1.Pod) []*corev1.Pod {
 		func(pod *corev1.Pod) bool { return pod.Status.Phase != corev1.PodSucceeded })
 }
 
-// runs reports whether a pod has not ended.
-func runs(pod *corev1.Pod) bool {
+// Runs reports whether a pod has not ended. A pod that has not started yet counts as running.
+func Runs(pod *corev1.Pod) bool {
 	return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 

@@ -192,8 +192,7 @@ func (r *refusals) destinations(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	})
 }
 
-// etcdEndpoints refuses etcd endpoints that are not allowed, because a pod in Kubernetes would connect to
-// them.
+// etcdEndpoints refuses etcd endpoints that are not allowed, because a pod in Kubernetes would connect to them.
 func (r *refusals) etcdEndpoints(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	if spec.Restore == nil || spec.Restore.From.Etcd == nil {
 		return

@@ -2,8 +2,7 @@ package main
 
 import "errors"
 
-// filledText is a flag value that must not be empty, so that an unset variable does not silently disable the
-// flag.
+// filledText is a flag value that must not be empty, so that an unset variable does not silently disable the flag.
 type filledText string
 
 func (t *filledText) String() string { return string(*t) }
