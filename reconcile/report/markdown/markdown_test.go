@@ -220,7 +220,7 @@ func checkHostile(t *testing.T, name, said string) {
 	}
 	words := strings.Join(strings.FieldsFunc(r.words.String(), func(r rune) bool { return r == ' ' || r == '\n' }), " ")
 	shown := asShown(said)
-	if short := len(said) < 200; short && (!strings.Contains(words, shown[0]) || !strings.Contains(words, shown[1])) {
+	if short := len(shown[1]) < 200; short && (!strings.Contains(words, shown[0]) || !strings.Contains(words, shown[1])) {
 		t.Errorf("%s: it does not show %q: %s", name, shown, comment)
 	}
 }
