@@ -146,7 +146,8 @@ func (c *cluster) input(record decide.Record) (objects.Input, error) {
 		in.Leads = len(service.Spec.Selector) > 0
 	}
 	if c.state.Membership.Known {
-		in.Voters = max(len(c.state.Membership.Voters()), 1)
+		in.Guests = len(c.state.Guests())
+		in.Voters = max(len(c.state.Membership.Voters())-in.Guests, 1)
 		in.Learners = len(c.state.Membership.Members) - len(c.state.Membership.Voters())
 	} else if budget := inventory.Get[*policyv1.PodDisruptionBudget](c.own, "PodDisruptionBudget",
 		c.names.PodDisruptionBudget); budget != nil && budget.Spec.MinAvailable != nil {

@@ -17,8 +17,8 @@ type Input struct {
 	Declared Template
 	// Record lists the members and the mode in which each of them may start.
 	Record decide.Record
-	// Voters is the number of voters that etcd lists, or zero if unknown.
-	Voters int
+	// Voters is the number of voters that etcd lists, except guests, or zero if unknown. Guests is the number of guests.
+	Voters, Guests int
 	// Learners is the number of learners that etcd lists.
 	Learners int
 	// MinAvailable is the minAvailable of the live PodDisruptionBudget. It is kept while etcd's member list is

@@ -13,7 +13,7 @@ import (
 // Numbers that are unknown do not lower the budget.
 func disruptionBudget(in Input) *applypolicyv1.PodDisruptionBudgetApplyConfiguration {
 	c := in.Cluster
-	needed := decide.MinAvailable(in.Voters, in.Learners, len(in.Record.Members), replicas(c))
+	needed := decide.MinAvailable(in.Voters, in.Guests, in.Learners, len(in.Record.Members), replicas(c))
 	return applypolicyv1.PodDisruptionBudget(NamesOf(c.Name).PodDisruptionBudget, c.Namespace).
 		WithLabels(Labels(c.Name)).
 		WithOwnerReferences(owner(c)).

@@ -23,6 +23,8 @@ type Bootstrap struct {
 	Replicas int `json:"replicas"`
 	// Restores is true if the cluster starts as one member with the data of a backup.
 	Restores bool `json:"restores,omitempty"`
+	// Adopts is the ID of the running cluster that the members will join. Then there are no initial members.
+	Adopts ID `json:"adopts,omitempty"`
 }
 
 // Mode returns the mode of the initial members.
@@ -216,6 +218,9 @@ func (FinishRecovery) action()    {}
 func (a Bootstrap) String() string {
 	if a.Restores {
 		return fmt.Sprintf("Bootstrap replicas=%d restores", a.Replicas)
+	}
+	if a.Adopts != 0 {
+		return "Bootstrap adopts=" + a.Adopts.String()
 	}
 	return fmt.Sprintf("Bootstrap replicas=%d", a.Replicas)
 }

@@ -148,6 +148,8 @@ func (s State) troubles() []string {
 func (s State) nameOf(m Member) string {
 	ordinal, ours := s.OrdinalOf(m)
 	switch {
+	case s.Record.Hosts(m.ID):
+		return "guest " + cmp.Or(m.Name, m.ID.String()) // its name may be a replica's name
 	case m.Name != "":
 		return m.Name
 	case ours:
@@ -171,6 +173,8 @@ func (s State) ailment(m Member) string {
 	replica := s.Replica(ordinal)
 	recorded, _ := s.Record.Member(ordinal)
 	switch {
+	case s.Record.Hosts(m.ID):
+		return m.ailmentOfGuest()
 	case !ours && !m.Answers:
 		return "is not one of this cluster's replicas and is not responding"
 	case !ours:

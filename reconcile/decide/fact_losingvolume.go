@@ -18,8 +18,8 @@ func (s State) mustMove(m Member) string {
 // for example because it was restarted with --force-new-cluster, or its pod is ready although it does not respond. Data
 // that it has acknowledged may exist nowhere else.
 func (s State) mayServeOthers(m Member) bool {
-	ordinal, _ := s.OrdinalOf(m)
-	return m.Disagrees != "" || !m.Answers && s.Replica(ordinal).Pod == PodReady
+	ordinal, ours := s.OrdinalOf(m)
+	return m.Disagrees != "" || ours && !m.Answers && s.Replica(ordinal).Pod == PodReady
 }
 
 // onGoingVolume reports whether the volume with a voter's data is being deleted.
@@ -79,11 +79,11 @@ func (s State) mayGiveUp(m Member) bool {
 		return false
 	}
 	_, unfilled := s.freeOrdinal()
-	voters, safe := len(s.Membership.Voters()), s.safeWithout(m)
-	if voters > s.Declared.Replicas {
+	voters, safe := len(s.ownVoters()), s.safeWithout(m)
+	if voters > s.wanted() {
 		return safe > 0
 	}
-	return voters == s.Declared.Replicas && !unfilled && safe >= Quorum(s.Declared.Replicas)
+	return voters == s.wanted() && !unfilled && safe >= Quorum(s.wanted())
 }
 
 // othersAreWell reports whether all other members are healthy, regardless of their volumes. Until they are, a member
@@ -128,7 +128,7 @@ func (s State) addSpare() (Decision, bool) {
 		len(s.unlisted()) > 0 {
 		return Decision{}, false
 	}
-	if enough := len(s.Membership.Members) > s.Declared.Replicas; enough && s.safeWithout(m) > 0 {
+	if enough := len(s.Membership.Members)-len(s.Guests()) > s.wanted(); enough && s.safeWithout(m) > 0 {
 		return Decision{}, false
 	}
 	ordinal := s.lowestFreeOrdinal()

@@ -13,6 +13,7 @@ func (s State) follow(r Record) Record {
 	if !s.Membership.Known || r.ClusterID == 0 || r.ClusterID != s.Membership.ClusterID {
 		return r
 	}
+	r = s.followGuests(s.takeUpGuests(r))
 	listed := s.listed()
 	r.JoinedTogether = r.JoinedTogether || s.Membership.learners() > 1 || s.toJoinTogether(r)
 	if len(s.missing()) > 0 {
@@ -52,7 +53,7 @@ func (s State) followRecorded(r Record, listed map[int]Member) Record {
 			m.Learner = false
 			r = r.With(m)
 		case !found:
-			if m.Mode == Sealed && m.Ordinal < s.Declared.Replicas {
+			if m.Mode == Sealed && m.Ordinal < s.wanted() {
 				r = r.countReplacement(m.Ordinal, s.Now)
 			}
 			r = r.WithRemoved(s.slotOf(m, r))
@@ -199,6 +200,7 @@ func (r Record) removed(ordinal int) (RemovedMember, bool) {
 func (s State) recordDifferences() []string {
 	required := RequiredRecord(s, "")
 	facts := append(s.memberDifferences(required), s.removedDifferences(required)...)
+	facts = append(facts, s.guestDifferences(required)...)
 	if required.JoinedTogether && !s.Record.JoinedTogether {
 		facts = append(facts, "two members are joining together")
 	}

@@ -13,9 +13,11 @@ func (s State) Formed() bool {
 		!s.recorded() && (s.hasStatefulSet() || s.anyReplica(Replica.remains))
 }
 
-// recorded reports whether a record with members exists. A record without members does not specify how members may
-// start.
-func (s State) recorded() bool { return len(s.Record.Members) > 0 }
+// recorded reports whether a record with members or guests exists. A record without members does not specify how members
+// may start.
+func (s State) recorded() bool { return !s.Record.empty() }
+
+func (r Record) empty() bool { return len(r.Members) == 0 && len(r.Guests) == 0 }
 
 // founding reports whether, according to earlier passes, the members are only about to bootstrap the cluster. etcd may
 // have formed the cluster since.
@@ -96,7 +98,7 @@ func bootstrap(s State) (Decision, bool) {
 	case s.recorded():
 		return act(Bootstrap{Replicas: n}, "the bootstrap of %s is not finished: %s", plural(n, "member", "members"),
 			sentence(s.Objects.Drift))
-	case !s.toRun() || s.Declared.Replicas < 1 || s.Declared.RenamedFrom != "":
+	case !s.toRun() || s.Declared.Replicas < 1 || s.Declared.RenamedFrom != "" || s.Declared.Adoption.declared():
 		return Decision{}, false
 	}
 	if s.Declared.Restore.declared() {
@@ -158,7 +160,7 @@ func (s State) sealable() Ordinals {
 	var set Ordinals
 	inSlots := s.listed()
 	for _, m := range s.Membership.Members {
-		ordinal, ours := s.Ordinal(m.Name)
+		ordinal, ours := s.namedOrdinal(m)
 		if !ours || !m.Started || inSlots[ordinal].ID != m.ID {
 			continue
 		}

@@ -227,10 +227,10 @@ func quorumLost(s State) (Decision, bool) {
 func (s State) mayRecover(voters []Member) bool {
 	recoverable := 0
 	for _, m := range voters {
-		ordinal, ours := s.Ordinal(m.Name)
+		ordinal, ours := s.namedOrdinal(m)
 		_, recorded := s.Record.Member(ordinal)
 		there := recorded || s.Replica(ordinal).remains()
-		if m.Answers || ours && there && !s.unrecoverable(ordinal) {
+		if m.Answers || s.Record.Hosts(m.ID) || ours && there && !s.unrecoverable(ordinal) {
 			recoverable++
 		}
 	}
@@ -276,7 +276,7 @@ func membershipUnknown(s State) (Decision, bool) {
 		pronoun := itOrThem(s.strangers())
 		return block("no quorum confirms the member list%s: %s. Quorate cannot query %s. Remove %s manually with "+
 			"etcdctl member remove", s.why(), strings.Join(s.strangers(), "; "), pronoun, pronoun)
-	case len(RequiredRecord(s, "").Members) == 0:
+	case RequiredRecord(s, "").empty():
 		if kept := s.wayOutOfMarks(); kept != "" {
 			return block("the cluster has formed before (%s), but none of its remaining members may be started%s",
 				s.describeSigns(), kept)

@@ -61,8 +61,9 @@ type Member struct {
 	ID ID `json:"id"`
 	// Name is empty for a member that has been added but has not started.
 	Name string `json:"name,omitempty"`
-	// PeerURL is its first peer URL.
-	PeerURL string `json:"peerURL,omitempty"`
+	// PeerURL is its first peer URL. Only members that Quorate did not add have more.
+	PeerURL      string   `json:"peerURL,omitempty"`
+	MorePeerURLs []string `json:"morePeerURLs,omitempty"`
 	// Started is true if the member has published its client URLs, so it has started at least once.
 	Started bool `json:"started"`
 	Learner bool `json:"learner,omitempty"`
@@ -120,9 +121,20 @@ func (s State) Ordinal(name string) (int, bool) {
 	return n, true
 }
 
-// OrdinalOf returns a member's ordinal, and whether the member belongs to this cluster. A member that has not started
-// has no name yet, but the host in its peer URL starts with its pod's name.
+// namedOrdinal is like OrdinalOf, but only for members that have a name.
+func (s State) namedOrdinal(m Member) (int, bool) {
+	if m.Name == "" {
+		return 0, false
+	}
+	return s.OrdinalOf(m)
+}
+
+// OrdinalOf returns a member's ordinal, and whether the member is a replica of this cluster. A member that has not
+// started has no name yet, but the host in its peer URL starts with its pod's name.
 func (s State) OrdinalOf(m Member) (int, bool) {
+	if s.isForeign(m) {
+		return 0, false
+	}
 	if m.Name != "" {
 		return s.Ordinal(m.Name)
 	}

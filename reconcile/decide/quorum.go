@@ -11,9 +11,10 @@ func Quorum(n int) int { return n/2 + 1 }
 // MinAvailable returns how many pods must remain when Kubernetes evicts pods, so that quorum is kept. While members
 // join or leave, and while etcd's list is unknown, the larger membership counts, because pods do not show whether they
 // have a vote (hard cases H32, H105). A learner has no vote, but before etcd 3.5.18 its pod may be ready, and may count
-// instead of a voter that quorum requires.
-func MinAvailable(voters, learners, recorded, declared int) int {
-	needed := Quorum(max(voters, recorded, declared))
+// instead of a voter that quorum requires. Guests vote, too, but their pods are not counted: the remaining pods must
+// have quorum together with all guests.
+func MinAvailable(voters, guests, learners, recorded, declared int) int {
+	needed := max(Quorum(max(voters, recorded, declared)), Quorum(voters+guests)-guests)
 	if learners > 0 {
 		needed = max(needed, Quorum(voters)+learners)
 	}

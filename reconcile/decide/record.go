@@ -80,7 +80,8 @@ func (r Record) Equal(other Record) bool {
 		r.CA == other.CA && r.JoinedTogether == other.JoinedTogether &&
 		r.RestoredFrom == other.RestoredFrom && r.Restored == other.Restored && r.Uncompared == other.Uncompared &&
 		r.Recovery == other.Recovery && r.VoidRecovery == other.VoidRecovery &&
-		r.VoidConfirmation == other.VoidConfirmation &&
+		r.VoidConfirmation == other.VoidConfirmation && r.Adopted == other.Adopted &&
+		slices.Equal(r.Guests, other.Guests) &&
 		slices.Equal(r.Members, other.Members) && slices.Equal(r.Removed, other.Removed) &&
 		slices.EqualFunc(r.Replaced, other.Replaced, func(a, b Replacements) bool {
 			return a.Ordinal == b.Ordinal && a.Times == b.Times && a.Last.Equal(b.Last)
@@ -111,6 +112,10 @@ func RequiredRecord(s State, freshToken string) Record {
 
 func (s State) requiredRecord(freshToken string) Record {
 	switch {
+	case s.beginsAdoption():
+		r := s.adoptedRecord(cmp.Or(s.Objects.RunsToken, freshToken))
+		r.CA = s.Record.CA
+		return r
 	case !s.recordLost():
 		return s.follow(s.voidRecovery(s.keepLost(s.takeUpRecovery(s.catchUp(s.complete(s.Record))))))
 	case !s.Formed():
@@ -189,7 +194,7 @@ func (s State) remainingOrdinals() []int {
 	var ordinals []int
 	if s.Membership.Known {
 		for _, m := range s.Membership.Members {
-			if ordinal, ours := s.Ordinal(m.Name); ours {
+			if ordinal, ours := s.namedOrdinal(m); ours {
 				ordinals = append(ordinals, ordinal)
 			}
 		}
@@ -221,7 +226,7 @@ func SealedRecord(s State, a Seal, freshToken string) Record {
 		r.LogVersion = v.MajorMinor().String()
 	}
 	for _, m := range s.MembersInOrder() {
-		ordinal, ours := s.Ordinal(m.Name)
+		ordinal, ours := s.namedOrdinal(m)
 		if !ours || !m.Started || !a.Members.Has(ordinal) || s.listed()[ordinal].ID != m.ID {
 			continue
 		}

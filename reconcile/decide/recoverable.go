@@ -1,14 +1,15 @@
 package decide
 
-// quorumMayRecover reports whether enough recorded members for quorum may still come up by themselves.
+// quorumMayRecover reports whether enough recorded members for quorum may still come up by themselves. Whether a guest
+// comes up is unknown.
 func (s State) quorumMayRecover() bool {
-	recoverable := 0
+	recoverable := len(s.Record.Guests)
 	for _, m := range s.Record.Members {
 		if !s.unrecoverable(m.Ordinal) {
 			recoverable++
 		}
 	}
-	return recoverable >= Quorum(len(s.Record.Members))
+	return recoverable >= Quorum(len(s.Record.Members)+len(s.Record.Guests))
 }
 
 // unrecoverable reports whether an unresponsive member cannot come up by itself, or should have come up long ago.

@@ -35,7 +35,7 @@ func (s State) nextToLead(rule string, removed ID) (Member, bool) {
 	for _, m := range s.MembersInOrder() {
 		ordinal, _ := s.OrdinalOf(m)
 		turn := !turned || ordinal > last
-		if turn && m.ID != removed && !m.Leader && s.near(m) {
+		if turn && m.ID != removed && !s.Record.Hosts(m.ID) && !m.Leader && s.near(m) {
 			return m, true
 		}
 	}

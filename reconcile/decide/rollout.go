@@ -133,8 +133,7 @@ func rollOneMember(s State) (Decision, bool) {
 	}
 	var outdated []Member
 	for _, m := range s.MembersInOrder() {
-		ordinal, _ := s.OrdinalOf(m)
-		if s.madeOtherwise(s.Replica(ordinal)) {
+		if ordinal, ours := s.OrdinalOf(m); ours && s.madeOtherwise(s.Replica(ordinal)) {
 			outdated = append(outdated, m)
 		}
 	}

@@ -18,7 +18,7 @@ func applyObjects(s State) (Decision, bool) {
 	if s.toRun() && s.Record.Restoring() && s.ReportedClusterID == 0 && s.besideRestore() != "" {
 		return Decision{}, false // a record that may be wrong would stop the pods
 	}
-	if !s.Formed() || len(facts) == 0 || len(RequiredRecord(s, "").Members) == 0 {
+	if !s.Formed() || len(facts) == 0 || RequiredRecord(s, "").empty() || s.beginsAdoption() {
 		return Decision{}, false
 	}
 	if refusal, _ := s.judgeVersion(); !s.hasStatefulSet() && !s.mayRoll() {
@@ -109,7 +109,7 @@ func (s State) strangers() []string {
 		if ordinal, ours := s.OrdinalOf(m); ours && inSlots[ordinal].ID != m.ID {
 			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, in the slot of %s", m.ID,
 				orUnknown(m.PeerURL), inSlots[ordinal].ID))
-		} else if !ours {
+		} else if !ours && !s.Record.Hosts(m.ID) {
 			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, which is not one of this cluster's "+
 				"replicas", s.nameOf(m), orUnknown(m.PeerURL)))
 		}

@@ -74,6 +74,14 @@ func (s State) RecordedVoters() []RecordedMember {
 	return voters
 }
 
+// RecordedGuests returns the guests without whose consent no member list counts: those that git does not release.
+func (s State) RecordedGuests() []ID {
+	if s.recordLost() {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(s.Record.Guests), s.Declared.Adoption.releases)
+}
+
 // ConfirmedMembers returns the members that git confirms as the complete member list, in ascending order. It returns
 // nil if git does not confirm a list, or confirms it for different recorded members or volumes.
 func (s State) ConfirmedMembers() []ID {

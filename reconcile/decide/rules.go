@@ -15,6 +15,7 @@ const (
 	ruleJoinTogether  = "JoinTogether"
 	ruleReplaceMember = "ReplaceMember"
 	ruleScaleDown     = "ScaleDown"
+	ruleReleaseGuest  = "ReleaseGuest"
 )
 
 // The rules that write objects that other tools may revert at any time.
@@ -69,6 +70,8 @@ var rules = []rule{
 		"delete the rest."}, stop},
 	{Rule{"RenamedInGit", "The cluster seems to have been renamed or moved in git. Do not create a second, empty " +
 		"cluster."}, renamedInGit},
+	{Rule{"Adopt", "The replicas will join the members of a running cluster. Check that cluster, and record its " +
+		"members as guests."}, adopt},
 	{Rule{"Bootstrap", "The cluster has never formed. Create its objects and initial members."}, bootstrap},
 	{Rule{Recover, "The cluster has permanently lost its majority, and the spec requests a new cluster from " +
 		"one member's data or a backup. Stop all pods and create it."}, recoverCluster},
@@ -97,6 +100,7 @@ var rules = []rule{
 		"that a new member can join."}, replaceMember},
 	{Rule{ruleScaleDown, "There are more members than declared. Remove the member with the highest ordinal."},
 		scaleDown},
+	{Rule{ruleReleaseGuest, "Git releases a member of the adopted cluster. Remove it from etcd."}, releaseGuest},
 	{Rule{ruleJoinTogether, "A learner has started, and a second learner can safely join with it. Add the " +
 		"second."}, joinTogether},
 	{Rule{"PromoteLearner", "A learner has caught up. Promote it."}, promoteLearner},
@@ -111,6 +115,8 @@ var rules = []rule{
 		startRollout},
 	{Rule{"RollOneMember", "A pod has an outdated template. Restart pods one at a time, the leader last."},
 		rollOneMember},
+	{Rule{"GuestLost", "A member of the adopted cluster left etcd's list, and git does not release it. Add and " +
+		"remove no members."}, besideBackup(guestLost)},
 	{Rule{"ScaleUp", "An ordinal below the declared size has no member. Add a learner."}, besideBackup(scaleUp)},
 	{Rule{"AlarmRaised", "A member has raised an alarm, and etcd rejects writes. Only a larger quota is rolled out."},
 		besideBackup(alarmRaised)},
@@ -121,6 +127,8 @@ var rules = []rule{
 	{Rule{ruleWaitForBackup, "An etcd upgrade is due, and the spec requires a backup first. Wait for it."},
 		waitForBackup},
 	{Rule{"WaitForCleanUp", "A removed member's volume is being deleted. Wait for it."}, waitForCleanUp},
+	{Rule{"Holding", "The replicas and the members of the adopted cluster form one cluster. Wait until git releases " +
+		"the guests."}, holding},
 	{Rule{"NotActedOn", "The spec requests a change that this version cannot make. Report it; change nothing."},
 		notActedOn},
 }

@@ -22,9 +22,9 @@ func scaleDown(s State) (Decision, bool) {
 	if s.copyCounts(victim) || !s.Membership.without(victim.ID).HasQuorum() {
 		return Decision{}, false
 	}
-	listed, declared := len(s.Membership.Members), s.Declared.Replicas
+	listed, declared := len(s.Membership.Members), s.wanted()
 	switch {
-	case !victim.Learner && len(s.Membership.Voters()) <= declared:
+	case !victim.Learner && len(s.ownVoters()) <= declared:
 		return Decision{}, false
 	case !victim.Learner && s.mayServeOthers(victim):
 		return Decision{}, false
@@ -34,7 +34,8 @@ func scaleDown(s State) (Decision, bool) {
 		return wait(recheck, "%s, %d declared; %s is kept: %s", plural(listed, "member", "members"), declared,
 			s.nameOf(victim), s.copiesWithout(victim))
 	case victim.Leader:
-		return s.transferLeadership(victim, func(Member) bool { return true }, "%s, %d declared, and %s is the leader",
+		willDo := func(to Member) bool { return !s.abandons() || s.Record.Hosts(to.ID) }
+		return s.transferLeadership(victim, willDo, "%s, %d declared, and %s is the leader",
 			plural(listed, "member", "members"), declared, victim.Name)
 	}
 	return s.removal(ruleScaleDown, RemoveMember{ID: victim.ID, Name: s.nameOf(victim)},
@@ -46,7 +47,7 @@ func scaleDown(s State) (Decision, bool) {
 // be on volumes that are kept.
 func (s State) copiesWithout(victim Member) string {
 	left := s.safeWithout(victim)
-	if !s.safe(victim) || left >= s.Declared.Replicas {
+	if !s.safe(victim) || left >= s.wanted() {
 		return ""
 	}
 	var names []string
@@ -63,7 +64,7 @@ func (s State) copiesWithout(victim Member) string {
 // member is surplus.
 func (s State) surplus() (Member, bool) {
 	listed := s.listed()
-	if s.Declared.Replicas < 1 || len(listed) <= s.Declared.Replicas {
+	if s.Declared.Replicas < 1 || len(listed) <= s.wanted() {
 		return Member{}, false
 	}
 	return listed[slices.Max(slices.Collect(maps.Keys(listed)))], true
@@ -82,7 +83,7 @@ func (s State) goesDown() (Member, bool) {
 	}
 	listed := s.listed()
 	for _, ordinal := range slices.Backward(slices.Sorted(maps.Keys(listed))) {
-		if m := listed[ordinal]; ordinal >= s.Declared.Replicas && m.needless() {
+		if m := listed[ordinal]; ordinal >= s.wanted() && m.needless() {
 			return m, true
 		}
 	}
@@ -92,7 +93,7 @@ func (s State) goesDown() (Member, bool) {
 // freeOrdinal returns the lowest ordinal below the declared number without a member.
 func (s State) freeOrdinal() (int, bool) {
 	listed := s.listed()
-	for ordinal := range s.Declared.Replicas {
+	for ordinal := range s.wanted() {
 		if _, found := listed[ordinal]; !found {
 			return ordinal, true
 		}
@@ -108,7 +109,7 @@ func (s State) describeUnfilled() string {
 	}
 	var names []string
 	listed := s.listed()
-	for ordinal := range s.Declared.Replicas {
+	for ordinal := range s.wanted() {
 		if _, found := listed[ordinal]; !found {
 			names = append(names, s.ReplicaName(ordinal))
 		}
@@ -188,11 +189,11 @@ func (s State) empty(ordinal int) bool {
 // peerURL returns a replica's peer URL, derived from the peer URLs of existing members.
 func (s State) peerURL(ordinal int) string {
 	for _, m := range s.MembersInOrder() {
-		if _, ours := s.Ordinal(m.Name); ours && strings.Contains(m.PeerURL, "//"+m.Name) {
+		if _, ours := s.namedOrdinal(m); ours && strings.Contains(m.PeerURL, "//"+m.Name) {
 			return strings.Replace(m.PeerURL, "//"+m.Name, "//"+s.ReplicaName(ordinal), 1)
 		}
 	}
-	return ""
+	return s.peerURLOf(ordinal)
 }
 
 // settled reports whether every member is known to be a sealed, healthy voter.

@@ -51,6 +51,9 @@ type State struct {
 	Replicas []Replica `json:"replicas,omitempty"`
 	// Membership is etcd's own view.
 	Membership Membership `json:"membership"`
+	// Source is the view of the cluster to adopt, with its members' hashes. It is observed only while nothing is
+	// recorded.
+	Source Membership `json:"source,omitzero"`
 	// CA is the observed state of the CA.
 	CA CA `json:"ca,omitzero"`
 	// Certificates lists the existing certificates with their validity periods, in any order.
@@ -123,6 +126,8 @@ type Declared struct {
 	Restore RestoreSource `json:"restore,omitzero"`
 	// Recovery is the requested recovery of a cluster that has permanently lost its majority.
 	Recovery RecoveryOrder `json:"recovery,omitzero"`
+	// Adoption is the running cluster that the replicas join.
+	Adoption AdoptionOrder `json:"adoption,omitzero"`
 	// Orphaned is a message that git no longer declares this cluster, and at which revision. It is empty if git
 	// declares the cluster.
 	Orphaned string `json:"orphaned,omitempty"`
@@ -213,6 +218,11 @@ type Record struct {
 	VoidConfirmation string `json:"voidConfirmation,omitempty"`
 	// Replaced counts how often the member of a slot was replaced recently, by ascending ordinal.
 	Replaced []Replacements `json:"replaced,omitempty"`
+	// Adopted is the ID of the cluster that the replicas joined, or zero if the cluster was not adopted.
+	Adopted ID `json:"adopted,omitempty"`
+	// Guests are the members of the adopted cluster that Quorate does not manage, in ascending order. Only guests that
+	// git releases are ever removed.
+	Guests []ID `json:"guests,omitempty"`
 }
 
 // Replacements is how often the member of a slot was replaced, each time within a day of the previous replacement.

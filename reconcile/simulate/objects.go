@@ -97,12 +97,13 @@ func (w *World) differs(name string, required decide.Record) string {
 // minAvailable returns the required value of the PodDisruptionBudget. The value does not decrease while membership is
 // unknown.
 func (w *World) minAvailable(required decide.Record) int {
-	voters, learners, atLeast := len(required.Members), 0, w.objects[w.budget()].minAvailable
+	voters, guests, learners, atLeast := len(required.Members), 0, 0, w.objects[w.budget()].minAvailable
 	if m := w.membership(); m.Known {
-		voters, atLeast = max(len(m.Voters()), 1), 0
+		guests = w.guestsIn(m)
+		voters, atLeast = max(len(m.Voters())-guests, 1), 0
 		learners = len(m.Members) - len(m.Voters())
 	}
-	return max(decide.MinAvailable(voters, learners, len(required.Members), w.Declared.Replicas), atLeast)
+	return max(decide.MinAvailable(voters, guests, learners, len(required.Members), w.Declared.Replicas), atLeast)
 }
 
 // joiningIsStale reports whether the configuration file of a joining member does not list the current members. While
@@ -242,4 +243,15 @@ func sameDeclaration(a, b decide.Declared) bool {
 		a.ReplaceAfter == b.ReplaceAfter && a.BacksUp == b.BacksUp && a.BackupDeadline == b.BackupDeadline &&
 		a.BacksUpBeforeUpgrade == b.BacksUpBeforeUpgrade && a.BacksUpBeforeDeletion == b.BacksUpBeforeDeletion &&
 		a.BackupTo == b.BackupTo && a.Restore == b.Restore && a.Recovery == b.Recovery
+}
+
+// guestsIn returns the number of listed members that are recorded as guests.
+func (w *World) guestsIn(m decide.Membership) int {
+	n := 0
+	for _, member := range m.Members {
+		if w.record.Hosts(member.ID) {
+			n++
+		}
+	}
+	return n
 }

@@ -1,0 +1,214 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"quorate.dev/quorate/internal/etcdversion"
+)
+
+// adopt begins an adoption: it records the members of the source and creates all objects, but no replicas. From then on,
+// replicas join as in any cluster.
+func adopt(s State) (Decision, bool) {
+	order := s.Declared.Adoption
+	if !s.beginsAdoption() || !s.toRun() || s.Declared.RenamedFrom != "" {
+		return Decision{}, false
+	}
+	switch {
+	case order.Refused != "":
+		return block("spec.adopt has no effect yet: %s", order.Refused)
+	case order.Abandon:
+		return Decision{Verdict: Done, Message: fmt.Sprintf("cluster %s is not adopted: spec.adopt.abandon is set",
+			order.ClusterID)}, true
+	case !s.Source.Known:
+		return wait(recheck, "the cluster to adopt does not return a member list%s; nothing is changed until it does",
+			because(s.Source.Why))
+	case s.Source.ClusterID != order.ClusterID:
+		return block("the endpoints in spec.adopt belong to cluster %s, but spec.adopt names cluster %s",
+			s.Source.ClusterID, order.ClusterID)
+	}
+	if unfit := s.unfit(); len(unfit) > 0 {
+		return block("cluster %s cannot be adopted yet: %s", order.ClusterID, strings.Join(unfit, "; "))
+	}
+	return act(Bootstrap{Adopts: order.ClusterID}, "adopting cluster %s: its %s become guests, and %s will join them",
+		order.ClusterID, plural(len(s.Source.Members), "member", "members"),
+		plural(s.Declared.Replicas, "replica", "replicas"))
+}
+
+// unfit returns all reasons why the source cannot be adopted now.
+func (s State) unfit() []string {
+	then := s
+	then.Record, then.Membership = s.adoptedRecord(""), s.Source
+	var facts []string
+	guests := then.Guests()
+	for _, m := range guests {
+		if trouble := then.Explain(m); trouble != "" {
+			facts = append(facts, then.describeGuest(m)+" "+trouble)
+		}
+	}
+	for _, m := range then.Membership.Members {
+		if _, ours := then.OrdinalOf(m); ours {
+			facts = append(facts, fmt.Sprintf("it lists %s, a replica of this cluster, whose volume is gone: remove "+
+				"member %s with etcdctl member remove", then.nameOf(m), m.ID))
+		}
+	}
+	facts = append(facts, then.doubts()...)
+	facts = append(facts, then.unfitAlarms()...)
+	facts = append(facts, then.unfitData(guests)...)
+	if n := len(guests); n > maxGuests {
+		facts = append(facts, fmt.Sprintf("it has %d members, and at most %d can be adopted: copy it with "+
+			"spec.restore.from.etcd instead", n, maxGuests))
+	} else if s.Declared.Replicas < n {
+		facts = append(facts, fmt.Sprintf("declare at least %s; once the last guest has left, you can declare fewer",
+			plural(n, "replica", "replicas")))
+	}
+	if s.Source.Downgrade != "" {
+		facts = append(facts, "a downgrade to etcd "+s.Source.Downgrade+" is in progress")
+	}
+	return facts
+}
+
+// unfitAlarms returns alarms of members that the source no longer lists, or that name no member.
+func (s State) unfitAlarms() []string {
+	var facts []string
+	for _, a := range s.Membership.staleAlarms() {
+		facts = append(facts, s.describeAlarm(a)+" is active")
+	}
+	return facts
+}
+
+// quotaReserve is how much larger than the largest database the declared quota must be, in percent. etcd rejects all
+// writes as soon as one member reaches its quota.
+const quotaReserve = 25
+
+// unfitData returns the reasons why replicas could not hold the guests' data: their version, their size, and hashes that
+// were not compared.
+func (s State) unfitData(guests []Member) []string {
+	var facts []string
+	largest := int64(0)
+	for _, m := range guests {
+		largest = max(largest, m.DBSize)
+		if !m.Answers {
+			continue
+		}
+		declared := minorOf(s.Declared.Version)
+		if v, err := etcdversion.ParseRunning(m.Version); err != nil || v.MajorMinor() != declared {
+			facts = append(facts, fmt.Sprintf("%s runs etcd %s: declare a release of the same minor version, and "+
+				"upgrade once the last guest has left", s.describeGuest(m), orUnknown(m.Version)))
+		}
+		if !m.Hash.Known() {
+			facts = append(facts, fmt.Sprintf("%s did not return a hash of its data%s", s.describeGuest(m),
+				because(m.HashWhy)))
+		}
+	}
+	if quota, needed := s.Declared.Quota, largest+largest/100*quotaReserve; quota > 0 && quota < needed {
+		facts = append(facts, fmt.Sprintf("its database uses %dMi, and the declared etcd.quota is %dMi: declare at "+
+			"least %dMi", largest>>20, quota>>20, needed>>20+1))
+	}
+	return facts
+}
+
+// because returns ": why", or "" if why is empty.
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + why
+}
+
+// guestLost blocks if a guest has left etcd's list although git does not release it: another tool or a person removes
+// members. Replicas that were about to join or take over wait until that is clear.
+func guestLost(s State) (Decision, bool) {
+	var gone []string
+	for _, id := range s.Record.Guests {
+		if _, listed := s.Membership.byID(id); !listed && !s.Declared.Adoption.releases(id) {
+			gone = append(gone, id.String())
+		}
+	}
+	if !s.Membership.Known || len(gone) == 0 {
+		return Decision{}, false
+	}
+	return block("guest %s left etcd's member list, but git does not release it. Stop the tool that manages the "+
+		"adopted cluster. If the removal was intended, add the ID to spec.adopt.release", Enumerate(gone))
+}
+
+// releaseGuest removes a guest that git releases. An unresponsive guest may leave as soon as the others have quorum. A
+// healthy guest leaves only once every replica is a healthy voter, a replica leads, and the replicas alone will have
+// quorum: from then on, the remaining guests are not needed.
+func releaseGuest(s State) (Decision, bool) {
+	if !s.Membership.Known || !s.toRun() || s.abandons() {
+		return Decision{}, false
+	}
+	var healthy []Member
+	for _, m := range s.Guests() {
+		switch {
+		case !s.Declared.Adoption.releases(m.ID):
+		case m.Answers:
+			healthy = append(healthy, m)
+		case !s.copyCounts(m) && s.Membership.without(m.ID).HasQuorum():
+			return s.removal(ruleReleaseGuest, RemoveMember{ID: m.ID, Name: s.nameOf(m)},
+				"%s does not respond, and git releases it: removing it; %s", s.describeGuest(m), s.describeResponding())
+		}
+	}
+	_, unfilled := s.freeOrdinal()
+	if len(healthy) == 0 || unfilled || !s.settled() {
+		return Decision{}, false
+	}
+	return s.releaseHealthy(healthy[0])
+}
+
+func (s State) releaseHealthy(m Member) (Decision, bool) {
+	own := len(s.ownVoters())
+	if remaining := len(s.Membership.without(m.ID).Voters()); own < Quorum(remaining) {
+		return block("git releases %s, but the replicas would not have quorum without the guests: %d of %d voters. "+
+			"Declare at least %s", s.describeGuest(m), own, remaining, plural(len(s.Guests()), "replica", "replicas"))
+	}
+	leader := s.leader()
+	if _, ours := s.OrdinalOf(leader); !ours {
+		return s.transferLeadership(leader, func(to Member) bool { return !s.isForeign(to) },
+			"git releases %s, and a guest leads", s.describeGuest(m))
+	}
+	return s.removal(ruleReleaseGuest, RemoveMember{ID: m.ID, Name: s.nameOf(m)}, "git releases %s: removing it; %s",
+		s.describeGuest(m), s.describeResponding())
+}
+
+// holding reports that the replicas and the guests are one cluster. Nothing is changed until git releases guests, so that
+// clients can move.
+func holding(s State) (Decision, bool) {
+	if !s.adopting() || !s.Membership.Known {
+		return Decision{}, false
+	}
+	switch order := s.Declared.Adoption; {
+	case !order.declared() || order.ClusterID != s.Record.Adopted:
+		return block("%s, but git no longer declares the adoption of cluster %s. Declare spec.adopt again: to complete "+
+			"the adoption, with release; to leave the cluster, with abandon: true", s.describeGuests(), s.Record.Adopted)
+	case order.Abandon:
+		return Decision{Verdict: Done, Message: fmt.Sprintf("abandoned: no replica is a member of cluster %s any more. "+
+			"Declare lifecycle Deleted, or remove abandon to join again", s.Record.Adopted)}, true
+	}
+	return Decision{Verdict: Done, Message: fmt.Sprintf("adopted, holding: %s. Move the clients, then release the "+
+		"guests with spec.adopt.release: %s", s.describeGuests(), s.listGuests())}, true
+}
+
+// listGuests returns the names and IDs of the guests that are not released yet.
+func (s State) listGuests() string {
+	var list []string
+	for _, m := range s.Guests() {
+		list = append(list, fmt.Sprintf("%s (%s)", m.ID, orUnknown(m.Name)))
+	}
+	return strings.Join(list, ", ")
+}
+
+// stillJoined returns which replicas may still be members of the adopted cluster, which would miss their votes, or "".
+func (s State) stillJoined() string {
+	if !s.adopting() || len(s.Record.Members) == 0 {
+		return ""
+	}
+	var names []string
+	for _, m := range s.Record.Members {
+		names = append(names, s.ReplicaName(m.Ordinal))
+	}
+	slices.Sort(names)
+	return Enumerate(names)
+}
