@@ -59,15 +59,29 @@ func (w *World) RemoveGuest(i int) { w.RemoveMember(firstGuest - i) }
 // some images do.
 func (w *World) RejoinGuest(i int) {
 	n := firstGuest - i
+	before, ran := w.pods[n]
+	if !ran {
+		return
+	}
 	w.AddMember(n)
 	for id, r := range w.rafts {
 		if m := r.byOrdinal(n); m != nil {
 			m.named, m.started = true, true
 			w.volumes[n] = volume{uid: w.next("v"), data: data{cluster: id, member: m.id}}
-			w.pods[n] = pod{uid: w.next("p"), version: w.Declared.Version, up: true}
+			w.pods[n] = pod{uid: w.next("p"), version: before.version, up: true}
 		}
 	}
 	w.runEtcd()
+}
+
+// Hosts reports whether the i-th guest is recorded and listed.
+func (w *World) Hosts(i int) bool {
+	for _, r := range w.rafts {
+		if m := r.byOrdinal(firstGuest - i); m != nil && w.record.Hosts(m.id) {
+			return true
+		}
+	}
+	return false
 }
 
 // Release declares that a guest may be removed.
@@ -77,8 +91,18 @@ func (w *World) Release(i int) {
 	}
 }
 
-// releases reports whether git releases the member.
-func (w *World) releases(id decide.ID) bool { return slices.Contains(w.Declared.Adoption.Release, id) }
+// releases reports whether git releases the member. No guest leaves while the replicas must leave.
+func (w *World) releases(id decide.ID) bool {
+	return slices.Contains(w.Declared.Adoption.Release, id) && !w.Declared.Adoption.Abandon
+}
+
+// wanted returns the number of replicas that should be members.
+func (w *World) wanted() int {
+	if w.Declared.Adoption.Abandon && len(w.record.Guests) > 0 {
+		return 0
+	}
+	return w.Declared.Replicas
+}
 
 // leaves reports whether the volume belongs to a guest that is removed, or may be removed at any time.
 func (w *World) leaves(n int) bool {
