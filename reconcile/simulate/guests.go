@@ -19,12 +19,13 @@ const source decide.ID = 0xad0
 // Adopt creates a running cluster of n members that another tool manages, and declares its adoption. The members are
 // named old-0, old-1, and so on. With namesakes, they have the names of replicas.
 func (w *World) Adopt(n int, namesakes bool) {
-	w.guestNames = "old"
+	name := "old"
 	if namesakes {
-		w.guestNames = w.name
+		name = w.name
 	}
 	r := &raft{formed: true, open: true}
 	for i := range n {
+		w.guestNames[firstGuest-i] = fmt.Sprintf("%s-%d", name, i)
 		w.addGuest(r, member{id: hash("guest", i), ordinal: firstGuest - i, named: true, ran: true, started: true,
 			inSync: true}, source, pod{version: w.Declared.Version, up: true}, data{index: 1000})
 	}
@@ -112,7 +113,7 @@ func (w *World) leaves(n int) bool {
 
 func (w *World) memberName(n int) string {
 	if isGuest(n) {
-		return fmt.Sprintf("%s-%d", w.guestNames, firstGuest-n)
+		return w.guestNames[n]
 	}
 	return w.replicaName(n)
 }
@@ -141,16 +142,22 @@ func (w *World) anyPod() bool {
 
 // seenSource returns the view of the cluster to adopt while nothing of this cluster exists.
 func (w *World) seenSource(s decide.State) decide.Membership {
-	r := w.rafts[source]
-	if !s.BeginsAdoption() || r == nil {
+	if !s.BeginsAdoption() {
 		return decide.Membership{}
 	}
 	open := *w
 	open.asksSource = true
-	if !r.serves() {
-		return decide.Membership{Why: "no leader", Members: open.list(r)}
+	for _, id := range w.clusters() {
+		r := w.rafts[id]
+		if len(r.members) == 0 || !isGuest(r.members[0].ordinal) {
+			continue
+		}
+		if !r.serves() {
+			return decide.Membership{Why: "no leader", Members: open.list(r)}
+		}
+		return open.confirmed(open.linearizable(id, r), r)
 	}
-	return open.confirmed(open.linearizable(source, r), r)
+	return decide.Membership{}
 }
 
 // beginAdoption returns the writes that record the guests and create the objects, unless the source has changed.
