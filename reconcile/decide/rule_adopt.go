@@ -180,8 +180,12 @@ func (s State) releaseHealthy(m Member) (Decision, bool) {
 		return s.transferLeadership(leader, func(to Member) bool { return !s.isForeign(to) },
 			"git releases %s, and a guest leads", s.describeGuest(m))
 	}
-	return s.removal(ruleReleaseGuest, RemoveMember{ID: m.ID, Name: s.nameOf(m)}, "git releases %s: removing it; %s",
-		s.describeGuest(m), s.describeResponding())
+	last := ""
+	if len(s.Guests()) == 1 {
+		last = ", the last guest, so that the adoption can no longer be abandoned"
+	}
+	return s.removal(ruleReleaseGuest, RemoveMember{ID: m.ID, Name: s.nameOf(m)}, "git releases %s: removing it%s; %s",
+		s.describeGuest(m), last, s.describeResponding())
 }
 
 // holding reports that the replicas and the guests are one cluster. Nothing is changed until git releases guests, so that
