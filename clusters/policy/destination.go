@@ -206,6 +206,26 @@ func (r *refusals) etcdEndpoints(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	}
 }
 
+// adoptedEndpoints refuses to adopt clusters at endpoints that are not allowed, because an adoption changes the cluster's
+// member list.
+func (r *refusals) adoptedEndpoints(p Policy, spec v1alpha1.EtcdClusterSpec) {
+	if spec.Adopt == nil {
+		return
+	}
+	for i, url := range spec.Adopt.Endpoints {
+		address, hint := url.Address(), ""
+		matching := func(pattern string) bool { return matchesAddress(pattern, address) }
+		if p.Adoptions.Limited && p.Adoptions.allows(matching) {
+			continue
+		}
+		if Adoptions.Check(address) == nil {
+			hint = "; it would be allowed by " + address
+		}
+		r.add(fmt.Sprintf("spec.adopt.endpoints[%d]", i), "%s is not allowed; %s%s", quoted(string(url)),
+			p.Adoptions.describe(Adoptions), hint)
+	}
+}
+
 // eachDestination calls check for each backup destination, with its path.
 func eachDestination(spec v1alpha1.EtcdClusterSpec, check func(path string, to v1alpha1.BackupDestination)) {
 	if b := spec.Backup; b != nil {
