@@ -57,7 +57,7 @@ func (k Kind) Check(pattern string) error {
 	case k == BackupDestinations:
 		return checkDestination(pattern)
 	case k == Adoptions:
-		return stores[etcdScheme].checkBucket(pattern)
+		return checkAddress(pattern)
 	case k == NetworkPeers:
 		return checkPeer(pattern)
 	case k == ServiceAccounts, k == KMSKeys, k == LockTimes, k == BackupsPerDay:
