@@ -1,8 +1,7 @@
 package v1alpha1
 
-// AdoptionSpec specifies a running etcd cluster that the replicas join, so that they can take over from its members. It
-// has no effect on a cluster that has formed otherwise. The members of the running cluster are called guests. Neither
-// cluster may use TLS, and etcd's authentication must be off.
+// AdoptionSpec specifies a running etcd cluster that the replicas join, so that they can take over from its members, the
+// guests.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.abandon) || !self.abandon || !has(self.release) || self.release.size() == 0",message="abandon leaves the cluster to the guests; omit release"
 type AdoptionSpec struct {

@@ -113,7 +113,9 @@ type EtcdClusterSpec struct {
 	// +optional
 	Restore *RestoreSpec `json:"restore,omitempty"`
 
-	// adopt specifies a running etcd cluster that the replicas join, so that they can take over from its members.
+	// adopt specifies a running etcd cluster that the replicas join, so that they can take over from its members, the
+	// guests. That cluster must not use TLS or authentication. If unset, the replicas form a new cluster. It has no
+	// effect on a cluster that has formed otherwise.
 	// +optional
 	Adopt *AdoptionSpec `json:"adopt,omitempty"`
 
