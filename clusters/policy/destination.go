@@ -112,7 +112,8 @@ var (
 )
 
 // errEverything is returned for patterns that contain Everything.
-var errEverything = errors.New(Everything + " allows everything, and must be the whole pattern; * matches any characters")
+var errEverything = errors.New(Everything + " allows everything, and must be the whole pattern; * matches any " +
+	"characters")
 
 // checkAddress refuses patterns that no HOST:PORT can match.
 func checkAddress(pattern string) error {
@@ -218,8 +219,8 @@ func (r *refusals) etcdEndpoints(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	}
 }
 
-// adoptedEndpoints refuses to adopt clusters at endpoints that are not allowed, because an adoption changes the cluster's
-// member list.
+// adoptedEndpoints refuses to adopt clusters at endpoints that are not allowed, because an adoption changes the
+// cluster's member list.
 func (r *refusals) adoptedEndpoints(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	if spec.Adopt == nil {
 		return

@@ -17,8 +17,8 @@ import (
 type Policy struct {
 	Images, PriorityClasses, Annotations, Labels, Tolerations, NodeSelectors, NetworkPeers Allowed
 	ServiceAccounts, KMSKeys, LockTimes, BackupsPerDay                                     Allowed
-	// BackupDestinations and Adoptions, unlike the other fields, allow nothing if they are not limited, so that a missing
-	// setting never lets a declaration choose where data is sent, or which other clusters are changed.
+	// BackupDestinations and Adoptions, unlike the other fields, allow nothing if they are not limited, so that a
+	// missing setting never lets a declaration choose where data is sent, or which other clusters are changed.
 	BackupDestinations, Adoptions Allowed
 	// Namespaces are the namespaces to which the source is bound, or empty.
 	Namespaces []string

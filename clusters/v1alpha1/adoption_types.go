@@ -1,7 +1,7 @@
 package v1alpha1
 
-// AdoptionSpec specifies a running etcd cluster that the replicas join, so that they can take over from its members, the
-// guests.
+// AdoptionSpec specifies a running etcd cluster that the replicas join, so that they can take over from its members,
+// the guests.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.abandon) || !self.abandon || !has(self.release) || self.release.size() == 0",message="abandon leaves the cluster to the guests; omit release"
 type AdoptionSpec struct {
