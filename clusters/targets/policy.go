@@ -118,9 +118,6 @@ func flagFor(field string) string {
 	if strings.HasSuffix(field, ".to") || strings.HasSuffix(field, ".from") {
 		return ", such as --allow-backup-destination"
 	}
-	if strings.HasPrefix(field, "spec.adopt.") {
-		return ", such as --allow-adoption"
-	}
 	return ""
 }
 

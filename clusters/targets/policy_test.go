@@ -119,7 +119,7 @@ func TestIneffectiveRestoreIsNotRefused(t *testing.T) {
 // run may lack.
 func TestUnknownSourceNamesTheFlag(t *testing.T) {
 	for field, want := range map[string]string{
-		"spec.backup.to": ", such as --allow-backup-destination", "spec.adopt.endpoints[0]": ", such as --allow-adoption", "spec.image.repository": "",
+		"spec.backup.to": ", such as --allow-backup-destination", "spec.adopt.endpoints[0]": "", "spec.image.repository": "",
 	} {
 		if got := flagFor(field); got != want {
 			t.Errorf("%s: %q", field, got)

@@ -18,8 +18,6 @@ type AdoptionOrder struct {
 	Abandon bool `json:"abandon,omitempty"`
 	// PeerURL is the peer URL of the replica with ordinal 0. The URLs of other replicas differ only in the pod's name.
 	PeerURL string `json:"peerURL,omitempty"`
-	// Refused is why this run must not begin the adoption, or empty.
-	Refused string `json:"refused,omitempty"`
 }
 
 func (o AdoptionOrder) declared() bool { return o.ClusterID != 0 }
@@ -44,7 +42,7 @@ func (s State) adoptedRecord(token string) Record {
 func (s State) BeginsAdoption() bool {
 	order := s.Declared.Adoption
 	other := s.ReportedClusterID != 0 && s.ReportedClusterID != order.ClusterID
-	return order.declared() && !other && !s.recorded() && s.Membership.ClusterID == 0 && !s.anyReplica(Replica.remains)
+	return order.declared() && !other && s.Record.Token == "" && s.Membership.ClusterID == 0 && !s.anyReplica(Replica.remains)
 }
 
 // AdoptedRecord returns the record with which action a begins.

@@ -16,8 +16,6 @@ func adopt(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	switch {
-	case order.Refused != "":
-		return block("spec.adopt has no effect yet: %s", order.Refused)
 	case order.Abandon:
 		return Decision{Verdict: Done, Message: fmt.Sprintf("cluster %s is not adopted: spec.adopt.abandon is set",
 			order.ClusterID)}, true

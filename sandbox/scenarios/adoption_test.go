@@ -72,9 +72,9 @@ func (w *world) endpointsOf(cluster string, n int) []string {
 	return urls
 }
 
-// allowsAdoption returns the flags that allow the adoption of clusters in the namespace.
+// allowsAdoption returns the configuration that allows the adoption of clusters in the namespace.
 func (w *world) allowsAdoption() []string {
-	return []string{"--allow-adoption", "old-*.old." + w.namespace + ".svc:2379"}
+	return []string{configFlag(map[string]any{"policy": map[string]any{"adoptions": []string{"old-*.old." + w.namespace + ".svc:2379"}}})}
 }
 
 // listedIDs returns the IDs of a cluster's members, as etcdctl prints them.
