@@ -39,9 +39,9 @@ func (s State) adoptedRecord(token string) Record {
 	return Record{Token: token, ClusterID: id, Adopted: id, Guests: joined.foreign()}
 }
 
-// beginsAdoption reports whether an adoption is declared, and nothing of this cluster exists but objects without
+// BeginsAdoption reports whether an adoption is declared, and nothing of this cluster exists but objects without
 // replicas.
-func (s State) beginsAdoption() bool {
+func (s State) BeginsAdoption() bool {
 	order := s.Declared.Adoption
 	other := s.ReportedClusterID != 0 && s.ReportedClusterID != order.ClusterID
 	return order.declared() && !other && !s.recorded() && s.Membership.ClusterID == 0 && !s.anyReplica(Replica.remains)
@@ -170,4 +170,6 @@ func (s State) describeGuests() string {
 }
 
 // describeGuest returns a guest's name and ID. Guests may have equal names.
-func (s State) describeGuest(m Member) string { return fmt.Sprintf("guest %s (%s)", orUnknown(m.Name), m.ID) }
+func (s State) describeGuest(m Member) string {
+	return fmt.Sprintf("guest %s (%s)", orUnknown(m.Name), m.ID)
+}

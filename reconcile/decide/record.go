@@ -112,7 +112,7 @@ func RequiredRecord(s State, freshToken string) Record {
 
 func (s State) requiredRecord(freshToken string) Record {
 	switch {
-	case s.beginsAdoption():
+	case s.BeginsAdoption():
 		r := s.adoptedRecord(cmp.Or(s.Objects.RunsToken, freshToken))
 		r.CA = s.Record.CA
 		return r

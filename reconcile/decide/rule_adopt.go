@@ -12,7 +12,7 @@ import (
 // replicas join as in any cluster.
 func adopt(s State) (Decision, bool) {
 	order := s.Declared.Adoption
-	if !s.beginsAdoption() || !s.toRun() || s.Declared.RenamedFrom != "" {
+	if !s.BeginsAdoption() || !s.toRun() || s.Declared.RenamedFrom != "" {
 		return Decision{}, false
 	}
 	switch {

@@ -18,7 +18,7 @@ func applyObjects(s State) (Decision, bool) {
 	if s.toRun() && s.Record.Restoring() && s.ReportedClusterID == 0 && s.besideRestore() != "" {
 		return Decision{}, false // a record that may be wrong would stop the pods
 	}
-	if !s.Formed() || len(facts) == 0 || RequiredRecord(s, "").empty() || s.beginsAdoption() {
+	if !s.Formed() || len(facts) == 0 || RequiredRecord(s, "").empty() || s.BeginsAdoption() {
 		return Decision{}, false
 	}
 	if refusal, _ := s.judgeVersion(); !s.hasStatefulSet() && !s.mayRoll() {

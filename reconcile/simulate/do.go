@@ -34,6 +34,9 @@ func (w *World) Do(a decide.Action, crashAfter int) []string {
 func (w *World) writes(s decide.State, action decide.Action) []write {
 	switch a := action.(type) {
 	case decide.Bootstrap:
+		if a.Adopts != 0 {
+			return w.beginAdoption(s, a)
+		}
 		if s.Formed() {
 			return nil
 		}
@@ -188,7 +191,7 @@ func (w *World) startRollout(a decide.StartRollout) []write {
 // deleteObjects deletes the remaining objects of a cluster except the custom resource. Jobs are deleted first, and the
 // record is deleted last.
 func (w *World) deleteObjects() []write {
-	if w.Declared.Lifecycle != decide.Deleted || len(w.pods) > 0 {
+	if w.Declared.Lifecycle != decide.Deleted || w.anyPod() {
 		w.violate("objects of a running or requested cluster are deleted")
 	}
 	w.judgeLastBackup(w.record.ClusterID != 0, false)
@@ -229,7 +232,7 @@ func (w *World) deleteVolume(a decide.DeleteVolume) []write {
 	if v, there := w.volumes[a.Ordinal]; !there || v.uid != a.VolumeUID || v.terminating {
 		return nil
 	}
-	wholeCluster := w.goesWithData() && len(w.pods) == 0
+	wholeCluster := w.goesWithData() && !w.anyPod()
 	return []write{{"volume " + w.replicaName(a.Ordinal), func() {
 		for id, r := range w.rafts {
 			if r.byOrdinal(a.Ordinal) != nil && w.hasData(id) && !wholeCluster && !w.wasSplit(id) && !w.isNobodys(r) {

@@ -101,6 +101,11 @@ func (w *World) Heal() {
 	w.dbSize = usualSize
 	w.ClearAlarms(decide.AlarmNoSpace)
 	w.RemoveMember(-1)
+	for n := range w.pods {
+		if isGuest(n) {
+			w.NodeDown(n, false)
+		}
+	}
 }
 
 // Whole reports whether the cluster can come up again without manual action: a majority of the voters have their data

@@ -29,7 +29,7 @@ func (w *World) changeEtcd(s decide.State, action decide.Action) []write {
 	case decide.RemoveMember:
 		if m := r.byID(a.ID); m != nil && w.mayRemove(r, *m) {
 			return append(w.announce(s, a), write{fmt.Sprintf("remove member %s", a.ID),
-				func() { w.watchCopies(r, *m); w.removeMember(r, a.ID) }})
+				func() { w.judgeRelease(r, *m); w.watchCopies(r, *m); w.removeMember(r, a.ID) }})
 		}
 	case decide.MoveLeader:
 		if m := r.byID(a.To); m != nil && r.leader == a.From && !w.stuck.loyal && w.mayLead(r, *m) {

@@ -38,6 +38,9 @@ func (w *World) observe(says decide.Membership) decide.State {
 	}
 	s.FoundingID = w.seenFounding(s.Record)
 	for _, n := range w.ordinals() {
+		if n < 0 {
+			continue
+		}
 		if r := w.replica(n); r.VolumeUID != "" || r.Pod != decide.PodAbsent {
 			s.Replicas = append(s.Replicas, r)
 		}
@@ -46,6 +49,7 @@ func (w *World) observe(says decide.Membership) decide.State {
 	if w.exists(w.statefulSet()) {
 		s.Objects.RunsReplicas, s.Objects.RunsToken = w.set.replicas, w.set.token
 	}
+	s.Source = w.seenSource(s)
 	s.CA, s.Certificates = w.seenCA(s), w.seenCertificates()
 	s.Objects = w.compare(s)
 	return s
@@ -150,7 +154,7 @@ func (w *World) compare(s decide.State) decide.Objects {
 			continue
 		case name == w.customResource():
 			o.DeclarationDiffers = true
-		case name == w.ca() && what == "missing" && (len(w.pods) > 0 || o.RunsReplicas > 0):
+		case name == w.ca() && what == "missing" && (w.anyPod() || o.RunsReplicas > 0):
 			o.Irreplaceable = append(o.Irreplaceable, name+": missing")
 		}
 		o.Drift = append(o.Drift, name+": "+what)
@@ -171,6 +175,9 @@ func (w *World) reachable() (*raft, decide.ID) {
 }
 
 func (w *World) answers(r *raft, m member) bool {
+	if isGuest(m.ordinal) && !w.asksSource && !w.asksGuests() {
+		return false
+	}
 	return r.serves() && r.isUp(m.id) && w.isOpen(r, m.id) && !w.cut && !w.mute[m.ordinal]
 }
 
@@ -187,7 +194,9 @@ func (w *World) membership() decide.Membership {
 	}
 	for _, id := range slices.Backward(w.clusters()) {
 		r := w.rafts[id]
-		if slices.ContainsFunc(r.members, func(m member) bool { return r.isUp(m.id) && !w.mute[m.ordinal] }) {
+		if slices.ContainsFunc(r.members, func(m member) bool {
+			return r.isUp(m.id) && !w.mute[m.ordinal] && (!isGuest(m.ordinal) || w.asksGuests())
+		}) {
 			return decide.Membership{Why: "no leader", ClusterID: w.announced(id), Members: w.list(r)}
 		}
 	}
@@ -225,7 +234,10 @@ func confirmedByRecord(s decide.State) decide.Membership {
 	agreeing, counted := 0, map[int]bool{}
 	alone := len(m.Voters()) == 1
 	for _, entry := range m.Members {
-		ordinal, _ := s.OrdinalOf(entry)
+		ordinal, ours := s.OrdinalOf(entry)
+		if !ours {
+			ordinal = -1
+		}
 		switch {
 		case !entry.Answers:
 		case entry.Learner:
@@ -238,6 +250,11 @@ func confirmedByRecord(s decide.State) decide.Membership {
 	others := 0
 	for _, recorded := range s.RecordedVoters() {
 		if !counted[recorded.Ordinal] {
+			others++
+		}
+	}
+	for _, id := range s.RecordedGuests() {
+		if !slices.ContainsFunc(m.Members, func(m decide.Member) bool { return m.ID == id && m.Answers }) {
 			others++
 		}
 	}
@@ -296,7 +313,7 @@ func (w *World) list(r *raft) []decide.Member {
 			Answers: w.answers(r, m),
 		}
 		if m.named {
-			entry.Name = w.replicaName(m.ordinal)
+			entry.Name = w.memberName(m.ordinal)
 		}
 		for _, alarm := range r.alarms {
 			if alarm.ID == m.id {
@@ -308,7 +325,7 @@ func (w *World) list(r *raft) []decide.Member {
 			if w.stuck.zombie[m.ordinal] {
 				entry.Disagrees = "has a different member list"
 			}
-			if !m.learner && (w.doubted(r) || w.compares(r)) {
+			if !m.learner && (w.doubted(r) || w.compares(r) || w.asksSource) {
 				entry.Hash = w.hashOf(r, m)
 			}
 		} else if w.exists(w.customResource()) {

@@ -154,7 +154,18 @@ func (r *path) fault(key, value string) error {
 		"nameless-alarm": r.RaiseNameless, "check-data": func() { r.ChecksData = true }, "fill-database": r.FillDatabase,
 		"cut-network": func() { r.CutNetwork(true) }, "mend-network": func() { r.CutNetwork(false) },
 	}
+	byNumber := map[string]func(int){
+		"adopt": func(n int) { r.Adopt(n, false) }, "adopt-namesakes": func(n int) { r.Adopt(n, true) },
+		"guest-down": func(i int) { r.GuestDown(i, true) }, "guest-up": func(i int) { r.GuestDown(i, false) },
+		"remove-guest": r.RemoveGuest, "rejoin-guest": r.RejoinGuest, "release": r.Release,
+	}
 	switch {
+	case byNumber[key] != nil:
+		n, err := strconv.Atoi(value)
+		if err == nil {
+			byNumber[key](n)
+		}
+		return err
 	case byOrdinal[key] != nil:
 		n, err := decidetest.Ordinal(r.Name(), value)
 		if err == nil {

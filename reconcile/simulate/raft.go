@@ -170,18 +170,19 @@ func (w *World) gather(id decide.ID, r *raft) {
 	}
 }
 
-// elect keeps the leader while the leader is up. Otherwise, it elects the running voter with the longest log. There is
-// no leader without the peer Service, because its DNS names connect the members.
+// elect keeps the leader while the leader is up. Otherwise, it elects the running voter with the longest log. Replicas
+// do not vote without the peer Service, because its DNS names connect them.
 func (w *World) elect(r *raft) {
 	var candidates []member
+	alone := len(r.members) > 1 && !w.exists(w.peerService())
 	for _, m := range r.voters() {
-		if r.isUp(m.id) {
+		if r.isUp(m.id) && (!alone || isGuest(m.ordinal)) {
 			candidates = append(candidates, m)
 		}
 	}
 	leads := func(m member) bool { return m.id == r.leader }
 	switch {
-	case len(candidates) < decide.Quorum(len(r.voters())), len(r.members) > 1 && !w.exists(w.peerService()):
+	case len(candidates) < decide.Quorum(len(r.voters())):
 		r.leader = 0
 	case !slices.ContainsFunc(candidates, leads):
 		longest := candidates[0]

@@ -48,7 +48,7 @@ func (w *World) saidLost(n int) bool { return w.Declared.Recovery.Lost.Has(n) }
 func (w *World) startRecovery(s decide.State, a decide.StartRecovery) []write {
 	order := w.Declared.Recovery
 	ordered := a.Digest == order.Digest && a.Ordinal == order.Ordinal
-	if w.recovers != nil || !ordered || len(w.pods) > 0 || w.set.replicas > 0 {
+	if w.recovers != nil || !ordered || w.anyPod() || w.set.replicas > 0 {
 		return nil
 	}
 	uid := s.Replica(a.Ordinal).VolumeUID
@@ -86,7 +86,7 @@ func (w *World) stopRecovery(a decide.StopRecovery) []write {
 }
 
 func (w *World) finishRecovery(s decide.State, a decide.FinishRecovery) []write {
-	if v := w.volumes[s.Record.Recovery.Ordinal]; v.uid != a.VolumeUID || v.terminating || len(w.pods) > 0 {
+	if v := w.volumes[s.Record.Recovery.Ordinal]; v.uid != a.VolumeUID || v.terminating || w.anyPod() {
 		return nil
 	}
 	return append(w.markLost(s, s.Record.Recovery), w.apply(w.configMap(), decide.RecoveredRecord(s, a)))

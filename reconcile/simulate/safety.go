@@ -67,7 +67,7 @@ func (w *World) podStays(n int) bool {
 // couldBeHad reports whether a volume that will be kept holds every entry that the cluster has acknowledged.
 func (w *World) couldBeHad(id decide.ID, r *raft) bool {
 	for n, v := range w.volumes {
-		if v.data.member != 0 && w.stays(n) && !w.strandedForLong(v) && w.isSound(n) &&
+		if v.data.member != 0 && w.stays(n) && !w.leaves(n) && !w.strandedForLong(v) && w.isSound(n) &&
 			w.lengthFor(id, v.data) >= r.acknowledged {
 			return true
 		}
@@ -103,6 +103,9 @@ func (w *World) lengthFor(cluster decide.ID, d data) uint64 {
 // isCopy reports whether a voter's data counts as a copy. The data must exist, be sound, and belong to the cluster. The
 // member must not be due for replacement under the spec.
 func (w *World) isCopy(id decide.ID, r *raft, m member) bool {
+	if isGuest(m.ordinal) && (!r.isUp(m.id) || w.releases(m.id)) {
+		return false
+	}
 	v := w.volumes[m.ordinal]
 	mine := v.data.cluster == id && v.data.member == m.id
 	late := w.Declared.ReplaceAfter > 0 && !r.isUp(m.id) &&

@@ -141,7 +141,7 @@ func (w *World) writesOf(seen, now decide.State, action decide.Action) []write {
 		seen.Membership = now.Membership
 		return w.writes(seen, action)
 	case decide.Bootstrap:
-		if now.Formed() {
+		if now.Formed() && !now.BeginsAdoption() {
 			return nil
 		}
 	}
@@ -166,20 +166,23 @@ func (w *World) untilConflict(seen decide.State, writes []write) []write {
 // would now be deleted with it.
 func (w *World) mayRestart(seen, now decide.State, a decide.RestartReplica) bool {
 	name := seen.ReplicaName(a.Ordinal)
-	served := slices.ContainsFunc(seen.Membership.Members,
-		func(m decide.Member) bool { return m.Name == name && m.Answers })
+	is := func(m decide.Member) bool {
+		ordinal, ours := seen.OrdinalOf(m)
+		return ours && ordinal == a.Ordinal
+	}
+	served := slices.ContainsFunc(seen.Membership.Members, func(m decide.Member) bool { return is(m) && m.Answers })
 	silent := slices.ContainsFunc(now.Membership.Members,
-		func(m decide.Member) bool { return m.Name != name && !m.Answers }) || othersUnready(now, name)
-	was, is := seen.Replica(a.Ordinal), now.Replica(a.Ordinal)
-	goes := was.VolumeUID != "" && !was.VolumeTerminating && (is.VolumeUID != was.VolumeUID || is.VolumeTerminating)
+		func(m decide.Member) bool { return !is(m) && !m.Answers }) || othersUnready(now, name)
+	was, then := seen.Replica(a.Ordinal), now.Replica(a.Ordinal)
+	goes := was.VolumeUID != "" && !was.VolumeTerminating && (then.VolumeUID != was.VolumeUID || then.VolumeTerminating)
 	return !goes && (!served || now.Membership.Known && !silent && !now.InDoubt())
 }
 
 // othersUnready reports whether the pod of a member other than name is not ready.
 func othersUnready(now decide.State, name string) bool {
 	return slices.ContainsFunc(now.Membership.Members, func(m decide.Member) bool {
-		ordinal, _ := now.OrdinalOf(m)
-		return m.Name != name && now.Replica(ordinal).Pod != decide.PodReady
+		ordinal, ours := now.OrdinalOf(m)
+		return ours && m.Name != name && now.Replica(ordinal).Pod != decide.PodReady
 	})
 }
 
@@ -187,7 +190,7 @@ func othersUnready(now decide.State, name string) bool {
 // be kept.
 func (w *World) mayDelete(seen, now decide.State, a decide.DeleteVolume) bool {
 	if w.Declared.Lifecycle == decide.Deleted {
-		return len(w.pods) == 0
+		return !w.anyPod()
 	}
 	listed := slices.ContainsFunc(now.Membership.Members, func(m decide.Member) bool {
 		n, ours := now.OrdinalOf(m)

@@ -70,9 +70,13 @@ type World struct {
 		token string
 		id    decide.ID
 	}
-	oldData map[int]bool // ordinals whose next volume holds data of a different cluster
-	letGo   bool         // the StatefulSet was deleted without its pods
-	putBack bool         // the record was reverted manually, and passes cannot detect it yet
+	// guestNames is the common part of the guests' names. asksSource is set in a world whose guests respond regardless
+	// of the record.
+	guestNames string
+	asksSource bool
+	oldData    map[int]bool // ordinals whose next volume holds data of a different cluster
+	letGo      bool         // the StatefulSet was deleted without its pods
+	putBack    bool         // the record was reverted manually, and passes cannot detect it yet
 
 	// Together is true if the cluster is bootstrapped so that two members may join at the same time.
 	Together bool

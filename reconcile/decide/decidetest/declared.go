@@ -91,6 +91,11 @@ func setSource(d *decide.Declared, key, value string) (err error) {
 		d.Recovery.OldVolumes = decide.Retention(value)
 	case "refused":
 		d.Recovery.Refused = Text(value)
+	case "adopt":
+		d.Adoption = decide.AdoptionOrder{PeerURL: d.Adoption.PeerURL}
+		d.Adoption.ClusterID, err = ID(value)
+	case "abandon":
+		d.Adoption.Abandon, err = strconv.ParseBool(value)
 	}
 	return err
 }
@@ -174,7 +179,7 @@ func SetSpec(d *decide.Declared, key, value string) (err error) {
 		d.Retention = decide.Retention(value)
 	case "replaceAfter":
 		d.ReplaceAfter, err = time.ParseDuration(value)
-	case "restore", "recovery", "backup", "lost", "old-volumes", "refused":
+	case "restore", "recovery", "backup", "lost", "old-volumes", "refused", "adopt", "abandon":
 		err = setSource(d, key, value)
 	case "backups", "before-upgrade", "before-deletion", "verifies-backups", "backup-deadline", "backup-to":
 		err = setBackups(d, key, value)

@@ -15,7 +15,7 @@ func copiesKept(s decide.State, d decide.Decision) string {
 	switch a := d.Action.(type) {
 	case decide.RemoveMember:
 		m, _ := memberByID(s, a.ID)
-		if m.Learner || provenLost(s, m) || m.Disagrees == "" && wrongData(s, m) {
+		if m.Learner || isGuest(s, m) || provenLost(s, m) || m.Disagrees == "" && wrongData(s, m) {
 			return ""
 		}
 		return costsCopies(s, m)
@@ -68,13 +68,13 @@ func costsCopies(s decide.State, m decide.Member) string {
 			after++
 		}
 	}
-	declared := s.Declared.Replicas
+	declared := wanted(s)
 	unfilled := false
 	for ordinal := range declared {
 		_, listed := memberAt(s, ordinal)
 		unfilled = unfilled || !listed
 	}
-	surplus := len(voters(s)) > declared
+	surplus := len(voters(s))-guests(s) > declared
 	switch {
 	case m.Disagrees != "":
 		return fmt.Sprintf("removes %s, which may still serve clients with a different member list", m.Name)
@@ -82,7 +82,7 @@ func costsCopies(s decide.State, m decide.Member) string {
 		return fmt.Sprintf("removes %s, although its pod is ready", m.Name)
 	case after < min(declared, before):
 		return fmt.Sprintf("removes %s and leaves only %d copies on volumes that are kept", m.Name, after)
-	case surplus && (after > 0 || !m.Answers):
+	case surplus && (after > 0 || declared == 0 || !m.Answers):
 		return ""
 	case onSafeVolume(s, m) || !m.Answers && !doomedVolume(s, m):
 		return fmt.Sprintf("removes %s, which is not proven lost", m.Name)

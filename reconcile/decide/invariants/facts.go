@@ -29,6 +29,9 @@ var host = regexp.MustCompile(`^[^:]*://([^.]*)`)
 
 // slotOf returns a member's ordinal from its name or, if the member has no name yet, from its peer URL.
 func slotOf(s decide.State, m decide.Member) (int, bool) {
+	if isGuest(s, m) {
+		return 0, false
+	}
 	name := m.Name
 	if name == "" {
 		if found := host.FindStringSubmatch(m.PeerURL); found != nil {
@@ -71,7 +74,7 @@ func memberAt(s decide.State, ordinal int) (decide.Member, bool) {
 // memberNamed returns the member that etcd lists with the name of a pod. A member without a name does not serve yet.
 func memberNamed(s decide.State, ordinal int) (decide.Member, bool) {
 	for _, m := range s.Membership.Members {
-		if m.Name == podName(s, ordinal) {
+		if m.Name == podName(s, ordinal) && !isGuest(s, m) {
 			return m, true
 		}
 	}

@@ -126,7 +126,7 @@ var invariants = []invariant{
 }
 
 var everyInvariant = slices.Concat(invariants, rolloutInvariants, backupInvariants, restoreInvariants,
-	recoveryInvariants, alarmInvariants)
+	recoveryInvariants, alarmInvariants, adoptionInvariants)
 
 // All lists the invariants that Broken checks.
 func All() []Invariant {
@@ -254,6 +254,10 @@ func neverFoundedTwice(s decide.State, d decide.Decision) string {
 	switch {
 	case !founds:
 		return ""
+	case a.Adopts != 0:
+		return wronglyAdopted(s, a)
+	case s.Declared.Adoption.ClusterID != 0 && !begun:
+		return "bootstraps a cluster that should join another"
 	case cluster(s) != 0 || len(s.Membership.Members) > 0:
 		return "bootstraps a cluster that has formed"
 	case !begun && s.Declared.Lifecycle != decide.Running:
@@ -341,16 +345,24 @@ func doneIsDone(s decide.State, d decide.Decision) string {
 		return ""
 	case s.Declared.Lifecycle != decide.Running:
 		return notGone(s)
+	case s.Declared.Adoption.Abandon && len(s.Record.Members)+len(s.Record.Guests)+len(s.Replicas) == 0:
+		return ""
 	case len(s.Objects.Drift) > 0:
 		return "objects are missing or changed"
 	case !s.Membership.Known || cluster(s) != s.Record.ClusterID || s.Record.ClusterID == 0:
 		return "the member list or the cluster ID is unknown"
-	case len(s.Membership.Members) != s.Declared.Replicas || len(s.Record.Members) != s.Declared.Replicas:
+	case len(s.Membership.Members)-guests(s) != wanted(s) || len(s.Record.Members) != wanted(s):
 		return "the number of members differs from the declared number"
 	case s.Objects.RunsVersion != s.Declared.Version || s.Objects.RunsHash != s.Declared.SpecHash:
 		return "new pods would not match the spec"
 	}
 	for _, m := range s.Membership.Members {
+		if isGuest(s, m) {
+			if !m.Answers || m.Learner {
+				return "guest " + m.Name + " is not a healthy voter"
+			}
+			continue
+		}
 		ordinal, ours := ordinalOf(s, m.Name)
 		recorded, _ := recordedAt(s.Record, ordinal)
 		r := replicaAt(s, ordinal)

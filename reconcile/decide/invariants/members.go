@@ -162,13 +162,13 @@ func lowestInHighestOut(s decide.State, d decide.Decision) string {
 				return fmt.Sprintf("adds ordinal %d while %d is free", a.Ordinal, ordinal)
 			}
 		}
-		if a.Ordinal >= s.Declared.Replicas && !anyVolumeGoes(s) {
+		if a.Ordinal >= wanted(s) && !anyVolumeGoes(s) {
 			return fmt.Sprintf("adds ordinal %d, but only %d members are declared", a.Ordinal, s.Declared.Replicas)
 		}
 	case decide.RemoveMember:
 		member, _ := memberByID(s, a.ID)
 		ordinal, ours := slotOf(s, member)
-		needless := member.Learner && ordinal >= s.Declared.Replicas
+		needless := member.Learner && ordinal >= wanted(s)
 		for _, m := range s.Membership.Members {
 			doomed := outvoted(s, member) || member.Learner && doubted(s) || doomedVolume(s, member)
 			if n, _ := slotOf(s, m); ours && member.Answers && !needless && !doomed && n > ordinal {
@@ -204,7 +204,8 @@ func hitsWhatWasSeen(s decide.State, d decide.Decision) string {
 		seen = a.VolumeUID != "" && a.VolumeUID == replicaAt(s, a.Ordinal).VolumeUID
 	case decide.RemoveMember:
 		m, listed := memberByID(s, a.ID)
-		seen = listed && (m.Name == a.Name || m.Name == "") && lossIsSeen(s, a, m)
+		named := m.Name == a.Name || m.Name == "" || isGuest(s, m) && "guest "+m.Name == a.Name
+		seen = listed && named && lossIsSeen(s, a, m)
 	case decide.PromoteLearner:
 		m, _ := memberByID(s, a.ID)
 		seen = m.Name == a.Name && m.Learner

@@ -26,7 +26,7 @@ func recordOnlyTightens(s decide.State, d decide.Decision) string {
 // loosened returns which facts a record revokes, compared with the record in s, or adds without evidence.
 func loosened(s decide.State, after decide.Record, founds bool) string {
 	switch before := s.Record; {
-	case after.Token == "" || len(after.Members) == 0:
+	case after.Token == "" || len(after.Members)+len(after.Guests) == 0:
 		return "the record is empty"
 	case before.Token != "" && after.Token != before.Token:
 		return "changes the token"
@@ -40,6 +40,9 @@ func loosened(s decide.State, after decide.Record, founds bool) string {
 		return "marks data as compared although it was not compared"
 	}
 	if what := mistakenCA(s, after.CA); what != "" {
+		return what
+	}
+	if what := droppedGuest(s, after); what != "" {
 		return what
 	}
 	for _, m := range s.Record.Members {
@@ -69,7 +72,7 @@ func asked(s decide.State) bool {
 			return false
 		}
 	}
-	return s.Membership.Known && len(s.Membership.Members) >= s.Declared.Replicas
+	return s.Membership.Known && len(s.Membership.Members)-guests(s) >= s.Declared.Replicas
 }
 
 // keepsVolume reports whether the volume with the given UID is in the slot and will be kept.
