@@ -139,7 +139,7 @@ func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted c
 	if err := c.stillOurs(ctx); err != nil {
 		return report.Outcome{}, err
 	}
-	err := wanted.request(ctx, &c.live.etcd, c.etcd(c.reachable(), c.clientTLS()))
+	err := wanted.request(ctx, &c.live.etcd, c.etcd(c.asked(), c.clientTLS()))
 	if notYet := (etcd.NotYet{}); errors.As(err, &notYet) {
 		return report.Outcome{Detail: "etcd: not yet: " + notYet.Error()}, nil
 	}

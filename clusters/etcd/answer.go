@@ -22,7 +22,7 @@ const (
 	maxAnswer  = 256 << 10 // bytes of one response
 	maxHeaders = 64 << 10  // bytes of its headers and trailers, which contain errors
 	maxMembers = 64
-	maxURLs    = 16 // peer URLs of one member
+	maxURLs    = 16   // peer URLs of one member
 	maxAlarms  = 1024 // in one response, and for all members together
 )
 

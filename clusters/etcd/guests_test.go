@@ -200,7 +200,9 @@ func TestEndpointsAreNotTrusted(t *testing.T) {
 // TestManyPeerURLsAreRejected checks that the number of a member's peer URLs is limited.
 func TestManyPeerURLsAreRejected(t *testing.T) {
 	s := newStrangers(t, 1)
-	s.say(lists(func(l *etcdserverpb.MemberListResponse) { l.Members[0].PeerURLs = slices.Repeat([]string{"http://x:2380"}, 17) }))
+	s.say(lists(func(l *etcdserverpb.MemberListResponse) {
+		l.Members[0].PeerURLs = slices.Repeat([]string{"http://x:2380"}, 17)
+	}))
 	if m := newClients(t).Observe(t.Context(), s.cluster()).Membership; m.Known || !strings.Contains(m.Why, "17 peer URLs") {
 		t.Errorf("got %+v", m)
 	}

@@ -25,7 +25,7 @@ type Input struct {
 	// unknown, because that list may include a learner.
 	MinAvailable int
 	// Peers is etcd's member list as peer URLs by name, including the joining member, or nil if unknown.
-	Peers map[string]string
+	Peers map[string][]string
 	// Leads is whether the live client Service routes to members.
 	Leads bool
 	// Kept contains Quorate's fields of the live StatefulSet, as an apply configuration, while new pods still use the
@@ -66,7 +66,7 @@ func Build(in Input) ([]Object, error) {
 	if c.UID == "" {
 		return nil, fmt.Errorf("build the objects of %s/%s: the custom resource has no UID yet", c.Namespace, c.Name)
 	}
-	if in.Record.Token == "" || len(in.Record.Members) == 0 {
+	if in.Record.Token == "" || len(in.Record.Members) == 0 && len(in.Record.Guests) == 0 {
 		return nil, fmt.Errorf("build the objects of %s/%s: the record has no token or no members",
 			c.Namespace, c.Name)
 	}

@@ -1,0 +1,138 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// askSource asks the cluster to adopt for its members and their hashes, while nothing is recorded and no replica exists.
+func (c *cluster) askSource(ctx context.Context) {
+	order := c.state.Declared.Adoption
+	if order.Refused != "" || order.Abandon || c.state.Declared.Lifecycle != decide.Running || c.recorded() ||
+		c.hasReplicas() {
+		return
+	}
+	c.state.Source = c.askEndpoints(ctx)
+}
+
+// askEndpoints asks all endpoints of the cluster to adopt. They must belong to one cluster.
+func (c *cluster) askEndpoints(ctx context.Context) decide.Membership {
+	endpoints := c.endpoints()
+	if len(endpoints) == 0 {
+		return decide.Membership{}
+	}
+	in := c.etcd(endpoints, nil)
+	in.CompareData, in.Adopted = true, 0
+	answer := c.live.etcd.Observe(ctx, in)
+	var ids []string
+	for _, id := range answer.ClusterIDs {
+		ids = append(ids, id.String())
+	}
+	slices.Sort(ids)
+	if ids = slices.Compact(ids); len(ids) > 1 {
+		return decide.Membership{Why: "the endpoints in spec.adopt belong to several clusters: " + decide.Enumerate(ids)}
+	}
+	return answer.Membership
+}
+
+// recorded reports whether a record with members or guests exists.
+func (c *cluster) recorded() bool {
+	return len(c.state.Record.Members) > 0 || len(c.state.Record.Guests) > 0
+}
+
+// hasReplicas reports whether a slot has a pod or a volume.
+func (c *cluster) hasReplicas() bool {
+	return slices.ContainsFunc(c.state.Replicas, func(r decide.Replica) bool {
+		return r.VolumeUID != "" || r.Pod != decide.PodAbsent
+	})
+}
+
+// asked lists what to ask about the members: the running pods and, while the members include guests, the endpoints of the
+// adopted cluster. The members may include guests if the record is lost.
+func (c *cluster) asked() []etcd.Pod {
+	pods, r := c.reachable(), c.state.Record
+	switch {
+	case len(r.Guests) > 0 && r.Adopted == c.state.Declared.Adoption.ClusterID:
+	case !c.recorded() && c.hasReplicas():
+	default:
+		return pods
+	}
+	return append(pods, c.endpoints()...)
+}
+
+// endpoints lists the declared endpoints of the cluster to adopt.
+func (c *cluster) endpoints() []etcd.Pod {
+	var list []etcd.Pod
+	for _, url := range c.state.Declared.Adoption.Endpoints {
+		_, address, _ := strings.Cut(url, "://")
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			continue // the declaration is invalid, so nothing is changed
+		}
+		list = append(list, etcd.Pod{Name: address, UID: address, Host: host, Endpoint: true})
+	}
+	return list
+}
+
+// isForeign reports whether a member is not a replica.
+func (c *cluster) isForeign(m decide.Member) bool {
+	_, ours := c.state.OrdinalOf(m)
+	return !ours
+}
+
+// dialEndpoint connects to an endpoint of the adopted cluster, on the declared port. Outside the Kubernetes cluster, it
+// reaches the pods in the cluster's namespace through the API server.
+func (c *cluster) dialEndpoint(ctx context.Context, address string) (net.Conn, error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("port %q: %w", text, err)
+	}
+	namespace := c.target.Cluster.Namespace
+	if pod := podAt(host, namespace); pod != "" && c.live.options.PortForward {
+		conn, err := c.kube().PortForward(ctx, namespace, pod, int(port))
+		c.noteRefusal(err)
+		return conn, err
+	}
+	dialer := net.Dialer{}
+	if net.ParseIP(host) == nil {
+		dialer.Control = refuseLocal
+	}
+	return dialer.DialContext(ctx, "tcp", address)
+}
+
+// podAt returns the name of the pod with the given DNS name, POD.SERVICE.NAMESPACE.svc, or "" if the host is not a pod in
+// the namespace.
+func podAt(host, namespace string) string {
+	labels := strings.Split(strings.TrimSuffix(host, ".cluster.local"), ".")
+	if len(labels) != 4 || labels[0] == "" || labels[2] != namespace || labels[3] != "svc" {
+		return ""
+	}
+	return labels[0]
+}
+
+// refuseLocal rejects a connection to this machine or its link. The policy allows names, and whoever controls a name in
+// DNS could make it lead there. An address that the declaration states itself is not a name.
+func refuseLocal(_, address string, _ syscall.RawConn) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	host, _, _ = strings.Cut(host, "%")
+	if ip := net.ParseIP(host); ip == nil || ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsMulticast() {
+		return fmt.Errorf("its name resolves to %s, which is local to this machine; declare the address if it is correct",
+			host)
+	}
+	return nil
+}
