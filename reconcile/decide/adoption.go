@@ -50,9 +50,10 @@ func (s State) BeginsAdoption() bool {
 // AdoptedRecord returns the record with which action a begins.
 func AdoptedRecord(s State, token string) Record { return s.UnderCA(s.adoptedRecord(token)) }
 
-// takeUpGuests adds the guests to a record that was recreated and does not show that the cluster was adopted.
+// takeUpGuests adds the guests to a record that was recreated, and therefore does not show that the cluster was adopted.
 func (s State) takeUpGuests(r Record) Record {
-	if order := s.Declared.Adoption; order.declared() && order.ClusterID == r.ClusterID && r.Adopted == 0 {
+	order := s.Declared.Adoption
+	if order.declared() && order.ClusterID == r.ClusterID && r.Adopted == 0 && !r.namesMembers() {
 		r.Adopted, r.Guests = r.ClusterID, s.foreign()
 	}
 	return r
@@ -88,9 +89,20 @@ func (s State) foreign() []ID {
 }
 
 // isForeign reports whether a member is not a replica, even if its name is a replica's name. The names of the members of
-// an adopted cluster are arbitrary.
+// an adopted cluster are arbitrary, so a member without a record is identified by its peer URL.
 func (s State) isForeign(m Member) bool {
-	return s.Record.Hosts(m.ID) || s.Declared.Adoption.declared() && !s.atOurURL(m)
+	if s.Record.Hosts(m.ID) || !s.Declared.Adoption.declared() {
+		return s.Record.Hosts(m.ID)
+	}
+	recorded := slices.ContainsFunc(s.Record.Members, func(r RecordedMember) bool { return r.ID == m.ID })
+	ordinary := s.Record.Adopted == 0 && s.Record.namesMembers()
+	return !recorded && !ordinary && !s.atOurURL(m)
+}
+
+// namesMembers reports whether the record contains the ID of a member. A record that was recreated without etcd does
+// not.
+func (r Record) namesMembers() bool {
+	return slices.ContainsFunc(r.Members, func(m RecordedMember) bool { return m.ID != 0 })
 }
 
 // atOurURL reports whether a member has the peer URL of a replica.

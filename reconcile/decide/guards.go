@@ -207,6 +207,9 @@ func quorumLost(s State) (Decision, bool) {
 	}
 	message := fmt.Sprintf("no quorum: %s, %d required; %s", s.describeResponding(), Quorum(len(voters)),
 		strings.Join(s.troubles(), "; ")) + s.describeTerminatingClaims()
+	if s.adoptionTakenBack() {
+		return block("%s; %s", message, s.declareAdoptionAgain())
+	}
 	if s.awaitsUnready() {
 		return wait(recheck, "%s%s", message, s.describeHindered())
 	}
@@ -264,6 +267,8 @@ func membershipUnknown(s State) (Decision, bool) {
 	switch {
 	case s.Membership.Known || !s.Formed():
 		return Decision{}, false
+	case s.adoptionTakenBack():
+		return block("%s", s.declareAdoptionAgain())
 	case s.Membership.Forbidden != "":
 		return s.notAllowedToAsk()
 	case s.Membership.Disputed:

@@ -222,6 +222,7 @@ func (s State) belongsElsewhere(r Replica) bool {
 func SealedRecord(s State, a Seal, freshToken string) Record {
 	r := RequiredRecord(s, freshToken)
 	r.ClusterID, r.Restored = a.ClusterID, RestoredData{}
+	r = s.takeUpGuests(r)
 	if v, err := etcdversion.Parse(s.Objects.RunsVersion); err == nil && s.founding() {
 		r.LogVersion = v.MajorMinor().String()
 	}

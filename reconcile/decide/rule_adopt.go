@@ -179,16 +179,35 @@ func holding(s State) (Decision, bool) {
 	if !s.adopting() || !s.Membership.Known {
 		return Decision{}, false
 	}
-	switch order := s.Declared.Adoption; {
-	case !order.declared() || order.ClusterID != s.Record.Adopted:
-		return block("%s, but git no longer declares the adoption of cluster %s. Declare spec.adopt again: to complete "+
-			"the adoption, with release; to leave the cluster, with abandon: true", s.describeGuests(), s.Record.Adopted)
-	case order.Abandon:
+	switch {
+	case s.adoptionTakenBack():
+		return block("%s, but %s", s.describeGuests(), s.declareAdoptionAgain())
+	case s.Declared.Adoption.Abandon:
 		return Decision{Verdict: Done, Message: fmt.Sprintf("abandoned: no replica is a member of cluster %s any more. "+
 			"Declare lifecycle Deleted, or remove abandon to join again", s.Record.Adopted)}, true
 	}
 	return Decision{Verdict: Done, Message: fmt.Sprintf("adopted, holding: %s. Move the clients, then release the "+
 		"guests with spec.adopt.release: %s", s.describeGuests(), s.listGuests())}, true
+}
+
+// adoptionTakenBack reports whether git no longer declares the adoption although guests remain. Quorate then does not
+// know how to reach them.
+func (s State) adoptionTakenBack() bool {
+	return s.adopting() && s.Declared.Adoption.ClusterID != s.Record.Adopted
+}
+
+func (s State) declareAdoptionAgain() string {
+	return fmt.Sprintf("git no longer declares the adoption of cluster %s, whose members are still recorded as guests. "+
+		"Declare spec.adopt again: to complete the adoption, with release; to leave the cluster, with abandon: true",
+		s.Record.Adopted)
+}
+
+// describeRejoined returns a sentence about the likely reason for unknown members of an adopted cluster, or "".
+func (s State) describeRejoined() string {
+	if !s.adopting() {
+		return ""
+	}
+	return "A tool of the adopted cluster may have added it: stop that tool first. "
 }
 
 // listGuests returns the names and IDs of the guests that are not released yet.

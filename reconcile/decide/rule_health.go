@@ -12,7 +12,8 @@ import (
 
 func applyObjects(s State) (Decision, bool) {
 	facts := append(s.recordDifferences(), s.Objects.Drift...)
-	if s.lacksLastBackup() || !s.toRun() && !s.deletesVolumes() && s.anyReplica(s.keepsGoingVolume) {
+	goes := !s.deletesVolumes() && s.anyReplica(s.keepsGoingVolume) || s.stillJoined() != ""
+	if s.lacksLastBackup() || !s.toRun() && goes {
 		return Decision{}, false // pods would stop
 	}
 	if s.toRun() && s.Record.Restoring() && s.ReportedClusterID == 0 && s.besideRestore() != "" {
@@ -95,8 +96,8 @@ func (s State) silentOrdinals() []int {
 // is recorded.
 func membershipMismatch(s State) (Decision, bool) {
 	if strangers := s.strangers(); s.Membership.Known && len(strangers) > 0 {
-		return block("%s. Remove %s manually with etcdctl member remove", strings.Join(strangers, "; "),
-			itOrThem(strangers))
+		return block("%s. %sRemove %s manually with etcdctl member remove", strings.Join(strangers, "; "),
+			s.describeRejoined(), itOrThem(strangers))
 	}
 	return Decision{}, false
 }

@@ -295,14 +295,35 @@ func (w *world) add(args []datadriven.CmdArg) error {
 		w.Objects.Rewritten = append(w.Objects.Rewritten, decide.RewrittenField{Object: object, Field: field, Accepted: args[0].Key == "rewritten"})
 		return nil
 	}
-	if args[0].Key != "member" {
+	if args[0].Key != "member" && args[0].Key != "guest" && args[0].Key != "source" {
 		return fmt.Errorf("cannot add %s", args[0].Key)
 	}
-	m := decide.Member{Started: true, Answers: true}
+	m, gone := decide.Member{Started: true, Answers: true}, false
+	if args[0].Key != "member" {
+		m.Version, m.Hash = w.Declared.Version, decide.Hash{Revision: 100, Sum: 1}
+	}
 	for _, arg := range args[1:] {
 		switch arg.Key {
 		case "silent":
 			m.Answers = false
+		case "learner":
+			m.Learner = true
+		case "gone":
+			gone = true
+		case "leads":
+			m.Leader = true
+		case "alarm":
+			m.Alarms = []decide.AlarmKind{decide.AlarmKind(decidetest.Value(arg))}
+		case "runs":
+			m.Version = decidetest.Value(arg)
+		case "hash-why":
+			m.Hash, m.HashWhy = decide.Hash{}, decidetest.Value(arg)
+		case "db":
+			size, err := decidetest.Mebibytes(decidetest.Value(arg))
+			if err != nil {
+				return err
+			}
+			m.DBSize = size
 		case "name":
 			m.Name = decidetest.Value(arg)
 		case "id":
@@ -311,7 +332,21 @@ func (w *world) add(args []datadriven.CmdArg) error {
 			}
 		}
 	}
-	w.Membership.Members = append(w.Membership.Members, m)
+	if args[0].Key != "member" {
+		m.PeerURL = "https://" + m.Name + ".old:2380"
+	}
+	switch args[0].Key {
+	case "source":
+		w.Source.Known, w.Source.ClusterID = true, theSource
+		w.Source.Members = append(w.Source.Members, m)
+		return nil
+	case "guest":
+		w.Record.Adopted = w.Record.ClusterID
+		w.Record.Guests = append(w.Record.Guests, m.ID)
+	}
+	if !gone {
+		w.Membership.Members = append(w.Membership.Members, m)
+	}
 	return nil
 }
 

@@ -21,6 +21,7 @@ type world struct {
 
 const (
 	theCluster = decide.ID(0xc1)
+	theSource  = decide.ID(0xe1)
 	theToken   = "t1"
 	theHash    = "h1"
 )

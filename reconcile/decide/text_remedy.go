@@ -84,6 +84,8 @@ func (s State) remedyForMembers() string {
 		name, pod := s.nameOf(m), s.Replica(ordinal).Pod
 		switch {
 		case s.ailment(m) == "":
+		case s.Record.Hosts(m.ID) && s.adoptionTakenBack():
+			return s.declareAdoptionAgain()
 		case s.Record.Hosts(m.ID):
 			return fmt.Sprintf("bring back %s with the tool that manages it; if it is lost, add its ID, %s, to "+
 				"spec.adopt.release", name, m.ID)

@@ -117,7 +117,7 @@ func (w *World) anyPod() bool {
 
 // seenSource returns the view of the cluster to adopt while nothing of this cluster exists.
 func (w *World) seenSource(s decide.State) decide.Membership {
-	r := w.rafts[s.Declared.Adoption.ClusterID]
+	r := w.rafts[source]
 	if !s.BeginsAdoption() || r == nil {
 		return decide.Membership{}
 	}
@@ -126,7 +126,7 @@ func (w *World) seenSource(s decide.State) decide.Membership {
 	if !r.serves() {
 		return decide.Membership{Why: "no leader", Members: open.list(r)}
 	}
-	return open.confirmed(open.linearizable(s.Declared.Adoption.ClusterID, r), r)
+	return open.confirmed(open.linearizable(source, r), r)
 }
 
 // beginAdoption returns the writes that record the guests and create the objects, unless the source has changed.

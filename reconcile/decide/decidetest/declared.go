@@ -92,8 +92,17 @@ func setSource(d *decide.Declared, key, value string) (err error) {
 	case "refused":
 		d.Recovery.Refused = Text(value)
 	case "adopt":
-		d.Adoption = decide.AdoptionOrder{PeerURL: d.Adoption.PeerURL}
+		d.Adoption = decide.AdoptionOrder{PeerURL: "https://a-0.a:2380"}
 		d.Adoption.ClusterID, err = ID(value)
+	case "release":
+		d.Adoption.Release = nil
+		for text := range strings.FieldsSeq(Text(value)) {
+			var id decide.ID
+			if id, err = ID(text); err != nil {
+				return err
+			}
+			d.Adoption.Release = append(d.Adoption.Release, id)
+		}
 	case "abandon":
 		d.Adoption.Abandon, err = strconv.ParseBool(value)
 	}
@@ -179,7 +188,7 @@ func SetSpec(d *decide.Declared, key, value string) (err error) {
 		d.Retention = decide.Retention(value)
 	case "replaceAfter":
 		d.ReplaceAfter, err = time.ParseDuration(value)
-	case "restore", "recovery", "backup", "lost", "old-volumes", "refused", "adopt", "abandon":
+	case "restore", "recovery", "backup", "lost", "old-volumes", "refused", "adopt", "release", "abandon":
 		err = setSource(d, key, value)
 	case "backups", "before-upgrade", "before-deletion", "verifies-backups", "backup-deadline", "backup-to":
 		err = setBackups(d, key, value)

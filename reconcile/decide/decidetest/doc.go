@@ -27,6 +27,7 @@
 //	set spec restore=(tuesday of b/a)|none
 //	set spec recovery=(c1 1)|none backup=(tuesday) lost=(0 2) old-volumes=Retain|Delete refused=(no)
 //	set spec confirmed=a0,a1/DIGEST problem=(storage: shrinks)
+//	set spec adopt=e1|none release=(d1 d2) abandon=true
 //	set lock holder=(process 7 on b)
 //
 // These directives do not change anything. In this order, they print: the state as a table, the decision and its
@@ -77,13 +78,14 @@
 //	set ca secret=CA1 mounted=(CA1, CA2) proven=CA1 ends=3000
 //	set peer|server|client ends=99
 //
-// An add directive adds a finding about an object, adds a member that is not one of the cluster's replicas, or adds an
-// alarm that a removed member raised. A remove directive removes a replica and its member, or all items of one kind.
+// An add directive adds a finding about an object, adds a member that is not one of the cluster's replicas, adds a
+// recorded guest or a member of the cluster to adopt, or adds an alarm that a removed member raised. A remove directive removes a replica and its member, or all items of one kind.
 //
 //	add alarm=(NOSPACE of d1)
 //	add drift|backup-drift|remaining|foreign|relabelled|terminating|irreplaceable=(Service a-client: missing)
 //	add rewritten|rewritten-unsafely=(StatefulSet a: spec.template.spec.nodeSelector)
 //	add member name=stranger id=d1 silent
+//	add guest|source name=old-0 id=d1 silent gone learner leads alarm=(NOSPACE) runs=3.6.16 db=20 hash-why=(no)
 //	remove a-2
 //	remove record|recovery|status|pods|volumes|members|jobs|drift|rewritten|remaining|terminating|foreign|relabelled|irreplaceable
 //
@@ -108,7 +110,7 @@
 //
 //	cluster a seed=7
 //
-// These directives change the world.
+// These directives change the world. Members of an adopted cluster are counted from 0.
 //
 //	fault kill-pod=a-1 force-delete=a-1 crash=a-1 lose-volume=a-1 delete-claim=a-1 replace-claim=a-1 recreate-claim=a-1 old-data=a-1 strand=a-1 corrupt=a-1
 //	fault hang=a-1 unhang=a-1 node-down=a-1 node-up=a-1 mute=a-1 unmute=a-1 slow=a-1 fast=a-1 apart=a-1 together=a-1
@@ -118,6 +120,7 @@
 //	fault delete=(ConfigMap a-members) change=(Service a) occupy=(Service a) delete-status put-back-record
 //	fault refuse-backups forget-backups schedule-backup refuse-restores start-elsewhere delete-restore
 //	fault refuse-recoveries delete-recovery
+//	fault adopt=3 adopt-namesakes=3 guest-down=0 guest-up=0 remove-guest=0 rejoin-guest=0 release=0
 //	fault put-ca put-back-ca wear-certificates
 //	fault rewrite=(StatefulSet a) rewrite-unsafely=(StatefulSet a) stop-rewriting
 //	fault cut-network mend-network heal refuse-pods keep-claims refuse-handover forbid drop-annotations keep-annotations
