@@ -99,7 +99,7 @@ func TestSourceIsObserved(t *testing.T) {
 		"fit":           {func(*life) {}, "Adopt", "adopting cluster c1: its 3 members become guests, and 3 replicas will join"},
 		"silent":        {func(l *life) { l.adopts.Endpoints = []string{l.etcd.endpoint(20)} }, "Adopt", "does not return a member list"},
 		"one hangs":     {func(l *life) { l.etcd.running[11].hangs.Store(true) }, "Adopt", "guest a-1 (12) is not responding"},
-		"most hang":     {func(l *life) { l.etcd.running[10].hangs.Store(true); l.etcd.running[11].hangs.Store(true) }, "Adopt", "no quorum"},
+		"most hang":     {func(l *life) { l.etcd.running[10].hangs.Store(true); l.etcd.running[11].hangs.Store(true) }, "Adopt", "1 of 3 voters returned it"},
 		"not listed":    {func(l *life) { l.adopts.Endpoints = l.adopts.Endpoints[1:] }, "Adopt", "guest a-0 (11) is not responding (no endpoint in spec.adopt leads to it)"},
 		"another":       {func(l *life) { l.adopts.ClusterID = 0xc2 }, "Adopt", "belong to cluster c1, but spec.adopt names cluster c2"},
 		"twice":         {func(l *life) { l.adopts.Endpoints = append(l.adopts.Endpoints, l.adopts.Endpoints[0]) }, "Adopt", "adopting"},
@@ -188,9 +188,38 @@ func TestGuestsAreKnownWithoutRecord(t *testing.T) {
 	want := l.record.Guests
 	l.record = decide.Record{}
 	c := l.same("without a record")
-	required := decide.RequiredRecord(c.state, "fresh")
-	if !c.state.Membership.Known || required.Adopted != fakeClusterID || !slices.Equal(required.Guests, want) || len(required.Members) != 3 {
-		t.Errorf("%+v from %+v", required, c.state.Membership)
+	for range 3 { // the record, its seal, and the guests
+		l.record = decide.RequiredRecord(c.state, "fresh")
+		c = l.same("with a new record")
+		if a, is := decide.Decide(c.state).Action.(decide.Seal); is {
+			l.record = decide.SealedRecord(c.state, a, "fresh")
+			c = l.same("with a sealed record")
+		}
+	}
+	if r := l.record; !c.state.Membership.Known || r.Adopted != fakeClusterID || !slices.Equal(r.Guests, want) || len(r.Members) != 3 {
+		t.Errorf("%+v from %+v; %s", r, c.state.Membership, decide.Decide(c.state))
+	}
+}
+
+// TestSourceIsNotThisCluster checks that the members of the cluster to adopt do not become the members of a cluster that
+// formed otherwise and lost its record.
+func TestSourceIsNotThisCluster(t *testing.T) {
+	l := newAdoption(t)
+	l.claims = []*corev1.PersistentVolumeClaim{claimOf(0, "")}
+	if m := l.same("with a volume that is left").state.Membership; m.Known || m.ClusterID != 0 || m.Why != "cluster c1 does not list a replica" {
+		t.Errorf("%+v", m)
+	}
+	formed := newFakeEtcd(t, 3)
+	formed.clusterID = 0xc3
+	l.etcd.subnet, formed.subnet = formed.subnet, l.etcd.subnet
+	l.pods = []*corev1.Pod{l.pod(0, ""), l.pod(1, ""), l.pod(2, "")}
+	if m := l.same("with another cluster in the pods").state.Membership; !m.Known || m.ClusterID != 0xc3 || len(m.Members) != 3 {
+		t.Errorf("%+v", m)
+	}
+	for _, r := range []decide.Record{{Token: "t", ClusterID: 0xc3}, decide.FoundingRecord("t", 3)} {
+		if l.record = r; len(l.seen(l.old).asked()) != 3 {
+			t.Errorf("the source is asked although the record is %+v", r)
+		}
 	}
 }
 
@@ -290,6 +319,10 @@ func TestAdoption(t *testing.T) {
 		c.state.Declared.Adoption = order
 		c.state.Source, c.state.Membership = decide.Membership{}, decide.Membership{}
 		c.askEtcd(t.Context())
+		c.state.Objects.Drift, c.drifted = nil, map[string]bool{}
+		if err := c.compare(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		return c
 	}
 	c, second, third := observe(), observe(), observe()

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -55,17 +56,39 @@ func (c *cluster) hasReplicas() bool {
 	})
 }
 
-// asked lists what to ask about the members: the running pods and, while the members include guests, the endpoints of the
-// adopted cluster. The members may include guests if the record is lost.
+// asked lists what to ask about the members: the running pods and, while the members may include guests, the endpoints of
+// the adopted cluster.
 func (c *cluster) asked() []etcd.Pod {
-	pods, r := c.reachable(), c.state.Record
-	switch {
-	case len(r.Guests) > 0 && r.Adopted == c.state.Declared.Adoption.ClusterID:
-	case !c.recorded() && c.hasReplicas():
-	default:
-		return pods
+	if !c.mayHaveGuests() {
+		return c.reachable()
 	}
-	return append(pods, c.endpoints()...)
+	return append(c.reachable(), c.endpoints()...)
+}
+
+// mayHaveGuests reports whether the members of the cluster to adopt may be members of this cluster. If the record or a
+// part of it is lost, they may.
+func (c *cluster) mayHaveGuests() bool {
+	r, adopts := c.state.Record, c.state.Declared.Adoption.ClusterID
+	switch known := cmp.Or(r.ClusterID, c.state.ReportedClusterID); {
+	case adopts == 0 || known != 0 && known != adopts:
+		return false
+	case r.Adopted != 0:
+		return len(r.Guests) > 0
+	case r.MayFound() || r.Restoring():
+		return false
+	}
+	return c.recorded() || c.hasReplicas()
+}
+
+// withoutEvidence returns the membership as unknown if only the declaration shows that this cluster adopted the one that
+// returned it: the record does not, and etcd does not list a replica. It may list the members of a cluster that never had
+// anything to do with this one.
+func (c *cluster) withoutEvidence(m decide.Membership) decide.Membership {
+	isOurs := func(m decide.Member) bool { return !c.isForeign(m) }
+	if c.state.Declared.Adoption.ClusterID == 0 || len(c.state.Record.Guests) > 0 || lists(m, isOurs) || len(m.Members) == 0 {
+		return m
+	}
+	return decide.Membership{Why: fmt.Sprintf("cluster %s does not list a replica", m.ClusterID)}
 }
 
 // endpoints lists the declared endpoints of the cluster to adopt.

@@ -51,7 +51,13 @@ func (c *cluster) askEtcd(ctx context.Context) {
 
 // ask asks etcd in the given pods for its membership.
 func (c *cluster) ask(ctx context.Context, pods []etcd.Pod, tls *etcd.TLS) etcd.Answer {
-	return c.live.etcd.Observe(ctx, c.etcd(pods, tls))
+	return c.observeEtcd(ctx, c.etcd(pods, tls))
+}
+
+func (c *cluster) observeEtcd(ctx context.Context, in etcd.Cluster) etcd.Answer {
+	answer := c.live.etcd.Observe(ctx, in)
+	answer.Membership = c.withoutEvidence(answer.Membership)
+	return answer
 }
 
 // askAgain asks etcd for its current membership just before an action relies on it.
@@ -64,7 +70,7 @@ func (c *cluster) askAgain(ctx context.Context) etcd.Answer {
 func (c *cluster) askPatiently(ctx context.Context) etcd.Answer {
 	in := c.etcd(c.asked(), c.clientTLS())
 	in.Patient = true
-	return c.live.etcd.Observe(ctx, in)
+	return c.observeEtcd(ctx, in)
 }
 
 // etcd returns the description of the etcd cluster in the given pods.

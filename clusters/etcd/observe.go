@@ -103,17 +103,23 @@ func (c *Clients) askForList(ctx context.Context, cluster Cluster) ([]reply, pol
 }
 
 // accept returns the replies that count, best first. An endpoint is untrusted: its response does not count if it is from
-// a different cluster, or from a replica, which responds only in its pod. Of several endpoints that lead to one member,
-// one counts.
+// a different cluster than the pods, or from a replica, which responds only in its pod. Of several endpoints that lead to
+// one member, one counts.
 func (c Cluster) accept(replies []reply) []reply {
+	of := c.Adopted
+	for _, r := range replies {
+		if !r.endpoint && r.answered() {
+			of = decide.ID(r.status.Header.ClusterId)
+		}
+	}
 	for i := range replies {
 		r := &replies[i]
 		if !r.endpoint || !r.answered() {
 			continue
 		}
 		switch belongs := decide.ID(r.status.Header.ClusterId); {
-		case c.Adopted != 0 && belongs != c.Adopted:
-			r.status, r.err = nil, fmt.Errorf("it belongs to cluster %s, not %s", belongs, c.Adopted)
+		case of != 0 && belongs != of || c.Adopted != 0 && belongs != c.Adopted:
+			r.status, r.err = nil, fmt.Errorf("it belongs to cluster %s, not %s", belongs, of)
 		case slices.Contains(c.Replicas, r.id()):
 			r.status, r.err = nil, fmt.Errorf("it leads to a replica, %s", r.id())
 		}
