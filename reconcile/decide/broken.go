@@ -52,7 +52,7 @@ func (s State) moveOne(r Replica) (Decision, bool) {
 // the member's, unless a different volume is recorded. Such a volume is kept as long as the pod exists, so the pod does
 // not count as waiting in vain.
 func (s State) waitsInVain(r Replica) bool {
-	m := s.Membership.byName(s.ReplicaName(r.Ordinal))
+	m, _ := s.listedAt(r.Ordinal)
 	keeps := r.VolumeTerminating && !s.volumeLost(r.Ordinal)
 	return r.PodUnbound && r.Pod == PodPending && r.PodUID != "" && !keeps && !m.Answers && r.ClusterID == 0
 }

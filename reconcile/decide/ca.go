@@ -107,7 +107,7 @@ func caChanged(s State) (Decision, bool) {
 // stopForCA stops the pods if the cluster should not run, which allows a switch to a different CA.
 func (s State) stopForCA() (Decision, bool) {
 	dataWouldGo := s.anyReplica(s.keepsGoingVolume) && !s.deletesVolumes()
-	if s.toRun() || s.Objects.RunsReplicas == 0 || dataWouldGo || s.lacksLastBackup() {
+	if s.toRun() || s.Objects.RunsReplicas == 0 || dataWouldGo || s.lacksLastBackup() || s.stillJoined() != "" {
 		return Decision{}, false
 	}
 	return act(StopPods{}, "lifecycle %s: stopping the pods of %s, which trust a CA that can no longer be used",

@@ -256,6 +256,9 @@ func (s State) whatToDoWithVolumes() string {
 // askToConfirmMembers blocks because too few of the recorded voters return the member list. It asks for confirmation of
 // the list in git.
 func (s State) askToConfirmMembers() (Decision, bool) {
+	if gone := s.vanishedGuests(); len(gone) > 0 {
+		return blockForVanished(gone)
+	}
 	return block("too few of the recorded voters return the same member list%s; nothing is changed. Bring back the "+
 		"members that are not responding, and restart any member with a wrong list by running kubectl delete pod. "+
 		"Members: %s%s. If they cannot be brought back, and the member list is right (%s), set the annotation "+

@@ -48,7 +48,7 @@ func TestClaimsOfKnownMembersAreAnnotated(t *testing.T) {
 			t.Errorf("%s: not in the order of the replicas: %+v", what, outdated)
 		}
 		for _, r := range outdated {
-			m := s.Membership.byName(s.ReplicaName(r.Ordinal))
+			m, _ := s.listedAt(r.Ordinal)
 			version := m.Version
 			if version == "main" {
 				version = "" // unknown

@@ -100,13 +100,3 @@ func (m Membership) byID(id ID) (Member, bool) {
 	}
 	return Member{}, false
 }
-
-// byName returns the member with that name, or an empty member.
-func (m Membership) byName(name string) Member {
-	for _, member := range m.Members {
-		if member.Name == name {
-			return member
-		}
-	}
-	return Member{}
-}

@@ -69,11 +69,13 @@ func (s State) unfit() []string {
 	return facts
 }
 
-// unfitAlarms returns alarms of members that the source no longer lists, or that name no member.
+// unfitAlarms returns the alarms of members that the source no longer lists, except alarms that put its data in doubt.
 func (s State) unfitAlarms() []string {
 	var facts []string
 	for _, a := range s.Membership.staleAlarms() {
-		facts = append(facts, s.describeAlarm(a)+" is active")
+		if a.Kind != AlarmCorrupt {
+			facts = append(facts, s.describeAlarm(a)+" is active")
+		}
 	}
 	return facts
 }
@@ -120,15 +122,24 @@ func because(why string) string {
 // guestLost blocks if a guest has left etcd's list although git does not release it: another tool or a person removes
 // members. Replicas that were about to join or take over wait until that is clear.
 func guestLost(s State) (Decision, bool) {
+	if gone := s.vanishedGuests(); s.Membership.Known && len(gone) > 0 {
+		return blockForVanished(gone)
+	}
+	return Decision{}, false
+}
+
+// vanishedGuests returns the IDs of the guests that etcd does not list and git does not release.
+func (s State) vanishedGuests() []string {
 	var gone []string
 	for _, id := range s.Record.Guests {
 		if _, listed := s.Membership.byID(id); !listed && !s.Declared.Adoption.releases(id) {
 			gone = append(gone, id.String())
 		}
 	}
-	if !s.Membership.Known || len(gone) == 0 {
-		return Decision{}, false
-	}
+	return gone
+}
+
+func blockForVanished(gone []string) (Decision, bool) {
 	return block("guest %s left etcd's member list, but git does not release it. Stop the tool that manages the "+
 		"adopted cluster. If the removal was intended, add the ID to spec.adopt.release", Enumerate(gone))
 }
@@ -169,8 +180,12 @@ func (s State) releaseHealthy(m Member) (Decision, bool) {
 		return s.transferLeadership(leader, func(to Member) bool { return !s.isForeign(to) },
 			"git releases %s, and a guest leads", s.describeGuest(m))
 	}
-	return s.removal(ruleReleaseGuest, RemoveMember{ID: m.ID, Name: s.nameOf(m)}, "git releases %s: removing it; %s",
-		s.describeGuest(m), s.describeResponding())
+	last := ""
+	if len(s.Guests()) == 1 {
+		last = ", the last guest, so that the adoption can no longer be abandoned"
+	}
+	return s.removal(ruleReleaseGuest, RemoveMember{ID: m.ID, Name: s.nameOf(m)}, "git releases %s: removing it%s; %s",
+		s.describeGuest(m), last, s.describeResponding())
 }
 
 // holding reports that the replicas and the guests are one cluster. Nothing is changed until git releases guests, so that

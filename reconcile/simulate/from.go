@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"quorate.dev/quorate/reconcile/decide"
@@ -98,6 +99,9 @@ func (w *World) fromMembership(s decide.State) {
 		w.fromMember(s, r, m)
 	}
 	unlisted := len(s.Membership.Members) == 0
+	if unlisted {
+		w.fromGuests(s, r)
+	}
 	for _, m := range s.Record.Members {
 		id := m.ID
 		if m.Ordinal == decide.SeedOrdinal {
@@ -122,6 +126,31 @@ func (w *World) fromMembership(s decide.State) {
 	}
 }
 
+// fromGuests adds the members of the cluster to adopt, or the recorded guests, whose state is unknown.
+func (w *World) fromGuests(s decide.State, r *raft) {
+	guests := s.Source.Members
+	for _, id := range s.Record.Guests {
+		guests = append(slices.Clip(guests), decide.Member{ID: id, Name: id.String(), Started: true, Answers: true,
+			Version: s.Declared.Version})
+	}
+	for _, m := range guests {
+		w.fromGuest(s, r, m, member{id: m.ID, named: m.Name != "", ran: true, started: m.Started, learner: m.Learner,
+			inSync: m.Answers})
+	}
+}
+
+// fromGuest adds a guest with an invented pod and volume.
+func (w *World) fromGuest(s decide.State, r *raft, m decide.Member, joined member) {
+	joined.ordinal = firstGuest - len(w.guestNames)
+	w.guestNames[joined.ordinal] = m.Name
+	if m.Leader {
+		r.leader = m.ID
+	}
+	r.open = true // its clients do not use this cluster's Service
+	w.addGuest(r, joined, idOf(s), pod{version: m.Version, up: m.Answers},
+		data{index: m.Applied, storage: minorOf(m.StorageVersion), variant: int(m.Hash.Sum)})
+}
+
 func (w *World) fromMember(s decide.State, r *raft, m decide.Member) {
 	ordinal, ours := s.OrdinalOf(m)
 	if !ours {
@@ -134,7 +163,11 @@ func (w *World) fromMember(s decide.State, r *raft, m decide.Member) {
 	if joins := m.Learner && m.Started && !m.Answers; joins && s.Replica(ordinal).Pod == decide.PodStarting {
 		joined.opens = s.Now.Add(TickLength)
 	}
-	r.members = append(r.members, joined)
+	if s.Record.Hosts(m.ID) {
+		w.fromGuest(s, r, m, joined)
+	} else {
+		r.members = append(r.members, joined)
+	}
 	if m.Leader {
 		r.leader = m.ID
 	}
@@ -150,7 +183,7 @@ func (w *World) fromMember(s decide.State, r *raft, m decide.Member) {
 // from a backup is not recorded yet: its ID is the restored ID, or the ID that its first member reports.
 func idOf(s decide.State) decide.ID {
 	reported := s.Replica(decide.SeedOrdinal).ClusterID
-	return cmp.Or(s.Membership.ClusterID, s.Record.ClusterID, s.ReportedClusterID, s.Record.Restored.ClusterID,
+	return cmp.Or(s.Membership.ClusterID, s.Source.ClusterID, s.Record.ClusterID, s.ReportedClusterID, s.Record.Restored.ClusterID,
 		reported, hash(s.Name, 0))
 }
 

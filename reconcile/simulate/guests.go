@@ -19,12 +19,13 @@ const source decide.ID = 0xad0
 // Adopt creates a running cluster of n members that another tool manages, and declares its adoption. The members are
 // named old-0, old-1, and so on. With namesakes, they have the names of replicas.
 func (w *World) Adopt(n int, namesakes bool) {
-	w.guestNames = "old"
+	name := "old"
 	if namesakes {
-		w.guestNames = w.name
+		name = w.name
 	}
 	r := &raft{formed: true, open: true}
 	for i := range n {
+		w.guestNames[firstGuest-i] = fmt.Sprintf("%s-%d", name, i)
 		w.addGuest(r, member{id: hash("guest", i), ordinal: firstGuest - i, named: true, ran: true, started: true,
 			inSync: true}, source, pod{version: w.Declared.Version, up: true}, data{index: 1000})
 	}
@@ -59,15 +60,29 @@ func (w *World) RemoveGuest(i int) { w.RemoveMember(firstGuest - i) }
 // some images do.
 func (w *World) RejoinGuest(i int) {
 	n := firstGuest - i
+	before, ran := w.pods[n]
+	if !ran {
+		return
+	}
 	w.AddMember(n)
 	for id, r := range w.rafts {
 		if m := r.byOrdinal(n); m != nil {
 			m.named, m.started = true, true
 			w.volumes[n] = volume{uid: w.next("v"), data: data{cluster: id, member: m.id}}
-			w.pods[n] = pod{uid: w.next("p"), version: w.Declared.Version, up: true}
+			w.pods[n] = pod{uid: w.next("p"), version: before.version, up: true}
 		}
 	}
 	w.runEtcd()
+}
+
+// Hosts reports whether the i-th guest is recorded and listed.
+func (w *World) Hosts(i int) bool {
+	for _, r := range w.rafts {
+		if m := r.byOrdinal(firstGuest - i); m != nil && w.record.Hosts(m.id) {
+			return true
+		}
+	}
+	return false
 }
 
 // Release declares that a guest may be removed.
@@ -77,8 +92,18 @@ func (w *World) Release(i int) {
 	}
 }
 
-// releases reports whether git releases the member.
-func (w *World) releases(id decide.ID) bool { return slices.Contains(w.Declared.Adoption.Release, id) }
+// releases reports whether git releases the member. No guest leaves while the replicas must leave.
+func (w *World) releases(id decide.ID) bool {
+	return slices.Contains(w.Declared.Adoption.Release, id) && !w.Declared.Adoption.Abandon
+}
+
+// wanted returns the number of replicas that should be members.
+func (w *World) wanted() int {
+	if w.Declared.Adoption.Abandon && len(w.record.Guests) > 0 {
+		return 0
+	}
+	return w.Declared.Replicas
+}
 
 // leaves reports whether the volume belongs to a guest that is removed, or may be removed at any time.
 func (w *World) leaves(n int) bool {
@@ -88,7 +113,7 @@ func (w *World) leaves(n int) bool {
 
 func (w *World) memberName(n int) string {
 	if isGuest(n) {
-		return fmt.Sprintf("%s-%d", w.guestNames, firstGuest-n)
+		return w.guestNames[n]
 	}
 	return w.replicaName(n)
 }
@@ -117,16 +142,22 @@ func (w *World) anyPod() bool {
 
 // seenSource returns the view of the cluster to adopt while nothing of this cluster exists.
 func (w *World) seenSource(s decide.State) decide.Membership {
-	r := w.rafts[source]
-	if !s.BeginsAdoption() || r == nil {
+	if !s.BeginsAdoption() {
 		return decide.Membership{}
 	}
 	open := *w
 	open.asksSource = true
-	if !r.serves() {
-		return decide.Membership{Why: "no leader", Members: open.list(r)}
+	for _, id := range w.clusters() {
+		r := w.rafts[id]
+		if len(r.members) == 0 || !isGuest(r.members[0].ordinal) {
+			continue
+		}
+		if !r.serves() {
+			return decide.Membership{Why: "no leader", Members: open.list(r)}
+		}
+		return open.confirmed(open.linearizable(id, r), r)
 	}
-	return open.confirmed(open.linearizable(source, r), r)
+	return decide.Membership{}
 }
 
 // beginAdoption returns the writes that record the guests and create the objects, unless the source has changed.

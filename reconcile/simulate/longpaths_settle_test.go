@@ -105,6 +105,22 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 		j.path.AnnotateVersions()
 	case volumeInTheWay.MatchString(d.Message):
 		j.path.DeleteVolume(inTheWay(d))
+	case says("left etcd's member list, but git does not release it"):
+		j.path.Declared.Adoption.Release = append(slices.Clone(j.path.Declared.Adoption.Release), unlistedGuests(j.path.Observe())...)
+	case enoughReplicas.MatchString(d.Message):
+		j.path.Declared.Replicas, _ = strconv.Atoi(enoughReplicas.FindStringSubmatch(d.Message)[1])
+	case j.adopts && d.Rule == "Adopt" && says("a replica of this cluster"):
+		for n := range 5 {
+			j.path.RemoveMember(n)
+		}
+	case j.adopts && d.Rule == "Adopt" && says("CORRUPT alarm"):
+		j.path.ClearAlarms(decide.AlarmCorrupt)
+	case j.adopts && (d.Rule == "MembershipMismatch" || says("Quorate cannot query")):
+		for i := range 5 {
+			if !j.path.Hosts(i) {
+				j.path.RemoveGuest(i)
+			}
+		}
 	default:
 		return false
 	}
@@ -116,6 +132,16 @@ var versionToReturnWith = regexp.MustCompile(`to bring the cluster back, declare
 
 // releaseToDeclare matches the minor version to declare so that a failing member is restarted.
 var releaseToDeclare = regexp.MustCompile(`with the other declared changes, declare a (\S+) release`)
+
+// enoughReplicas matches the number of replicas to declare for an adoption.
+var enoughReplicas = regexp.MustCompile(`[dD]eclare at least (\d+) replica`)
+
+// unlistedGuests returns the recorded guests that etcd does not list.
+func unlistedGuests(s decide.State) []decide.ID {
+	return slices.DeleteFunc(slices.Clone(s.Record.Guests), func(id decide.ID) bool {
+		return slices.ContainsFunc(s.Membership.Members, func(m decide.Member) bool { return m.ID == id })
+	})
+}
 
 // volumeInTheWay matches the ordinal of a claim that may be deleted manually.
 var volumeInTheWay = regexp.MustCompile(`kubectl delete pvc data-a-(\d+)`)
@@ -149,6 +175,7 @@ func (r *path) makeGood() {
 	good.Version, good.ReplaceAfter = r.Declared.Version, 2*time.Minute
 	good.BacksUp, good.BacksUpBeforeUpgrade = r.Declared.BacksUp, r.Declared.BacksUpBeforeUpgrade
 	good.BacksUpBeforeDeletion = r.Declared.BacksUpBeforeDeletion
+	good.Adoption = r.Declared.Adoption
 	if patch, settled := map[string]string{"3.5": "3.5.35", "3.6": "3.6.16", "3.7": "3.7.3"}[r.CommonVersion()]; settled {
 		good.Version = patch
 	} else if good.Version == r.Unpullable {

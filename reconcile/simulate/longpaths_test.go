@@ -27,16 +27,21 @@ const (
 // invariants hold and that no violations occur at any step. At regular intervals, all faults that can be healed are
 // healed, and the cluster must end up matching the spec. QUORATE_SOAK_STEPS sets the number of steps, and
 // QUORATE_SOAK_SEED sets the seed.
-func TestLongPaths(t *testing.T) {
-	steps := 10_000
+func TestLongPaths(t *testing.T) { takeLongPaths(t, 10_000, false) }
+
+// TestLongPathsOfAdoptions takes such paths in worlds where the replicas join a running cluster.
+func TestLongPathsOfAdoptions(t *testing.T) { takeLongPaths(t, 5_000, true) }
+
+func takeLongPaths(t *testing.T, steps int, adopts bool) {
+	t.Helper()
 	if testing.Short() {
-		steps = 1_000
+		steps /= 10
 	}
 	steps = fromEnvironment(t, "QUORATE_SOAK_STEPS", steps)
 	seed := fromEnvironment(t, "QUORATE_SOAK_SEED", 1)
 	kinds := map[string]bool{}
 	for world := 0; world*stepsOfWorld < steps; world++ {
-		script, fault := wander(uint64(seed), uint64(world))
+		script, fault := wander(uint64(seed), uint64(world), adopts)
 		kind := kindOf(fault)
 		if fault == "" || kinds[kind] {
 			continue
@@ -61,15 +66,22 @@ func fromEnvironment(t *testing.T, name string, otherwise int) int {
 
 // wander takes a long path in one world. It returns the script of the path, and the fault that the last line caused, or
 // "" if there was none.
-func wander(seed, world uint64) (script []string, fault string) {
+func wander(seed, world uint64, adopts bool) (script []string, fault string) {
 	dice := rand.New(rand.NewPCG(seed, world))
-	j := &journey{}
+	j := &journey{adopts: adopts}
 	begin := fmt.Sprintf("cluster a replicas=%d version=%s seed=%d phase=nothing together=%t", 1+dice.IntN(5),
 		pick(dice, "3.5.35", "3.6.16", "3.7.3"), world, world%2 == 0)
 	if fault = j.take(begin); fault != "" {
 		return []string{begin}, fault
 	}
 	script = append(script, begin)
+	if adopts {
+		line := fmt.Sprintf("fault %s=%d", pick(dice, "adopt", "adopt-namesakes"), 1+dice.IntN(5))
+		script = append(script, line)
+		if fault = j.take(line); fault != "" {
+			return script, fault
+		}
+	}
 	for step := 1; step <= stepsOfWorld; step++ {
 		line := j.next(dice)
 		if step%stepsToSettle == 0 {
@@ -88,6 +100,8 @@ type journey struct {
 	path path
 	// over is set if the path has ended, for example because most of the data is lost.
 	over bool
+	// adopts is true if the replicas join a running cluster.
+	adopts bool
 }
 
 // take executes one line and returns the resulting fault, or an empty string.
@@ -116,6 +130,9 @@ func first(list []string) string {
 
 // next returns a random line.
 func (j *journey) next(dice *rand.Rand) string {
+	if j.adopts && dice.IntN(5) == 0 {
+		return adventure(dice)
+	}
 	switch n := dice.IntN(100); {
 	case n < 8:
 		return fmt.Sprintf("pass 1 crash=%d", dice.IntN(4))
@@ -177,6 +194,18 @@ func (j *journey) change(dice *rand.Rand) string {
 	return pick(dice, "spec suspended=true", "spec suspended=false", "spec replaceAfter=2m", "spec replaceAfter=0s",
 		"spec backups=true before-upgrade=true before-deletion=true", "spec backups=true before-upgrade=true", "spec before-upgrade=false",
 		"lock holder=(a pass)", "lock holder=none")
+}
+
+// adventure returns a random event of an adoption.
+func adventure(dice *rand.Rand) string {
+	switch n := dice.IntN(8); n {
+	case 0:
+		return "set spec abandon=" + pick(dice, "true", "false", "false")
+	case 1, 2:
+		return fmt.Sprintf("fault release=%d", dice.IntN(5))
+	default:
+		return fmt.Sprintf("fault %s=%d", pick(dice, "guest-down", "guest-up", "guest-up", "remove-guest", "rejoin-guest"), dice.IntN(5))
+	}
 }
 
 // happening returns a random fault, manual action, or pass with an incomplete view.

@@ -158,7 +158,7 @@ func (w *World) watched(name string, do func()) {
 		if still {
 			w.discountOutvoted(id, before[id])
 		}
-		if what := before[id].lostTo(left, w.Declared.Replicas, surplus); still && what != "" {
+		if what := before[id].lostTo(left, w.wanted(), surplus); still && what != "" {
 			w.violate("%s: because of this write, %s", name, what)
 		}
 	}
@@ -180,7 +180,7 @@ func (w *World) IsLastCopy(n int) bool {
 // surplus reports whether the cluster has more members than declared, so that one member must be removed.
 func (w *World) surplus() bool {
 	r, _ := w.reachable()
-	return r != nil && len(r.members) > w.Declared.Replicas
+	return r != nil && len(r.members) > w.wanted()
 }
 
 // lostTo describes the loss that is not allowed, or returns an empty string. Members on volumes being deleted may be

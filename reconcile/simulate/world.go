@@ -70,9 +70,9 @@ type World struct {
 		token string
 		id    decide.ID
 	}
-	// guestNames is the common part of the guests' names. asksSource is set in a world whose guests respond regardless
-	// of the record.
-	guestNames string
+	// guestNames maps the ordinals of guests to their names. asksSource is set in a world whose guests respond
+	// regardless of the record.
+	guestNames map[int]string
 	asksSource bool
 	oldData    map[int]bool // ordinals whose next volume holds data of a different cluster
 	letGo      bool         // the StatefulSet was deleted without its pods
@@ -112,6 +112,7 @@ func New(name string, declared decide.Declared, seed uint64) *World {
 		apart:        map[int]bool{},
 		unready:      map[int]bool{},
 		oldData:      map[int]bool{},
+		guestNames:   map[int]string{},
 	}
 }
 

@@ -19,7 +19,7 @@ func healingUnderAlarms(s decide.State, d decide.Decision) string {
 	if d.Rule != "AlarmRaised" {
 		return ""
 	}
-	for ordinal := range s.Declared.Replicas {
+	for ordinal := range wanted(s) {
 		if _, listed := memberAt(s, ordinal); !listed {
 			return "blocks because of an alarm while " + podName(s, ordinal) + " is missing"
 		}

@@ -61,7 +61,7 @@ func downgradedAsDeclared(s decide.State, d decide.Decision) string {
 
 // awaitsMember reports whether a member must still join.
 func awaitsMember(s decide.State) bool {
-	for ordinal := range s.Declared.Replicas {
+	for ordinal := range wanted(s) {
 		if m, listed := memberAt(s, ordinal); !listed || !m.Started {
 			return true
 		}
