@@ -111,7 +111,7 @@ func (c *cluster) adoptedRecord(ctx context.Context, a decide.Bootstrap) (decide
 		return decide.Record{}, err
 	}
 	again := c.state
-	again.Source = c.askEndpoints(ctx)
+	again.Source = c.askEndpoints(ctx, true)
 	if d := decide.Decide(again); d.Action != a || !slices.Equal(memberIDs(again.Source), memberIDs(c.state.Source)) {
 		return decide.Record{}, fmt.Errorf("the cluster to adopt has changed: %w", kube.ErrConflict)
 	}

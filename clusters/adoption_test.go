@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -119,6 +120,9 @@ func TestSourceIsObserved(t *testing.T) {
 			d := decide.Decide(c.state)
 			if d.Rule != test.rule || !strings.Contains(d.String(), test.says) && !strings.Contains(c.state.Source.Why, test.says) {
 				t.Errorf("%s (%+v)", d, c.state.Source)
+			}
+			if asked := l.etcd.hashed.Load() > 0; asked != (d.Verdict == decide.Act || what == "without hash") {
+				t.Errorf("members were asked for hashes: %t", asked)
 			}
 			if c.state.Membership.Known || c.state.Membership.ClusterID != 0 {
 				t.Errorf("the source is taken for this cluster: %+v", c.state.Membership)
@@ -405,6 +409,28 @@ func TestNamesDoNotLeadToThisMachine(t *testing.T) {
 	} {
 		if err := refuseLocal("tcp", address, nil); (err == nil) != want {
 			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// TestEndpointsAreForwarded checks that, outside the Kubernetes cluster, a pod in the cluster's namespace is reached
+// through the API server, on the declared port.
+func TestEndpointsAreForwarded(t *testing.T) {
+	var asked atomic.Value
+	client := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Store(r.URL.Path)
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`pods "old-0" is forbidden: User "u" cannot create resource "pods/portforward"`))
+	}))
+	c := &cluster{live: &Live{kube: client, options: Options{PortForward: true}}}
+	c.target.Cluster.Namespace = "default"
+	_, err := c.dialEndpoint(t.Context(), "old-0.old.default.svc:2379")
+	if err == nil || asked.Load() != "/api/v1/namespaces/default/pods/old-0/portforward" {
+		t.Errorf("asked %v, %v", asked.Load(), err)
+	}
+	for _, address := range []string{"old-0:x", "old-0", "old-0:70000"} {
+		if _, err := c.dialEndpoint(t.Context(), address); err == nil {
+			t.Errorf("%s is dialed", address)
 		}
 	}
 }

@@ -37,6 +37,8 @@ type fakeEtcd struct {
 	leader uint64
 	// hashes makes members return hashes of their data.
 	hashes bool
+	// hashed is the number of requests for hashes.
+	hashed atomic.Int32
 }
 
 // listedMember is a member in etcd's list.
@@ -169,7 +171,7 @@ func (m *fakeMember) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) 
 }
 
 func (m *fakeMember) HashKV(ctx context.Context, r *etcdserverpb.HashKVRequest) (*etcdserverpb.HashKVResponse, error) {
-	if !m.etcd.hashes {
+	if m.etcd.hashed.Add(1); !m.etcd.hashes {
 		return m.UnimplementedMaintenanceServer.HashKV(ctx, r)
 	}
 	return &etcdserverpb.HashKVResponse{Header: m.header(), Hash: 5, HashRevision: r.Revision, CompactRevision: 1}, nil

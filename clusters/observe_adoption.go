@@ -14,24 +14,27 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// askSource asks the cluster to adopt for its members and their hashes, while nothing is recorded and no replica exists.
+// askSource asks the cluster to adopt for its members while nothing is recorded and no replica exists. If it can be
+// adopted, askSource also asks for the members' hashes.
 func (c *cluster) askSource(ctx context.Context) {
 	order := c.state.Declared.Adoption
-	if order.Refused != "" || order.Abandon || c.state.Declared.Lifecycle != decide.Running || c.recorded() ||
-		c.hasReplicas() {
+	if !c.state.BeginsAdoption() || order.Refused != "" || order.Abandon ||
+		c.state.Declared.Lifecycle != decide.Running {
 		return
 	}
-	c.state.Source = c.askEndpoints(ctx)
+	if c.state.Source = c.askEndpoints(ctx, false); c.state.MayAdopt() {
+		c.state.Source = c.askEndpoints(ctx, true)
+	}
 }
 
-// askEndpoints asks all endpoints of the cluster to adopt. They must belong to one cluster.
-func (c *cluster) askEndpoints(ctx context.Context) decide.Membership {
+// askEndpoints asks all endpoints of the cluster to adopt, if requested also for hashes. They must belong to one cluster.
+func (c *cluster) askEndpoints(ctx context.Context, hashes bool) decide.Membership {
 	endpoints := c.endpoints()
 	if len(endpoints) == 0 {
 		return decide.Membership{}
 	}
 	in := c.etcd(endpoints, nil)
-	in.CompareData, in.Adopted = true, 0
+	in.CompareData, in.Adopted = hashes, 0
 	answer := c.live.etcd.Observe(ctx, in)
 	var ids []string
 	for _, id := range answer.ClusterIDs {

@@ -36,6 +36,17 @@ func adopt(s State) (Decision, bool) {
 		plural(s.Declared.Replicas, "replica", "replicas"))
 }
 
+// MayAdopt reports whether the source could be adopted if its members returned equal hashes. To compute a hash, a member
+// scans its whole database, so the members of a source that cannot be adopted are not asked for hashes.
+func (s State) MayAdopt() bool {
+	s.Source.Members = slices.Clone(s.Source.Members)
+	for i := range s.Source.Members {
+		s.Source.Members[i].Hash = Hash{Revision: 1}
+	}
+	d, _ := adopt(s)
+	return d.Verdict == Act
+}
+
 // unfit returns all reasons why the source cannot be adopted now.
 func (s State) unfit() []string {
 	then := s
