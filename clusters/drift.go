@@ -141,6 +141,9 @@ func (c *cluster) input(record decide.Record) (objects.Input, error) {
 		Declared: objects.Template{Version: c.state.Declared.Version, SpecHash: c.state.Declared.SpecHash},
 		Peers:    c.peers(c.state.Membership), Runs: c.runs(),
 	}
+	if order := c.state.Declared.Adoption; order.ClusterID == record.Adopted {
+		in.GuestEndpoints = order.Endpoints
+	}
 	if service := inventory.Get[*corev1.Service](c.own, "Service", c.names.ClientService); service != nil {
 		in.Leads = len(service.Spec.Selector) > 0
 	}
