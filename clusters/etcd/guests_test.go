@@ -207,3 +207,67 @@ func TestManyPeerURLsAreRejected(t *testing.T) {
 		t.Errorf("got %+v", m)
 	}
 }
+
+// TestReplicaReplacesRealGuests checks the way of a replica from a learner of another tool's cluster to its only member.
+func TestReplicaReplacesRealGuests(t *testing.T) {
+	t.Parallel()
+	eachVersion(t, func(t *testing.T, binary string) {
+		const own = 3
+		s := form(t, binary, nil, own)
+		clients := newClients(t)
+		c := etcd.Cluster{Namespace: namespace, Name: name, CompareData: true}
+		c.Dial = func(ctx context.Context, pod string) (net.Conn, error) {
+			if strings.Contains(pod, ":") {
+				return (&net.Dialer{}).DialContext(ctx, "tcp", pod)
+			}
+			return s.dial(ctx, pod)
+		}
+		initial := pod(own) + "=" + s.peerURL(own)
+		for i := range own {
+			c.Pods = append(c.Pods, etcd.Pod{Name: s.address(i, 2379), UID: s.address(i, 2379), Host: s.subnet, Endpoint: true})
+			initial += fmt.Sprintf(",guest-%d=%s", i, s.peerURL(i))
+		}
+		observe := func(voters int) (m decide.Membership) {
+			intime(t, fmt.Sprint("observe ", voters, " voters"), func() error {
+				if m = clients.Observe(t.Context(), c).Membership; !m.Known || len(m.Voters()) != voters || decide.Answering(m.Members) != len(m.Members) {
+					return etcd.NotYet{Err: fmt.Errorf("%+v", m)}
+				}
+				return nil
+			})
+			return m
+		}
+		for _, m := range observe(own).Members {
+			c.Guests = append(c.Guests, m.ID)
+			if !m.Hash.Known() {
+				t.Errorf("%s has no hash: %s", m.Name, m.HashWhy)
+			}
+		}
+		guests := c.Guests
+		c.Foreign = func(m decide.Member) bool { return slices.Contains(guests, m.ID) }
+		var id decide.ID
+		intime(t, "add a learner", func() (err error) {
+			id, err = clients.AddLearner(t.Context(), c, s.peerURL(own))
+			return err
+		})
+		s.start(own, "existing", initial)
+		c.Pods = append(c.Pods, etcd.Pod{Name: pod(own), UID: "own"})
+		intime(t, "promote it", func() error { return clients.PromoteLearner(t.Context(), c, id) })
+		c.Voters, c.Replicas, c.Adopted = []string{pod(own)}, []decide.ID{id}, observe(own+1).ClusterID
+		intime(t, "move leadership", func() error {
+			for _, m := range observe(own + 1).Members {
+				if m.Leader && m.ID != id {
+					return clients.MoveLeader(t.Context(), c, m.ID, id)
+				}
+			}
+			return nil
+		})
+		for i, guest := range guests {
+			c.Guests = guests[i+1:]
+			intime(t, "remove a guest", func() error { return clients.RemoveMember(t.Context(), c, guest) })
+			observe(own - i)
+		}
+		if m := observe(1).Members[0]; m.ID != id || !m.Leader || m.Name != pod(own) {
+			t.Errorf("got %+v", m)
+		}
+	})
+}
