@@ -50,6 +50,15 @@ func (s State) BeginsAdoption() bool {
 // AdoptedRecord returns the record with which action a begins.
 func AdoptedRecord(s State, token string) Record { return s.UnderCA(s.adoptedRecord(token)) }
 
+// adoptedID returns the ID of the cluster that the replicas have joined, if the record and the status are lost: git
+// declares its adoption, and etcd's list is from this cluster. Otherwise, it returns zero.
+func (s State) adoptedID() ID {
+	if id := s.Declared.Adoption.ClusterID; s.Membership.Known && s.Membership.ClusterID == id {
+		return id
+	}
+	return 0
+}
+
 // takeUpGuests adds the guests to a record that was recreated, and therefore does not show that the cluster was adopted.
 func (s State) takeUpGuests(r Record) Record {
 	order := s.Declared.Adoption

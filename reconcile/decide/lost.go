@@ -135,14 +135,13 @@ func (s State) keepsCrashing(r Replica) bool {
 	return r.Pod == PodFailing && r.PodCrashes >= crashLoopThreshold && s.notReadyFor(r, crashPatience)
 }
 
-// crashLoops reports whether a member crashes because of its own data: all other members run well with the same
-// declaration, so neither a rollout nor a common problem is the cause (hard case H48). Crashes of a terminating pod do
-// not prove anything about a new member in its slot.
+// crashLoops reports whether a member crashes because of its own data: all other replicas run well with the same
+// declaration, so neither a rollout nor a common problem is the cause (hard case H48), and all guests respond. Crashes
+// of a terminating pod do not prove anything about a new member in its slot.
 func (s State) crashLoops(m Member, r Replica) bool {
 	if !m.Started || !s.keepsCrashing(r) || len(s.Membership.Members) < 2 || s.copyCounts(m) {
 		return false
 	}
-	alike := false
 	for _, other := range s.Membership.Members {
 		ordinal, ours := s.OrdinalOf(other)
 		o := s.Replica(ordinal)
@@ -151,11 +150,9 @@ func (s State) crashLoops(m Member, r Replica) bool {
 		case s.Record.Hosts(other.ID) && other.Answers:
 		case !ours || !other.Answers || o.Pod != PodReady || !o.madeLike(r):
 			return false
-		default:
-			alike = true
 		}
 	}
-	return alike
+	return true
 }
 
 // replacedAgainAndAgain returns why another replacement would not help. It returns "" if a replacement may help, or if

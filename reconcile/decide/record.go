@@ -132,7 +132,7 @@ func (s State) requiredRecord(freshToken string) Record {
 	r := Record{
 		CA:        s.Record.CA,
 		Token:     token,
-		ClusterID: cmp.Or(s.Record.ClusterID, s.ReportedClusterID),
+		ClusterID: cmp.Or(s.Record.ClusterID, s.ReportedClusterID, s.adoptedID()),
 		// If the token allows it, two learners may have joined together.
 		JoinedTogether: s.Record.JoinedTogether || strings.HasSuffix(token, together),
 	}

@@ -60,7 +60,7 @@ func (s State) unfit() []string {
 	}
 	for _, m := range then.Membership.Members {
 		if _, ours := then.OrdinalOf(m); ours {
-			facts = append(facts, fmt.Sprintf("it lists %s, a replica of this cluster, whose volume is gone: remove "+
+			facts = append(facts, fmt.Sprintf("it lists %s, a replica of this cluster, which has no volume: remove "+
 				"member %s with etcdctl member remove", then.nameOf(m), m.ID))
 		}
 	}

@@ -110,7 +110,7 @@ func (s State) strangers() []string {
 		if ordinal, ours := s.OrdinalOf(m); ours && inSlots[ordinal].ID != m.ID {
 			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, in the slot of %s", m.ID,
 				orUnknown(m.PeerURL), inSlots[ordinal].ID))
-		} else if !ours && !s.Record.Hosts(m.ID) {
+		} else if !ours && !s.Record.Hosts(m.ID) && !(s.adoptedID() != 0 && s.Record.Adopted == 0) {
 			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, which is not one of this cluster's "+
 				"replicas", s.nameOf(m), orUnknown(m.PeerURL)))
 		}

@@ -61,7 +61,11 @@ func (w *World) RemoveGuest(i int) { w.RemoveMember(firstGuest - i) }
 func (w *World) RejoinGuest(i int) {
 	n := firstGuest - i
 	before, ran := w.pods[n]
-	if !ran {
+	listed := false
+	for _, r := range w.rafts {
+		listed = listed || r.byOrdinal(n) != nil
+	}
+	if !ran || listed {
 		return
 	}
 	w.AddMember(n)

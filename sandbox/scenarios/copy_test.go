@@ -24,8 +24,7 @@ func TestCopyOfStatefulSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.loadImage()
-	w.apply(strings.NewReplacer("name: a}", "name: old}", "etcd: a}", "etcd: old}", "serviceName: a\n", "serviceName: old\n",
-		"a-0", "old-0", "a-1", "old-1", "a-2", "old-2", ".a:", ".old:").Replace(bareThree))
+	w.apply(oldThree)
 	id := w.requireOneCluster("old", 3)
 	revision := w.fillApp("old")
 	w.waitForClusterVersion("old-0")

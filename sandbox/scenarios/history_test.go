@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -46,10 +47,16 @@ type history struct {
 // addresses of the given number of members, some of which may not exist yet.
 func (w *world) watchWrites(members int) *history {
 	w.t.Helper()
+	return w.watchWritesBy(func() (*clientv3.Client, error) { return w.application(members) })
+}
+
+// watchWritesBy is like watchWrites, for applications that connect in a particular way.
+func (w *world) watchWritesBy(connect func() (*clientv3.Client, error)) *history {
+	w.t.Helper()
 	ctx, stop := context.WithCancel(w.ctx())
 	h := &history{t: w.t, stop: stop, keys: fmt.Sprintf("history-%08x-", rand.Uint32()), begun: time.Now(), failures: map[string]int{}}
 	for id := range historians {
-		client, err := w.application(members)
+		client, err := connect()
 		if err != nil {
 			stop()
 			w.t.Fatal(err)
@@ -77,6 +84,11 @@ func (w *world) application(members int) (*clientv3.Client, error) {
 	for ordinal := range members {
 		endpoints = append(endpoints, fmt.Sprintf("%s://a-%d.a.%s.svc:%d", scheme, ordinal, w.namespace, clientPort))
 	}
+	return w.applicationOf(endpoints, security)
+}
+
+// applicationOf connects to the members with the given client URLs. security is nil without TLS.
+func (w *world) applicationOf(endpoints []string, security *tls.Config) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
 		Endpoints: endpoints, TLS: security, Logger: zap.NewNop(),
 		DialOptions: []grpc.DialOption{

@@ -32,11 +32,13 @@ func slotOf(s decide.State, m decide.Member) (int, bool) {
 	if isGuest(s, m) {
 		return 0, false
 	}
-	name := m.Name
-	if name == "" {
-		if found := host.FindStringSubmatch(m.PeerURL); found != nil {
-			name = found[1]
-		}
+	name, pod := m.Name, ""
+	if found := host.FindStringSubmatch(m.PeerURL); found != nil {
+		pod = found[1]
+	}
+	adopts := s.Declared.Adoption.ClusterID != 0 || s.Record.Adopted != 0
+	if name == "" || adopts && name != pod { // members of an adopted cluster may have the names of replicas
+		name = pod
 	}
 	return ordinalOf(s, name)
 }
@@ -74,7 +76,7 @@ func memberAt(s decide.State, ordinal int) (decide.Member, bool) {
 // memberNamed returns the member that etcd lists with the name of a pod. A member without a name does not serve yet.
 func memberNamed(s decide.State, ordinal int) (decide.Member, bool) {
 	for _, m := range s.Membership.Members {
-		if m.Name == podName(s, ordinal) && !isGuest(s, m) {
+		if n, ours := slotOf(s, m); m.Name == podName(s, ordinal) && ours && n == ordinal {
 			return m, true
 		}
 	}

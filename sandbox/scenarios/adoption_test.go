@@ -1,0 +1,133 @@
+package scenarios
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestAdoptionOfStatefulSet adopts a hand-written StatefulSet without TLS while applications write, as described in
+// docs/how-to/adopt-a-cluster.md: the replicas join, leave again, and join once more; then the old members leave, one
+// commit at a time. The cluster ID and every acknowledged write are kept, and nothing of the old cluster is written.
+func TestAdoptionOfStatefulSet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.apply(oldThree)
+	id := w.requireOneCluster("old", 3)
+	w.waitForClusterVersion("old-0")
+	members := w.listedIDs("old")
+	before := w.foreignVersions()
+	history := w.watchWritesBy(func() (*clientv3.Client, error) {
+		return w.applicationOf(slices.Concat(w.endpointsOf("old", 3), w.endpointsOf("a", 3)), nil)
+	})
+	adopt := func(more string) {
+		t.Helper()
+		w.declare(modern, three, "tls: {mode: Disabled}", fmt.Sprintf("adopt: {clusterID: %q, endpoints: [%s]%s}", id,
+			strings.Join(w.endpointsOf("old", 3), ", "), more))
+	}
+
+	adopt("")
+	w.convergeFrom(outside, w.allowsAdoption()...).requireRule(t, "a", "Holding")
+	w.requireVoters("a", 6)
+	adopt(", abandon: true")
+	w.convergeFrom(outside, w.allowsAdoption()...).requireRule(t, "a", "Holding")
+	w.requireOneCluster("old", 3)
+	adopt("")
+	w.convergeFrom(outside, w.allowsAdoption()...).requireRule(t, "a", "Holding")
+	if now := w.foreignVersions(); !slices.Equal(now, before) {
+		t.Errorf("objects of the old cluster were written: %v, before: %v", now, before)
+	}
+	for i := range members {
+		adopt(fmt.Sprintf(", release: [%s]", strings.Join(members[:i+1], ", ")))
+		rule := "Holding"
+		if i == len(members)-1 {
+			rule = "Converged"
+		}
+		w.convergeFrom(outside, w.allowsAdoption()...).requireRule(t, "a", rule)
+	}
+	history.end()
+	if now := w.status("a").ClusterID; strings.TrimLeft(now, "0") != strings.TrimLeft(id, "0") {
+		t.Errorf("cluster %s became cluster %s", id, now)
+	}
+	w.requireSize(3)
+	w.declare(modern, three, "tls: {mode: Disabled}")
+	w.converge()
+	w.requireQuiet("a")
+}
+
+// oldThree is bareThree under another name.
+var oldThree = strings.NewReplacer("name: a}", "name: old}", "etcd: a}", "etcd: old}", "serviceName: a\n", "serviceName: old\n",
+	"a-0", "old-0", "a-1", "old-1", "a-2", "old-2", ".a:", ".old:").Replace(bareThree)
+
+// endpointsOf returns the client URLs of a cluster's members without TLS.
+func (w *world) endpointsOf(cluster string, n int) []string {
+	var urls []string
+	for ordinal := range n {
+		urls = append(urls, fmt.Sprintf("http://%s-%d.%[1]s.%[3]s.svc:2379", cluster, ordinal, w.namespace))
+	}
+	return urls
+}
+
+// allowsAdoption returns the flags that allow the adoption of clusters in the namespace.
+func (w *world) allowsAdoption() []string {
+	return []string{"--allow-adoption", "old-*.old." + w.namespace + ".svc:2379"}
+}
+
+// listedIDs returns the IDs of a cluster's members, as etcdctl prints them.
+func (w *world) listedIDs(cluster string) []string {
+	w.t.Helper()
+	list, err := w.member(cluster, 0).MemberList(w.ctx())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var ids []string
+	for _, m := range list.Members {
+		ids = append(ids, fmt.Sprintf("%x", m.ID))
+	}
+	return ids
+}
+
+// foreignVersions returns the generations and owners of the old cluster's objects, which change if anybody else writes
+// them.
+func (w *world) foreignVersions() []string {
+	w.t.Helper()
+	set, err := w.kube.AppsV1().StatefulSets(w.namespace).Get(w.ctx(), "old", metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	service, err := w.kube.CoreV1().Services(w.namespace).Get(w.ctx(), "old", metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	versions := []string{fmt.Sprint(set.UID, set.Generation), fmt.Sprint(service.UID, service.ResourceVersion)}
+	for ordinal := range 3 {
+		pod := w.pod(fmt.Sprint("old-", ordinal))
+		versions = append(versions, fmt.Sprint(pod.UID, pod.Generation, pod.Status.ContainerStatuses[0].RestartCount))
+		for _, field := range pod.ManagedFields {
+			versions = append(versions, field.Manager)
+		}
+	}
+	return versions
+}
+
+// requireVoters fails unless a cluster has the given number of voters, and all respond.
+func (w *world) requireVoters(cluster string, n int) {
+	w.t.Helper()
+	list, err := w.member(cluster, 0).MemberList(w.ctx())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	voters := 0
+	for _, m := range list.Members {
+		if !m.IsLearner {
+			voters++
+		}
+	}
+	if voters != n {
+		w.t.Errorf("%d voters, want %d: %v", voters, n, list.Members)
+	}
+}
