@@ -97,8 +97,8 @@ func (c *cluster) withoutClaims(ctx context.Context) error {
 	return err
 }
 
-// adoptedRecord returns the initial record of a cluster that adopts another. It asks that cluster again: it must still be
-// fit to be adopted, with the members for which the adoption was decided.
+// adoptedRecord returns the initial record of a cluster that adopts another. It asks that cluster again: it must still
+// be fit to be adopted, with the members for which the adoption was decided.
 func (c *cluster) adoptedRecord(ctx context.Context, a decide.Bootstrap) (decide.Record, error) {
 	_, found, err := c.recordNow(ctx)
 	if err == nil && found {

@@ -195,8 +195,8 @@ func (c *cluster) runs() objects.Template {
 }
 
 // peers returns the peer URLs of the members that etcd lists, by name, or nil if the list is unknown. A replica that
-// has not started does not have a name yet, so its pod's name is used. Other members' names may be equal to each other or
-// to a replica's name, so their IDs are used. etcd compares only the URLs.
+// has not started does not have a name yet, so its pod's name is used. Other members' names may be equal to each other
+// or to a replica's name, so their IDs are used. etcd compares only the URLs.
 func (c *cluster) peers(membership decide.Membership) map[string][]string {
 	if !membership.Known {
 		return nil

@@ -27,7 +27,8 @@ func (c *cluster) askSource(ctx context.Context) {
 	}
 }
 
-// askEndpoints asks all endpoints of the cluster to adopt, if requested also for hashes. They must belong to one cluster.
+// askEndpoints asks all endpoints of the cluster to adopt, if requested also for hashes. They must belong to one
+// cluster.
 func (c *cluster) askEndpoints(ctx context.Context, hashes bool) decide.Membership {
 	endpoints := c.endpoints()
 	if len(endpoints) == 0 {
@@ -42,7 +43,8 @@ func (c *cluster) askEndpoints(ctx context.Context, hashes bool) decide.Membersh
 	}
 	slices.Sort(ids)
 	if ids = slices.Compact(ids); len(ids) > 1 {
-		return decide.Membership{Why: "the endpoints in spec.adopt belong to several clusters: " + decide.Enumerate(ids)}
+		return decide.Membership{Why: "the endpoints in spec.adopt belong to several clusters: " +
+			decide.Enumerate(ids)}
 	}
 	return answer.Membership
 }
@@ -59,8 +61,8 @@ func (c *cluster) hasReplicas() bool {
 	})
 }
 
-// asked lists what to ask about the members: the running pods and, while the members may include guests, the endpoints of
-// the adopted cluster.
+// asked lists what to ask about the members: the running pods and, while the members may include guests, the endpoints
+// of the adopted cluster.
 func (c *cluster) asked() []etcd.Pod {
 	if !c.mayHaveGuests() {
 		return c.reachable()
@@ -83,12 +85,12 @@ func (c *cluster) mayHaveGuests() bool {
 	return c.recorded() || c.hasReplicas()
 }
 
-// withoutEvidence returns the membership as unknown if only the declaration shows that this cluster adopted the one that
-// returned it: the record does not, and etcd does not list a replica. It may list the members of a cluster that never had
-// anything to do with this one.
+// withoutEvidence returns the membership as unknown if only the declaration shows that this cluster adopted the one
+// that returned it: the record does not, and etcd does not list a replica. It may list the members of a cluster that
+// never had anything to do with this one.
 func (c *cluster) withoutEvidence(m decide.Membership) decide.Membership {
 	isOurs := func(m decide.Member) bool { return !c.isForeign(m) }
-	if c.state.Declared.Adoption.ClusterID == 0 || len(c.state.Record.Guests) > 0 || lists(m, isOurs) || len(m.Members) == 0 {
+	if len(c.state.Record.Guests) > 0 || !c.mayHaveGuests() || lists(m, isOurs) || len(m.Members) == 0 {
 		return m
 	}
 	return decide.Membership{Why: fmt.Sprintf("cluster %s does not list a replica", m.ClusterID)}
@@ -138,8 +140,8 @@ func (c *cluster) dialEndpoint(ctx context.Context, address string) (net.Conn, e
 	return dialer.DialContext(ctx, "tcp", address)
 }
 
-// podAt returns the name of the pod with the given DNS name, POD.SERVICE.NAMESPACE.svc, or "" if the host is not a pod in
-// the namespace.
+// podAt returns the name of the pod with the given DNS name, POD.SERVICE.NAMESPACE.svc, or "" if the host is not a pod
+// in the namespace.
 func podAt(host, namespace string) string {
 	labels := strings.Split(strings.TrimSuffix(host, ".cluster.local"), ".")
 	if len(labels) != 4 || labels[0] == "" || labels[2] != namespace || labels[3] != "svc" {
@@ -156,9 +158,10 @@ func refuseLocal(_, address string, _ syscall.RawConn) error {
 		return err
 	}
 	host, _, _ = strings.Cut(host, "%")
-	if ip := net.ParseIP(host); ip == nil || ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsMulticast() {
-		return fmt.Errorf("its name resolves to %s, which is local to this machine; declare the address if it is correct",
-			host)
+	ip := net.ParseIP(host)
+	if ip == nil || ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsMulticast() {
+		return fmt.Errorf("its name resolves to %s, which is local to this machine; declare the address if it is "+
+			"correct", host)
 	}
 	return nil
 }

@@ -101,8 +101,8 @@ type Cluster struct {
 	// Foreign reports whether a member is not a replica, so that it does not run in the pod with its name. It is nil if
 	// the cluster does not adopt another.
 	Foreign func(decide.Member) bool
-	// Adopted is the cluster that endpoints must lead to, or zero if they may lead to any cluster. Replicas are the IDs of
-	// recorded replicas, which respond only in their pods.
+	// Adopted is the cluster that endpoints must lead to, or zero if they may lead to any cluster. Replicas are the IDs
+	// of recorded replicas, which respond only in their pods.
 	Adopted  decide.ID
 	Replicas []decide.ID
 	// CompareData requests a comparison of the members' data even without an alarm.

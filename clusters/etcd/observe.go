@@ -102,9 +102,9 @@ func (c *Clients) askForList(ctx context.Context, cluster Cluster) ([]reply, pol
 	return replies, c.list(ctx, cluster, replies)
 }
 
-// accept returns the replies that count, best first. An endpoint is untrusted: its response does not count if it is from
-// a different cluster than the pods, or from a replica, which responds only in its pod. Of several endpoints that lead to
-// one member, one counts.
+// accept returns the replies that count, best first. An endpoint is untrusted: its response does not count if it is
+// from a different cluster than the pods, or from a replica, which responds only in its pod. Of several endpoints that
+// lead to one member, one counts.
 func (c Cluster) accept(replies []reply) []reply {
 	of := c.Adopted
 	for _, r := range replies {

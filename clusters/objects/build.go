@@ -17,7 +17,8 @@ type Input struct {
 	Declared Template
 	// Record lists the members and the mode in which each of them may start.
 	Record decide.Record
-	// Voters is the number of voters that etcd lists, except guests, or zero if unknown. Guests is the number of guests.
+	// Voters is the number of voters that etcd lists, except guests, or zero if unknown. Guests is the number of
+	// guests.
 	Voters, Guests int
 	// Learners is the number of learners that etcd lists.
 	Learners int
@@ -26,7 +27,8 @@ type Input struct {
 	MinAvailable int
 	// Peers is etcd's member list as peer URLs by name, including the joining member, or nil if unknown.
 	Peers map[string][]string
-	// GuestEndpoints are the client URLs of guests. Backups ask them, too, because most voters must return the member list.
+	// GuestEndpoints are the client URLs of guests. Backups ask them, too, because most voters must return the member
+	// list.
 	GuestEndpoints []string
 	// Leads is whether the live client Service routes to members.
 	Leads bool

@@ -151,8 +151,8 @@ func leaderOf(s decide.State) string {
 	return ""
 }
 
-// nameOf returns the name under which the status lists a member. Guests are marked, because their names may be equal to a
-// replica's name.
+// nameOf returns the name under which the status lists a member. Guests are marked, because their names may be equal to
+// a replica's name.
 func nameOf(s decide.State, m decide.Member) string {
 	if s.Record.Hosts(m.ID) {
 		return strings.TrimSpace("guest " + m.Name)
