@@ -77,20 +77,9 @@ func (s State) unfit() []string {
 	if s.Source.Downgrade != "" {
 		facts = append(facts, "a downgrade to etcd "+s.Source.Downgrade+" is in progress")
 	}
-	if len(facts) == 0 { // otherwise, the members were not asked for hashes
-		facts = then.unhashed(guests)
-	}
-	return facts
-}
-
-// unhashed returns the guests that did not return a hash of their data.
-func (s State) unhashed(guests []Member) []string {
-	var facts []string
-	for _, m := range guests {
-		if !m.Hash.Known() {
-			facts = append(facts, fmt.Sprintf("%s did not return a hash of its data%s", s.describeGuest(m),
-				because(m.HashWhy)))
-		}
+	unhashed := slices.ContainsFunc(guests, func(m Member) bool { return !m.Hash.Known() })
+	if len(facts) == 0 && unhashed { // otherwise, the members were not asked for hashes
+		facts = append(facts, "not all members returned a hash of their data")
 	}
 	return facts
 }
@@ -110,7 +99,8 @@ func (s State) unfitAlarms() []string {
 // writes as soon as one member reaches its quota.
 const quotaReserve = 25
 
-// unfitData returns the reasons why replicas could not hold the guests' data: their version and their size.
+// unfitData returns the reasons why replicas could not hold the guests' data: their version, their size, and hashes that
+// were not returned.
 func (s State) unfitData(guests []Member) []string {
 	var facts []string
 	largest := int64(0)
@@ -123,6 +113,10 @@ func (s State) unfitData(guests []Member) []string {
 		if v, err := etcdversion.ParseRunning(m.Version); err != nil || v.MajorMinor() != declared {
 			facts = append(facts, fmt.Sprintf("%s runs etcd %s: declare a release of the same minor version, and "+
 				"upgrade once the last guest has left", s.describeGuest(m), orUnknown(m.Version)))
+		}
+		if m.HashWhy != "" {
+			facts = append(facts, fmt.Sprintf("%s did not return a hash of its data: %s", s.describeGuest(m),
+				m.HashWhy))
 		}
 	}
 	if quota, needed := s.Declared.Quota, largest+largest/100*quotaReserve; quota > 0 && quota < needed {
