@@ -231,6 +231,7 @@ func TestSpecHash(t *testing.T) {
 		"replicas": func(s *v1alpha1.EtcdClusterSpec) { s.Replicas = &n },
 		"storage":  func(s *v1alpha1.EtcdClusterSpec) { s.Storage.StorageClassName = &class },
 		"suspend":  func(s *v1alpha1.EtcdClusterSpec) { s.Suspend = true },
+		"adopt":    func(s *v1alpha1.EtcdClusterSpec) { s.Adopt = &v1alpha1.AdoptionSpec{ClusterID: "c1"} },
 		"digest of another version": func(s *v1alpha1.EtcdClusterSpec) {
 			s.Image.Digests = map[string]v1alpha1.ImageDigest{"3.7.3": "sha256:1"}
 		},
@@ -262,7 +263,7 @@ func TestSpecHash(t *testing.T) {
 // changing it restarts members, or is listed here because running pods do not depend on it.
 func TestEverySpecFieldIsHashedOrDoesNotConcernPods(t *testing.T) {
 	hashed := []string{"Image", "TLS", "Etcd", "Pod"}
-	others := []string{"Replicas", "Version", "Storage", "NetworkPolicy", "Backup", "Restore", "Recovery", "ReplaceAfter",
+	others := []string{"Replicas", "Version", "Storage", "NetworkPolicy", "Backup", "Restore", "Adopt", "Recovery", "ReplaceAfter",
 		"Suspend", "Lifecycle"}
 	for field := range reflect.TypeFor[v1alpha1.EtcdClusterSpec]().Fields() {
 		if !slices.Contains(hashed, field.Name) && !slices.Contains(others, field.Name) {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -110,6 +111,18 @@ var (
 		`^https?://[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[-A-Za-z0-9._/]*)?$`)
 )
 
+// errEverything is returned for patterns that contain Everything.
+var errEverything = errors.New(Everything + " allows everything, and must be the whole pattern; * matches any " +
+	"characters")
+
+// checkAddress refuses patterns that no HOST:PORT can match.
+func checkAddress(pattern string) error {
+	if strings.Contains(pattern, Everything) {
+		return errEverything
+	}
+	return stores[etcdScheme].checkBucket(pattern)
+}
+
 // checkDestination refuses patterns that no destination can match.
 func checkDestination(pattern string) error {
 	d := destinationPattern(pattern)
@@ -120,7 +133,7 @@ func checkDestination(pattern string) error {
 			strings.Join(slices.Sorted(maps.Keys(stores)), "://, ")+"://")
 	}
 	if strings.Contains(pattern, Everything) {
-		return fmt.Errorf("%s allows everything, and must be the whole pattern; * matches any characters", Everything)
+		return errEverything
 	}
 	if err := s.checkBucket(d.bucket); err != nil {
 		return err
@@ -203,6 +216,26 @@ func (r *refusals) etcdEndpoints(p Policy, spec v1alpha1.EtcdClusterSpec) {
 			r.add(fmt.Sprintf("spec.restore.from.etcd.endpoints[%d]", i), "%s is not allowed; %s%s",
 				quoted(string(url)), p.BackupDestinations.describe(BackupDestinations), asked.hint())
 		}
+	}
+}
+
+// adoptedEndpoints refuses to adopt clusters at endpoints that are not allowed, because an adoption changes the
+// cluster's member list.
+func (r *refusals) adoptedEndpoints(p Policy, spec v1alpha1.EtcdClusterSpec) {
+	if spec.Adopt == nil {
+		return
+	}
+	for i, url := range spec.Adopt.Endpoints {
+		address, hint := url.Address(), ""
+		matching := func(pattern string) bool { return matchesAddress(pattern, address) }
+		if p.Adoptions.Limited && p.Adoptions.allows(matching) {
+			continue
+		}
+		if checkAddress(address) == nil {
+			hint = "; it would be allowed by " + address
+		}
+		r.add(fmt.Sprintf("spec.adopt.endpoints[%d]", i), "%s is not allowed; %s%s", quoted(string(url)),
+			p.Adoptions.describe(Adoptions), hint)
 	}
 }
 

@@ -121,6 +121,71 @@ func TestEtcdEndpointsMustBeAllowed(t *testing.T) {
 	}
 }
 
+// TestAdoptionsMustBeAllowed checks that an adoption is refused unless every endpoint of the cluster is allowed. Rights to
+// copy a cluster do not suffice.
+func TestAdoptionsMustBeAllowed(t *testing.T) {
+	adopted := func(urls ...v1alpha1.EtcdEndpoint) v1alpha1.EtcdClusterSpec {
+		return v1alpha1.EtcdClusterSpec{Adopt: &v1alpha1.AdoptionSpec{Endpoints: urls}}
+	}
+	const first, second = "http://old-0.old.prod.svc:2379", "http://old-1.old.prod.svc:2379"
+	for patterns, wrong := range map[string]int{
+		"":                                  2,
+		"**":                                0,
+		"*.old.prod.svc:2379":               0,
+		"*ld-*.old.*.svc:*":                 0,
+		"old-0.old.prod.svc:2379":           1,
+		"old-*.old.prod.svc:23790":          2,
+		"*.prod.svc:2379":                   2,
+		"old-0.*.*.*:*;*.old.prod.svc:2379": 0,
+		"old-*:2379;*.prod.svc:237":         2,
+	} {
+		if got := limited(t, Adoptions, patterns).Problems(adopted(first, second)); len(got) != wrong {
+			t.Errorf("%q: %q, want %d problems", patterns, got, wrong)
+		}
+	}
+	for _, p := range []Policy{{}, Policy{Images: Allowed{Limited: true, Patterns: []string{Everything}}}.Within([]string{"dev"}), limited(t, BackupDestinations, Everything)} {
+		for _, url := range []v1alpha1.EtcdEndpoint{first, "http://[fd00::1]:2379", "http://10.0.0.1:2379"} {
+			got := p.Refusals(adopted(url))
+			want := `spec.adopt.endpoints[0]: "` + string(url) + `" is not allowed; policy.adoptions allows none ` +
+				`(--allow-adoption sets it); it would be allowed by ` + url.Address()
+			if len(got) != 1 || got[0].Message != want || got[0].Path != "spec.adopt.endpoints[0]" {
+				t.Errorf("got  %q\nwant %q", got, want)
+			}
+			if got := limited(t, Adoptions, url.Address()).Problems(adopted(url)); len(got) > 0 {
+				t.Errorf("the suggested pattern does not allow %s: %q", url, got)
+			}
+		}
+	}
+	for pattern, url := range map[string]v1alpha1.EtcdEndpoint{
+		"10.0.0.*:2379":        "http://10.0.0.evil.example.com:2379",
+		"etcd-*:2379":          "http://etcd-0.evil.example.com:2379",
+		"[fd00::1:*]:2379":     "http://[fd00:1::dead]:2379",
+		"old-*.old.prod.svc:*": "http://old-0.evil.example.com.old.prod.svc:2379",
+	} {
+		if got := limited(t, Adoptions, pattern).Problems(adopted(url)); len(got) != 1 {
+			t.Errorf("%s allows %s", pattern, url)
+		}
+	}
+	if got := (Policy{}).Problems(adopted("http://old", "http://*:1")); len(got) != 2 || strings.Contains(got[0], "allowed by") {
+		t.Errorf("%q", got)
+	}
+	if got := limited(t, Adoptions, Everything).Problems(backedUp("s3://backups")); len(got) != 1 {
+		t.Errorf("adoptions allow backups: %q", got)
+	}
+}
+
+// TestInvalidAdoptionPatternsAreRefused checks that patterns that no endpoint can match are refused.
+func TestInvalidAdoptionPatternsAreRefused(t *testing.T) {
+	for _, pattern := range []string{
+		"", "old", "old:", "*", ":2379", "*:", "etcd://old:2379", "http://old:2379", "Old:2379", "old:2379/v3", "old:2379@https://a", "a@b:1",
+		"old:2379,older:2379", "old:237900", "old:23*9", "o**:2379", "[fd00::*]", strings.Repeat("a", 260) + ":1",
+	} {
+		if Adoptions.Check(pattern) == nil {
+			t.Errorf("%q is accepted", pattern)
+		}
+	}
+}
+
 // TestNoDestinationIsAllowedByDefault checks that no destination is allowed without a setting, whether or not a source
 // is bound to namespaces. A destination that names no store is never allowed.
 func TestNoDestinationIsAllowedByDefault(t *testing.T) {

@@ -59,6 +59,8 @@ var decisions = []decision{
 	{nil, destinationsAt, `secretName s3.pathStyle s3.caSecretName`},
 	{(*refusals).etcdEndpoints, "restore.from.etcd", `endpoints`},
 	{nil, "restore.from.etcd", `clusterID secretName acceptLag`}, // the Secret is in the cluster's namespace
+	{(*refusals).adoptedEndpoints, "adopt", `endpoints`},
+	{nil, "adopt", `clusterID release abandon`},
 }
 
 const (

@@ -26,14 +26,15 @@ const (
 	KMSKeys         Kind = "allow-kms-key"
 	LockTimes       Kind = "allow-lock-for"
 	BackupsPerDay   Kind = "allow-backups-per-day"
-	// BackupDestinations is the only kind for which nothing is allowed without a setting.
+	// BackupDestinations and Adoptions are the only kinds for which nothing is allowed without a setting.
 	BackupDestinations Kind = "allow-backup-destination"
+	Adoptions          Kind = "allow-adoption"
 )
 
 // Kinds lists every Kind.
 var Kinds = []Kind{
 	Images, PriorityClasses, Annotations, Labels, Tolerations, NodeSelectors, NetworkPeers, ServiceAccounts,
-	KMSKeys, LockTimes, BackupsPerDay, BackupDestinations,
+	KMSKeys, LockTimes, BackupsPerDay, BackupDestinations, Adoptions,
 }
 
 // Setting returns the name of the setting in the configuration file, in an entry of sources or in sourceDefaults.
@@ -55,6 +56,8 @@ func (k Kind) Check(pattern string) error {
 		return nil
 	case k == BackupDestinations:
 		return checkDestination(pattern)
+	case k == Adoptions:
+		return checkAddress(pattern)
 	case k == NetworkPeers:
 		return checkPeer(pattern)
 	case k == ServiceAccounts, k == KMSKeys, k == LockTimes, k == BackupsPerDay:

@@ -13,13 +13,13 @@ import (
 )
 
 // Policy determines what declarations may request. The zero value allows everything for pods, but no backup
-// destinations.
+// destinations and no adoptions.
 type Policy struct {
 	Images, PriorityClasses, Annotations, Labels, Tolerations, NodeSelectors, NetworkPeers Allowed
 	ServiceAccounts, KMSKeys, LockTimes, BackupsPerDay                                     Allowed
-	// BackupDestinations, unlike the other fields, allows nothing if it is not limited, so that a missing setting never
-	// lets a declaration choose where data is sent.
-	BackupDestinations Allowed
+	// BackupDestinations and Adoptions, unlike the other fields, allow nothing if they are not limited, so that a
+	// missing setting never lets a declaration choose where data is sent, or which other clusters are changed.
+	BackupDestinations, Adoptions Allowed
 	// Namespaces are the namespaces to which the source is bound, or empty.
 	Namespaces []string
 }
@@ -66,6 +66,7 @@ func (p *Policy) Of(kind Kind) *Allowed {
 		Tolerations: &p.Tolerations, NodeSelectors: &p.NodeSelectors, NetworkPeers: &p.NetworkPeers,
 		ServiceAccounts: &p.ServiceAccounts, KMSKeys: &p.KMSKeys, LockTimes: &p.LockTimes,
 		BackupsPerDay: &p.BackupsPerDay, BackupDestinations: &p.BackupDestinations,
+		Adoptions: &p.Adoptions,
 	}[kind]
 }
 
@@ -116,8 +117,8 @@ func (r *refusals) refuse(path, asked string, kind Kind, a Allowed) {
 
 func (a Allowed) describe(kind Kind) string {
 	none := "none"
-	if kind == BackupDestinations {
-		none = "none (--allow-backup-destination sets it)"
+	if kind == BackupDestinations || kind == Adoptions {
+		none = fmt.Sprintf("none (--%s sets it)", kind)
 	}
 	return fmt.Sprintf("%s allows %s", kind.Setting(), cmp.Or(strings.Join(a.Patterns, ", "), none))
 }

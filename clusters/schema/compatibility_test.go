@@ -78,7 +78,11 @@ func TestNarrowed(t *testing.T) {
 
 // newRules are added rules that do not restrict any values that existed before.
 var newRules = map[string][]string{
-	"":                             {"!has(self.spec.backup) || self.metadata.name.size() <= 45"},
+	"": {"!has(self.spec.backup) || self.metadata.name.size() <= 45"},
+	".spec": {
+		"!has(self.adopt) || self.tls.mode == 'Disabled'",
+		"!has(self.adopt) || !has(self.restore) && !has(self.recovery) && !has(self.networkPolicy)",
+	},
 	".spec.storage.size":           {quick},
 	".spec.etcd.quota":             {quick},
 	".spec.etcd.maxRequestBytes":   {quick},

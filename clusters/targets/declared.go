@@ -44,6 +44,7 @@ func (t Target) Declared() decide.Declared {
 	}
 	d.Restore = objects.RestoreOf(&t.Cluster)
 	d.Recovery = objects.RecoveryOf(&t.Cluster)
+	d.Adoption = objects.AdoptionOf(&t.Cluster)
 	if spec.Replicas != nil {
 		d.Replicas = int(*spec.Replicas)
 	}

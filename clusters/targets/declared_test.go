@@ -1,12 +1,15 @@
 package targets
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 func TestDeclared(t *testing.T) {
@@ -17,6 +20,28 @@ func TestDeclared(t *testing.T) {
 	got := d.Declared()
 	if got.Retention != "Delete" || got.ReplaceAfter != 90*time.Minute || got.Orphaned != "gone" || got.RenamedFrom != "ns/b" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// TestDeclaredAdoption checks that the declared adoption, with IDs in any notation, reaches the rules.
+func TestDeclaredAdoption(t *testing.T) {
+	target := Target{Cluster: v1alpha1.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, Spec: v1alpha1.EtcdClusterSpec{
+		TLS: v1alpha1.TLSSpec{Mode: v1alpha1.TLSDisabled},
+		Adopt: &v1alpha1.AdoptionSpec{
+			ClusterID: "00c1", Endpoints: []v1alpha1.EtcdEndpoint{"http://old-0:2379", "http://old-1:2379"}, Release: []v1alpha1.MemberID{"0b", "a"}, Abandon: true,
+		},
+	}}}
+	want := decide.AdoptionOrder{
+		ClusterID: 0xc1, Endpoints: []string{"http://old-0:2379", "http://old-1:2379"}, Release: []decide.ID{0xb, 0xa}, Abandon: true, PeerURL: "http://a-0.a.ns.svc:2380",
+	}
+	if got := target.Declared().Adoption; !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	for _, adopt := range []*v1alpha1.AdoptionSpec{nil, {ClusterID: "old"}, {ClusterID: "0", Abandon: true}} {
+		target.Cluster.Spec.Adopt = adopt
+		if got := target.Declared().Adoption; !reflect.DeepEqual(got, decide.AdoptionOrder{}) {
+			t.Errorf("%+v: got %+v", adopt, got)
+		}
 	}
 }
 
@@ -40,7 +65,10 @@ func TestDigestCoversTheSpec(t *testing.T) {
 		"backup.to":        func(s *v1alpha1.EtcdClusterSpec) { s.Backup.To.Volume.ClaimName = "w" },
 		"backup.schedule":  func(s *v1alpha1.EtcdClusterSpec) { s.Backup.Schedule = "@hourly" },
 		"pullSecrets":      func(s *v1alpha1.EtcdClusterSpec) { s.Image.PullSecrets = []v1alpha1.SecretReference{{Name: "s"}} },
-		"storage.size":     func(s *v1alpha1.EtcdClusterSpec) { s.Storage.Size = resource.MustParse("9Gi") },
+		"adopt.release": func(s *v1alpha1.EtcdClusterSpec) {
+			s.Adopt = &v1alpha1.AdoptionSpec{Release: []v1alpha1.MemberID{"a1"}}
+		},
+		"storage.size": func(s *v1alpha1.EtcdClusterSpec) { s.Storage.Size = resource.MustParse("9Gi") },
 	} {
 		if digest(edit, "image") == approved {
 			t.Errorf("another %s has the same digest", name)

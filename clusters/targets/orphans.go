@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"quorate.dev/quorate/clusters/inventory"
+	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
@@ -134,8 +135,11 @@ func (t *Target) inherit(list []*orphan) {
 	}
 }
 
-// isCopiedBy reports whether t will be created with the orphan's data.
+// isCopiedBy reports whether t will be created with the orphan's data, or will adopt the orphan.
 func (o *orphan) isCopiedBy(t Target) bool {
+	if objects.AdoptionOf(&t.Cluster).ClusterID == o.id {
+		return true
+	}
 	restore := t.Cluster.Spec.Restore
 	if restore == nil || restore.From.Etcd == nil {
 		return false

@@ -54,6 +54,13 @@ func there(i inventory.ByCluster, what, version, id, said string) {
 	i.At(namespace, name).Custom = custom
 }
 
+// adopts returns the declaration of a cluster that adopts the cluster with the given ID.
+func adopts(what, version, id string) reconcile.Declaration {
+	d := declare(what, version)
+	d.Cluster.Spec.Adopt = &v1alpha1.AdoptionSpec{ClusterID: id}
+	return d
+}
+
 func describeTargets(targets []Target) string {
 	var b strings.Builder
 	for _, t := range targets {
@@ -143,6 +150,14 @@ func TestOrphans(t *testing.T) {
 		},
 		{
 			name: "renamed, but another cluster is copied", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{copies("ns/b", "3.6.16", "c2")},
+			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it; it may now be ns/b\nns/b applied=true renamed from: ns/a (cluster c1)\n",
+		},
+		{
+			name: "renamed and adopted", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{adopts("ns/b", "3.6.16", "00c1")},
+			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\nns/b applied=true\n",
+		},
+		{
+			name: "renamed, but another cluster is adopted", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{adopts("ns/b", "3.6.16", "c2")},
 			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it; it may now be ns/b\nns/b applied=true renamed from: ns/a (cluster c1)\n",
 		},
 		{

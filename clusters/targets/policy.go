@@ -118,6 +118,9 @@ func flagFor(field string) string {
 	if strings.HasSuffix(field, ".to") || strings.HasSuffix(field, ".from") {
 		return ", such as --allow-backup-destination"
 	}
+	if strings.HasPrefix(field, "spec.adopt.") {
+		return ", such as --allow-adoption"
+	}
 	return ""
 }
 

@@ -115,6 +115,18 @@ func TestIneffectiveRestoreIsNotRefused(t *testing.T) {
 	}
 }
 
+// TestUnknownSourceNamesTheFlag checks that, if the source of a cluster is unknown, the refusal names the flag that the
+// run may lack.
+func TestUnknownSourceNamesTheFlag(t *testing.T) {
+	for field, want := range map[string]string{
+		"spec.backup.to": ", such as --allow-backup-destination", "spec.adopt.endpoints[0]": ", such as --allow-adoption", "spec.image.repository": "",
+	} {
+		if got := flagFor(field); got != want {
+			t.Errorf("%s: %q", field, got)
+		}
+	}
+}
+
 // TestRefusalsAreLimited checks that the list of reported refusals is limited.
 func TestRefusalsAreLimited(t *testing.T) {
 	many := reconcile.Policy(func(v1alpha1.EtcdClusterSpec) []string { return strings.Split(strings.Repeat("x", 500), "") })

@@ -52,6 +52,9 @@ type EtcdClusterList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.etcd.quota) || string(self.etcd.quota).size() > 36 || string(self.etcd.quota).matches('[eE].{4}') || string(self.storage.size).size() > 36 || string(self.storage.size).matches('[eE].{4}') || !isQuantity(string(self.etcd.quota)) || !isQuantity(string(self.storage.size)) || quantity(string(self.etcd.quota)).compareTo(quantity(string(self.storage.size))) <= 0",message="etcd.quota must fit into storage.size (default 8Gi); leave room for the write-ahead log and defragmentation. The default of etcd.quota is half of the volume, up to 2Gi",fieldPath=".etcd.quota"
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.image.digests) || self.image.digests.size() == 0 || self.version in self.image.digests",message="image.digests must contain a digest for spec.version if it is set; a digest is valid for one version only",fieldPath=".image.digests"
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.adopt) || self.tls.mode == 'Disabled'",message="adopt requires tls.mode Disabled; copy a cluster with TLS with spec.restore.from.etcd",fieldPath=".adopt"
+// +kubebuilder:validation:XValidation:rule="!has(self.adopt) || !has(self.restore) && !has(self.recovery) && !has(self.networkPolicy)",message="omit restore, recovery and networkPolicy; once the last guest has left, remove adopt to declare recovery or networkPolicy",fieldPath=".adopt"
 type EtcdClusterSpec struct {
 	// replicas is the number of voting members, from 1 to 9. Defaults to 3. Odd numbers are best: an even number does
 	// not tolerate more failures than the odd number below it. If git does not set replicas, the scale subresource may
@@ -109,6 +112,12 @@ type EtcdClusterSpec struct {
 	// has no effect on a cluster that has formed.
 	// +optional
 	Restore *RestoreSpec `json:"restore,omitempty"`
+
+	// adopt specifies a running etcd cluster that the replicas join, so that they can take over from its members, the
+	// guests. That cluster must not use TLS or authentication. If unset, the replicas form a new cluster. It has no
+	// effect on a cluster that has formed otherwise.
+	// +optional
+	Adopt *AdoptionSpec `json:"adopt,omitempty"`
 
 	// recovery requests a new cluster that replaces this cluster after it has permanently lost its majority. If unset,
 	// Quorate waits for the members to come back.

@@ -21,7 +21,7 @@ var obeyed = map[string]string{
 	"max-deletions": "7", "shard": "0/2", "detailed-exitcode": "true", "fail-on": "deletes-data", "loop": "false", "output": "json", "log-level": "error", "log-format": "json",
 	"allow-image-repository": "registry.example.com/etcd", "allow-priority-class": "tenant-*", "allow-annotation": "a=b", "allow-label": "a", "allow-toleration": "a=b:NoSchedule",
 	"allow-node-selector": "a", "allow-network-peer": "10.0.0.0/8", "allow-service-account": "backup-*", "allow-kms-key": "alias/a", "allow-lock-for": "720h", "allow-backups-per-day": "24",
-	"allow-backup-destination": "s3://backups", "backup-image": "registry.example.com/quorate:v1", "allow-recovery": "true", "approve": "never-restart",
+	"allow-backup-destination": "s3://backups", "allow-adoption": "old:2379", "backup-image": "registry.example.com/quorate:v1", "allow-recovery": "true", "approve": "never-restart",
 	"metrics-file": "/nowhere/quorate.prom", "pushgateway": "http://127.0.0.1:1", "pushgateway-job": "fleet", "heartbeat": "http://127.0.0.1:1/x",
 	"notify": "http://127.0.0.1:1/x", "report-status-context": "quorate",
 }

@@ -49,8 +49,8 @@ func (p *configPath) Set(path string) error {
 
 // everyday lists the settings that are also flags of run and plan. All others are only in the configuration file.
 var everyday = []string{"source", "branch", "path", "git-credentials", "verify-keys", "allow-namespace",
-	"allow-backup-destination", nonFastForward, "max-deletions", "backup-image", "kubeconfig", "context", "fleet",
-	"allow-exec", "as", "namespace", "shard", "etcd-access", "listen", "log-level", "log-format"}
+	"allow-adoption", "allow-backup-destination", nonFastForward, "max-deletions", "backup-image", "kubeconfig",
+	"context", "fleet", "allow-exec", "as", "namespace", "shard", "etcd-access", "listen", "log-level", "log-format"}
 
 // inPipelines lists the settings that are also flags of plan and validate: which commit to read.
 var inPipelines = []string{"tag", "commit", "ref"}

@@ -37,6 +37,9 @@ func addPolicy(f *pflag.FlagSet, p *policy.Policy) {
 		{policy.BackupDestinations, "pattern of locations that backups may use and restores may read: LOCATION or " +
 			"LOCATION@ENDPOINT, such as s3://backups/team-*; repeatable, or a list separated by semicolons " +
 			"(default: none; validate checks locations only if it is set)"},
+		{policy.Adoptions, "pattern of endpoints of running etcd clusters that may be adopted (spec.adopt): " +
+			"HOST:PORT, such as etcd-*.etcd.prod.svc:2379; repeatable, or a list separated by semicolons " +
+			"(default: none; validate checks endpoints only if it is set)"},
 	} {
 		f.Var(&allowedFlag{kind: setting.kind, allowed: p.Of(setting.kind)}, string(setting.kind), setting.usage)
 	}

@@ -53,7 +53,7 @@ type sourceFlags struct {
 	divide func()
 	// shows is the name of the command if it does not apply anything.
 	shows string
-	// anyDestination allows all backup destinations unless a setting limits them.
+	// anyDestination allows all backup destinations and adoptions unless a setting limits them.
 	anyDestination bool
 }
 
@@ -122,8 +122,10 @@ func (f *sourceFlags) sources(check func(source) error) ([]source, error) {
 			settings.Namespace = cmp.Or(settings.Namespace, f.namespaces[0])
 		}
 		s, err := f.one(settings, i, value)
-		if to := &s.Policy.BackupDestinations; f.anyDestination && !to.Limited {
-			*to = policy.Allowed{Limited: true, Patterns: []string{policy.Everything}}
+		for _, to := range []*policy.Allowed{&s.Policy.BackupDestinations, &s.Policy.Adoptions} {
+			if f.anyDestination && !to.Limited {
+				*to = policy.Allowed{Limited: true, Patterns: []string{policy.Everything}}
+			}
 		}
 		if err == nil {
 			err = check(s)

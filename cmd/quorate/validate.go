@@ -35,7 +35,7 @@ and line.`,
 		},
 	}
 	source.addShowing(c, helpSource)
-	source.anyDestination = true // the run determines which destinations are allowed
+	source.anyDestination = true // the run determines which destinations and adoptions are allowed
 	output.add(c, "text", "json", "markdown", "github", "junit", "sarif")
 	c.Flags().VarP(&namespacesFlag{list: &source.namespaces}, "namespace", "n",
 		"namespace of declarations that do not set one, if only one namespace is specified (default \"default\")")

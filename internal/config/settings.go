@@ -58,6 +58,7 @@ var SourceSettings = []Setting{
 	{"ignoreOtherKinds", "ignore-other-kinds"},
 	{"verify", "verify"},
 	{"verifyKeys", "verify-keys"},
+	{"policy.adoptions", "allow-adoption"},
 	{"policy.annotations", "allow-annotation"},
 	{"policy.backupDestinations", "allow-backup-destination"},
 	{"policy.backupsPerDay", "allow-backups-per-day"},

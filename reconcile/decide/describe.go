@@ -150,7 +150,7 @@ func (s State) nameOf(m Member) string {
 	switch {
 	case s.Record.Hosts(m.ID):
 		return "guest " + cmp.Or(m.Name, m.ID.String()) // its name may be a replica's name
-	case m.Name != "":
+	case m.Name != "" && !(s.isForeign(m) && s.isReplicaName(m.Name)):
 		return m.Name
 	case ours:
 		return s.ReplicaName(ordinal)

@@ -142,6 +142,7 @@ func (s State) crashLoops(m Member, r Replica) bool {
 	if !m.Started || !s.keepsCrashing(r) || len(s.Membership.Members) < 2 || s.copyCounts(m) {
 		return false
 	}
+	alike := false
 	for _, other := range s.Membership.Members {
 		ordinal, ours := s.OrdinalOf(other)
 		o := s.Replica(ordinal)
@@ -150,9 +151,11 @@ func (s State) crashLoops(m Member, r Replica) bool {
 		case s.Record.Hosts(other.ID) && other.Answers:
 		case !ours || !other.Answers || o.Pod != PodReady || !o.madeLike(r):
 			return false
+		default:
+			alike = true
 		}
 	}
-	return true
+	return alike
 }
 
 // replacedAgainAndAgain returns why another replacement would not help. It returns "" if a replacement may help, or if

@@ -121,6 +121,12 @@ func (s State) Ordinal(name string) (int, bool) {
 	return n, true
 }
 
+// isReplicaName reports whether a member's name is the name of a replica.
+func (s State) isReplicaName(name string) bool {
+	_, is := s.Ordinal(name)
+	return is
+}
+
 // namedOrdinal is like OrdinalOf, but only for members that have a name.
 func (s State) namedOrdinal(m Member) (int, bool) {
 	if m.Name == "" {

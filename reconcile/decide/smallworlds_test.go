@@ -304,6 +304,9 @@ func (w *world) flagOfLife(flag string) {
 		w.wantRestoredInPlace(strings.TrimPrefix(flag, "restored in place "))
 	case "joining together", "about to join together", "joined together":
 		w.joinTogether(flag)
+	case "source", "source unknown", "source unfit", "source abandoned", "guest", "many guests", "guest vanished", "guest released",
+		"guest leads", "silent guest", "silent guest released", "guests abandoned", "adoption taken back", "guest, stopped":
+		w.flagOfAdoption(flag)
 	case "asleep":
 		w.Declared.Lifecycle, w.Objects.RunsReplicas = "Stopped", 0
 	case "stranger":
@@ -539,6 +542,8 @@ func TestEverySmallWorld(t *testing.T) {
 		flags    []string
 	}{
 		{1, anything, flags},
+		{1, telling, flagsOfAdoption},
+		{2, coarse, flagsOfAdoption},
 		{2, telling, []string{"", "drift", "fewer", "restarting", "torn", "joining together", "about to join together", "joined together"}},
 		{3, coarse, []string{"", "restarting", "outvoted", "stopped", "joining together"}},
 		{4, common, []string{"", "drift", "torn"}},

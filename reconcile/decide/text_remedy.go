@@ -51,6 +51,8 @@ func (s State) remedy(d Decision) string {
 	case ruleLastBackup:
 		return "declare lifecycle Running, and find out what prevents the backup; to delete the cluster without a " +
 			"backup, remove Deletion from spec.backup.before"
+	case "Adopt":
+		return "check spec.adopt.endpoints, and whether network policies admit Quorate to them"
 	case "ScaleUp":
 		ordinal, _ := s.freeOrdinal()
 		return s.freeSlot(ordinal)

@@ -55,6 +55,9 @@ func (s State) BackupWarnings() []string {
 	if s.restoreIsInert() && s.Record.RestoredFrom == "" {
 		warnings = append(warnings, "spec.restore has no effect: the cluster existed before spec.restore was declared")
 	}
+	if s.adoptionIsInert() {
+		warnings = append(warnings, "spec.adopt has no effect: the cluster existed before spec.adopt was declared")
+	}
 	if beside := s.instead(); beside != "" {
 		warnings = append(warnings, fmt.Sprintf("spec.restore has no effect: %s, so the cluster is treated as "+
 			"existing. If that data is not needed, delete the cluster with its volumes and declare it again", beside))
@@ -74,6 +77,12 @@ func (s State) BackupWarnings() []string {
 
 // restoreIsInert reports whether a restore is declared for a cluster that has already formed.
 func (s State) restoreIsInert() bool { return s.Declared.Restore.declared() && s.Record.ClusterID != 0 }
+
+// adoptionIsInert reports whether an adoption is declared for a cluster that has formed otherwise.
+func (s State) adoptionIsInert() bool {
+	id, order := s.Record.ClusterID, s.Declared.Adoption
+	return order.declared() && id != 0 && id != order.ClusterID && !s.adopting()
+}
 
 // MadeFrom returns the backup from which the cluster was created, and whether git still declares the restore, or "" if
 // the cluster was bootstrapped without data.

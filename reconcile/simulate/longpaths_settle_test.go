@@ -32,7 +32,8 @@ func (j *journey) settle() string {
 			return first(w.Violations())
 		case d.Verdict != decide.Block:
 			blocked = 0
-		case isForAPerson(d):
+		case j.adopts && strings.Contains(d.Message, "Quorate cannot query") && j.removeRejoined():
+		case isForAPerson(d), j.adopts && strings.Contains(d.Message, "Quorate cannot query"), j.adopts && d.Rule == "MemberFailing": // the only replica does not run with this spec or data
 			j.over = true
 			return first(w.Violations())
 		case j.isNeeded(d): // the suggested deletion would lose data
@@ -115,12 +116,8 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 		}
 	case j.adopts && d.Rule == "Adopt" && says("CORRUPT alarm"):
 		j.path.ClearAlarms(decide.AlarmCorrupt)
-	case j.adopts && (d.Rule == "MembershipMismatch" || says("Quorate cannot query")):
-		for i := range 5 {
-			if !j.path.Hosts(i) {
-				j.path.RemoveGuest(i)
-			}
-		}
+	case j.adopts && d.Rule == "MembershipMismatch":
+		j.removeRejoined()
 	default:
 		return false
 	}
@@ -132,6 +129,20 @@ var versionToReturnWith = regexp.MustCompile(`to bring the cluster back, declare
 
 // releaseToDeclare matches the minor version to declare so that a failing member is restarted.
 var releaseToDeclare = regexp.MustCompile(`with the other declared changes, declare a (\S+) release`)
+
+// removeRejoined manually removes the members that another tool has added, and reports whether etcd allows it.
+func (j *journey) removeRejoined() bool {
+	for i := range 5 {
+		if !j.path.Hosts(i) {
+			j.path.RemoveGuest(i)
+		}
+	}
+	s := j.path.Observe()
+	return !slices.ContainsFunc(s.Membership.Members, func(m decide.Member) bool {
+		_, ours := s.OrdinalOf(m)
+		return !ours && !s.Record.Hosts(m.ID)
+	})
+}
 
 // enoughReplicas matches the number of replicas to declare for an adoption.
 var enoughReplicas = regexp.MustCompile(`[dD]eclare at least (\d+) replica`)

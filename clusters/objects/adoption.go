@@ -1,0 +1,26 @@
+package objects
+
+import (
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// AdoptionOf returns the running etcd cluster that a declaration adopts, or zero.
+func AdoptionOf(c *v1alpha1.EtcdCluster) decide.AdoptionOrder {
+	adopt := c.Spec.Adopt
+	var order decide.AdoptionOrder
+	if adopt == nil || order.ClusterID.UnmarshalText([]byte(adopt.ClusterID)) != nil || order.ClusterID == 0 {
+		return decide.AdoptionOrder{} // checked when the declaration is read
+	}
+	for _, url := range adopt.Endpoints {
+		order.Endpoints = append(order.Endpoints, string(url))
+	}
+	for _, text := range adopt.Release {
+		var id decide.ID
+		if id.UnmarshalText([]byte(text)) == nil {
+			order.Release = append(order.Release, id)
+		}
+	}
+	order.Abandon, order.PeerURL = adopt.Abandon, PeerURL(c, 0)
+	return order
+}

@@ -1,0 +1,38 @@
+package v1alpha1
+
+// AdoptionSpec specifies a running etcd cluster that the replicas join, so that they can take over from its members,
+// the guests.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.abandon) || !self.abandon || !has(self.release) || self.release.size() == 0",message="abandon leaves the cluster to the guests; omit release"
+type AdoptionSpec struct {
+	// clusterID is the cluster ID that the guests must report, in hexadecimal, as in the output of etcdctl endpoint
+	// status --write-out=fields --hex.
+	// +required
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="self.matches('^0*[1-9a-f][0-9a-f]*$')",message="clusterID must be the ID of the cluster to adopt, in hexadecimal digits"
+	ClusterID string `json:"clusterID"`
+	// endpoints lists the client URL of every guest. The administrator configures which endpoints are allowed. By
+	// default, no endpoints are allowed.
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=15
+	// +kubebuilder:validation:XValidation:rule="self.all(url, url.startsWith('http://'))",message="endpoints must begin with http://; copy a cluster with TLS with spec.restore.from.etcd"
+	Endpoints []EtcdEndpoint `json:"endpoints"`
+	// release lists the member IDs of guests that may be removed from etcd, as printed by etcdctl member list. A guest
+	// that responds is removed only once all replicas are healthy members. If unset, no guest is removed.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=15
+	Release []MemberID `json:"release,omitempty"`
+	// abandon removes the replicas from the cluster again, so that only the guests remain. The volumes of the replicas
+	// are deleted. It has no effect once the last guest has left.
+	// +optional
+	Abandon bool `json:"abandon,omitempty"`
+}
+
+// MemberID is the ID of an etcd member, in hexadecimal.
+//
+// +kubebuilder:validation:MaxLength=16
+// +kubebuilder:validation:XValidation:rule="self.matches('^0*[1-9a-f][0-9a-f]*$')",message="a member ID must be in hexadecimal digits, as printed by etcdctl member list"
+type MemberID string
