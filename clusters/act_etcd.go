@@ -71,6 +71,9 @@ func (c *cluster) besideJoining(ctx context.Context, now decide.Membership) (str
 		if err != nil {
 			return "", err
 		}
+		if record.Hosts(m.ID) {
+			continue // it has started, because otherwise its cluster would not have been adopted
+		}
 		ordinal, ours := c.state.OrdinalOf(m)
 		if recorded, _ := record.Member(ordinal); !ours || !m.Started || recorded.Mode != decide.Sealed {
 			return fmt.Sprintf("%s may be about to start", cmp.Or(m.Name, m.PeerURL)), nil
@@ -139,7 +142,7 @@ func (c *cluster) changeEtcd(ctx context.Context, action decide.Action, wanted c
 	if err := c.stillOurs(ctx); err != nil {
 		return report.Outcome{}, err
 	}
-	err := wanted.request(ctx, &c.live.etcd, c.etcd(c.reachable(), c.clientTLS()))
+	err := wanted.request(ctx, &c.live.etcd, c.etcd(c.asked(), c.clientTLS()))
 	if notYet := (etcd.NotYet{}); errors.As(err, &notYet) {
 		return report.Outcome{Detail: "etcd: not yet: " + notYet.Error()}, nil
 	}

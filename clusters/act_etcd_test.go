@@ -3,9 +3,9 @@ package clusters
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"path"
+	"reflect"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,20 +55,24 @@ func TestChangesAlreadyMadeAreNotRepeated(t *testing.T) {
 	}
 }
 
-// TestPeers checks that a member that has not started gets its pod's name, and that members with unknown names are
-// included.
+// TestPeers checks that a replica that has not started gets its pod's name, and that other members get unique names and
+// keep all their URLs, even if their names are equal to each other or to a replica's name.
 func TestPeers(t *testing.T) {
-	c := &cluster{state: decide.State{Name: "a"}}
+	c := &cluster{state: decide.State{Name: "a", Record: decide.Record{Guests: []decide.ID{4, 5, 6}}}}
 	members := []decide.Member{
 		{ID: 1, Name: "a-0", PeerURL: "https://a-0.a.ns.svc:2380"},
 		{ID: 2, PeerURL: "https://a-1.a.ns.svc:2380"},
 		{ID: 0xb, PeerURL: "https://10.0.0.1:2380"},
-		{ID: 4, Name: "guest", PeerURL: "https://guest:2380"},
+		{ID: 4, Name: "default", PeerURL: "https://two:2380", MorePeerURLs: []string{"https://one:2380"}},
+		{ID: 5, Name: "default", PeerURL: "https://three:2380"},
+		{ID: 6, Name: "a-0", PeerURL: "https://a-0.old.ns.svc:2380"},
 	}
-	want := map[string]string{
-		"a-0": members[0].PeerURL, "a-1": members[1].PeerURL, "b": members[2].PeerURL, "guest": members[3].PeerURL,
+	want := map[string][]string{
+		"a-0": {members[0].PeerURL}, "a-1": {members[1].PeerURL}, "guest-000000000000000b": {members[2].PeerURL},
+		"guest-0000000000000004": {"https://one:2380", "https://two:2380"}, "guest-0000000000000005": {members[4].PeerURL},
+		"guest-0000000000000006": {members[5].PeerURL},
 	}
-	if got := c.peers(decide.Membership{Known: true, Members: members}); !maps.Equal(got, want) {
+	if got := c.peers(decide.Membership{Known: true, Members: members}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v", got)
 	}
 	if got := c.peers(decide.Membership{Members: members}); got != nil {

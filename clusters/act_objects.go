@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -48,7 +49,13 @@ func (c *cluster) declareOwner(ctx context.Context) (report.Outcome, error) {
 // found creates all objects of a cluster that has never formed. The record is written before anything that could start
 // a member, and is never overwritten: the first pass that writes the record determines its token and initial members.
 func (c *cluster) found(ctx context.Context, a decide.Bootstrap) (report.Outcome, error) {
-	record, err := c.foundingRecord(ctx, a)
+	var record decide.Record
+	var err error
+	if a.Adopts != 0 {
+		record, err = c.adoptedRecord(ctx, a)
+	} else {
+		record, err = c.foundingRecord(ctx, a)
+	}
 	if err != nil {
 		return report.Outcome{}, err
 	}
@@ -60,7 +67,6 @@ func (c *cluster) found(ctx context.Context, a decide.Bootstrap) (report.Outcome
 }
 
 func (c *cluster) foundingRecord(ctx context.Context, a decide.Bootstrap) (decide.Record, error) {
-	namespace := c.target.Cluster.Namespace
 	record, found, err := c.recordNow(ctx)
 	if err != nil {
 		return decide.Record{}, err
@@ -72,17 +78,55 @@ func (c *cluster) foundingRecord(ctx context.Context, a decide.Bootstrap) (decid
 		}
 		return c.state.UnderCA(record), nil
 	}
-	claims, err := c.kube().HasClaims(ctx, namespace, objects.LabelCluster+"="+c.target.Cluster.Name)
-	if err != nil {
+	if err := c.withoutClaims(ctx); err != nil {
 		return decide.Record{}, err
-	}
-	if claims {
-		return decide.Record{}, fmt.Errorf("volumes of %s now exist", c.target.Key())
 	}
 	if a.Restores {
 		return c.state.UnderCA(decide.RestoringRecord(c.foundingToken())), nil
 	}
 	return c.state.UnderCA(decide.FoundingRecord(c.foundingToken(), a.Replicas)), nil
+}
+
+// withoutClaims returns an error if the cluster has volumes.
+func (c *cluster) withoutClaims(ctx context.Context) error {
+	claims, err := c.kube().HasClaims(ctx, c.target.Cluster.Namespace,
+		objects.LabelCluster+"="+c.target.Cluster.Name)
+	if err == nil && claims {
+		err = fmt.Errorf("volumes of %s now exist", c.target.Key())
+	}
+	return err
+}
+
+// adoptedRecord returns the initial record of a cluster that adopts another. It asks that cluster again: it must still
+// be fit to be adopted, with the members for which the adoption was decided.
+func (c *cluster) adoptedRecord(ctx context.Context, a decide.Bootstrap) (decide.Record, error) {
+	_, found, err := c.recordNow(ctx)
+	if err == nil && found {
+		err = fmt.Errorf("ConfigMap %s: %w", c.names.ConfigMap, kube.ErrConflict)
+	}
+	if err == nil {
+		err = c.withoutClaims(ctx)
+	}
+	if err != nil {
+		return decide.Record{}, err
+	}
+	again := c.state
+	again.Source = c.askEndpoints(ctx, true)
+	if d := decide.Decide(again); d.Action != a || !slices.Equal(memberIDs(again.Source), memberIDs(c.state.Source)) {
+		return decide.Record{}, fmt.Errorf("the cluster to adopt has changed: %w", kube.ErrConflict)
+	}
+	// The guests allow one learner, so the token must not permit more.
+	return decide.AdoptedRecord(again, cmp.Or(c.state.Objects.RunsToken, newToken())), nil
+}
+
+// memberIDs returns the IDs of the listed members, in ascending order.
+func memberIDs(m decide.Membership) []decide.ID {
+	var ids []decide.ID
+	for _, member := range m.Members {
+		ids = append(ids, member.ID)
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // recordNow reads the current record and reports whether it exists.

@@ -33,7 +33,7 @@ func (c *cluster) removeMember(ctx context.Context, a decide.RemoveMember) (repo
 // announce records the removal of a member before it is requested from etcd, if etcd would no longer list a majority of
 // the recorded voters afterwards. Without the announcement, the removal would look like a forced new cluster.
 func (c *cluster) announce(ctx context.Context, a decide.RemoveMember) error {
-	if !decide.NeedsAnnouncement(c.state, a.ID) {
+	if c.state.Record.Hosts(a.ID) || !decide.NeedsAnnouncement(c.state, a.ID) {
 		return nil
 	}
 	announced, err := decide.AnnouncedRecord(c.state, a.ID)
@@ -72,6 +72,9 @@ func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decid
 	if decide.FewerCopies(c.state, again, a.ID) {
 		return "fewer other voters than before are known to have the data on volumes that are kept", nil
 	}
+	if c.state.Record.Hosts(a.ID) {
+		return c.guestNeeded(ctx, a.ID, now)
+	}
 	serves := func(m decide.Member) bool { return answers(m) && !m.Learner }
 	if a.Evidence.Loss == "" && lists(c.state.Membership, serves) { // it can stay until all other members are healthy
 		if unready, err := c.othersUnready(ctx, a.Name); err != nil || unready != "" {
@@ -91,6 +94,40 @@ func (c *cluster) disproof(ctx context.Context, a decide.RemoveMember, now decid
 		return "", err
 	}
 	return c.volumeSpeaksAgainst(ctx, a.Evidence, name, found)
+}
+
+// guestNeeded returns the reason why a guest must not be removed now, or "". The other members must have quorum. If the
+// guest responds, the replicas must have quorum without any guest, one of them must lead, and their pods must be ready.
+func (c *cluster) guestNeeded(ctx context.Context, id decide.ID, now decide.Membership) (string, error) {
+	record, _, err := c.recordNow(ctx)
+	if err != nil {
+		return "", err
+	}
+	released := slices.Contains(c.state.Declared.Adoption.Release, id)
+	if !record.Hosts(id) || !released || record.Adopted != now.ClusterID {
+		return fmt.Sprintf("%s is not recorded as a guest that git releases", id), nil
+	}
+	others := now
+	others.Members = slices.DeleteFunc(slices.Clone(now.Members), func(m decide.Member) bool { return m.ID == id })
+	if !others.HasQuorum() {
+		return "the other members would not have quorum", nil
+	}
+	if !lists(now, func(m decide.Member) bool { return m.ID == id && m.Answers }) {
+		return "", nil
+	}
+	healthy, leads := 0, false
+	for _, m := range others.Voters() {
+		if _, ours := c.state.OrdinalOf(m); ours && m.Answers {
+			healthy, leads = healthy+1, leads || m.Leader
+		}
+	}
+	switch {
+	case healthy < decide.Quorum(len(others.Voters())):
+		return "the replicas would not have quorum without the guests", nil
+	case !leads:
+		return "a guest leads", nil
+	}
+	return c.othersUnready(ctx, "")
 }
 
 // ordinalsBeside returns the ordinals of all voters except the given member.

@@ -53,7 +53,7 @@ func rolledOut(o objects.Object) bool { return o.Kind == "ConfigMap" || o.Kind =
 // whose volume would be deleted with it.
 func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (report.Outcome, error) {
 	name := c.state.ReplicaName(a.Ordinal)
-	serves := lists(c.state.Membership, func(m decide.Member) bool { return m.Name == name && m.Answers })
+	serves := lists(c.state.Membership, func(m decide.Member) bool { return c.runsIn(m, name) && m.Answers })
 	check := c.stillBroken
 	if serves {
 		check = c.othersStillAnswer
@@ -66,6 +66,11 @@ func (c *cluster) restartReplica(ctx context.Context, a decide.RestartReplica) (
 		return report.Outcome{Detail: notYet}, err
 	}
 	return c.delete(ctx, objects.Identity{Kind: "Pod", Name: name}, a.PodUID)
+}
+
+// runsIn reports whether the named pod runs the member. A guest may have the same name.
+func (c *cluster) runsIn(m decide.Member, pod string) bool {
+	return m.Name == pod && !c.state.Record.Hosts(m.ID)
 }
 
 // goesWithPod returns a message that names the claim in a slot if its volume exists only as long as the pod does,
@@ -89,10 +94,10 @@ func (c *cluster) goesWithPod(ctx context.Context, ordinal int) (string, error) 
 // members hold different data.
 func (c *cluster) othersStillAnswer(ctx context.Context, name, _ string) (string, error) {
 	now := c.askAgain(ctx).Membership
-	if !now.Known || lists(now, func(m decide.Member) bool { return m.Name != name && !m.Answers }) {
+	if !now.Known || lists(now, func(m decide.Member) bool { return !c.runsIn(m, name) && !m.Answers }) {
 		return "etcd: not yet: another member no longer responds", nil
 	}
-	victim := slices.IndexFunc(now.Members, func(m decide.Member) bool { return m.Name == name })
+	victim := slices.IndexFunc(now.Members, func(m decide.Member) bool { return c.runsIn(m, name) })
 	if victim < 0 || decide.VotersChanged(c.state.Membership, now, now.Members[victim].ID) {
 		return "etcd: not yet: the other voters have changed", nil
 	}
@@ -117,6 +122,9 @@ func (c *cluster) othersUnready(ctx context.Context, name string) (string, error
 		return "", err
 	}
 	for _, m := range c.state.MembersInOrder() {
+		if c.state.Record.Hosts(m.ID) {
+			continue // its pod is unknown
+		}
 		ready := slices.ContainsFunc(pods, func(pod corev1.Pod) bool {
 			phase, _ := podstate.Phase(&pod)
 			return pod.Name == m.Name && phase == decide.PodReady
@@ -145,7 +153,7 @@ func (c *cluster) stillBroken(ctx context.Context, name, uid string) (string, er
 		return fmt.Sprintf("no longer needed: pod %s has come up", name), nil
 	}
 	answer := c.askPatiently(ctx)
-	answers := lists(answer.Membership, func(m decide.Member) bool { return m.Name == name && m.Answers })
+	answers := lists(answer.Membership, func(m decide.Member) bool { return c.runsIn(m, name) && m.Answers })
 	if answers || seen.ClusterID == 0 && answer.ClusterIDs[name] != 0 {
 		return fmt.Sprintf("no longer needed: etcd in pod %s responds", name), nil
 	}

@@ -28,11 +28,15 @@ func (c *cluster) rightMissing() string {
 	return podstate.OneLine(words)
 }
 
-// dialer returns a function that connects to the client port of a member's pod, directly or through the API server.
+// dialer returns a function that connects to an endpoint, or to the client port of a member's pod, directly or through
+// the API server.
 // The function keeps a reference to the current pods, because an open connection may redial after Leave.
 func (c *cluster) dialer() func(ctx context.Context, name string) (net.Conn, error) {
 	pods := inventory.Cluster{Pods: slices.Clip(c.own.Pods)}
 	return func(ctx context.Context, name string) (net.Conn, error) {
+		if strings.Contains(name, ":") { // pods' names do not
+			return c.dialEndpoint(ctx, name)
+		}
 		pod := pods.Pod(name)
 		if pod == nil {
 			return nil, fmt.Errorf("pod %s no longer exists", name)

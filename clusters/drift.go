@@ -1,7 +1,6 @@
 package clusters
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -50,7 +49,7 @@ func (c *cluster) standing(next decide.Action) ([]objects.Object, error) {
 		return nil, nil // the desired objects depend on the CA, which is unusable or not trusted
 	}
 	required := decide.RequiredRecord(c.state, "unknown")
-	if len(required.Members) == 0 {
+	if len(required.Members) == 0 && len(required.Guests) == 0 {
 		return nil, nil // without members, objects are not needed
 	}
 	in, err := c.input(required)
@@ -142,6 +141,9 @@ func (c *cluster) input(record decide.Record) (objects.Input, error) {
 		Declared: objects.Template{Version: c.state.Declared.Version, SpecHash: c.state.Declared.SpecHash},
 		Peers:    c.peers(c.state.Membership), Runs: c.runs(),
 	}
+	if order := c.state.Declared.Adoption; order.ClusterID == record.Adopted {
+		in.GuestEndpoints = order.Endpoints
+	}
 	if service := inventory.Get[*corev1.Service](c.own, "Service", c.names.ClientService); service != nil {
 		in.Leads = len(service.Spec.Selector) > 0
 	}
@@ -192,19 +194,20 @@ func (c *cluster) runs() objects.Template {
 	return objects.Template{Version: c.state.Objects.RunsVersion, SpecHash: c.state.Objects.RunsHash}
 }
 
-// peers returns the peer URLs of the members that etcd lists, by name, or nil if the list is unknown. A member that
-// has not started does not have a name yet, so its pod's name is used.
-func (c *cluster) peers(membership decide.Membership) map[string]string {
+// peers returns the peer URLs of the members that etcd lists, by name, or nil if the list is unknown. A replica that
+// has not started does not have a name yet, so its pod's name is used. Other members' names may be equal to each other
+// or to a replica's name, so their IDs are used. etcd compares only the URLs.
+func (c *cluster) peers(membership decide.Membership) map[string][]string {
 	if !membership.Known {
 		return nil
 	}
-	peers := map[string]string{}
+	peers := map[string][]string{}
 	for _, m := range membership.Members {
-		name := cmp.Or(m.Name, m.ID.String())
+		name := fmt.Sprintf("guest-%016x", uint64(m.ID))
 		if ordinal, ours := c.state.OrdinalOf(m); ours {
 			name = c.state.ReplicaName(ordinal)
 		}
-		peers[name] = m.PeerURL
+		peers[name] = slices.Sorted(slices.Values(append([]string{m.PeerURL}, m.MorePeerURLs...)))
 	}
 	return peers
 }

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -30,6 +31,14 @@ type fakeEtcd struct {
 	// auth is whether authentication is enabled. If it is nil, members do not respond to requests for the
 	// authentication status.
 	auth *bool
+	// clusterID is the cluster ID, or fakeClusterID if it is zero.
+	clusterID uint64
+	// leader is the ID of the leader, or 1 if it is zero.
+	leader uint64
+	// hashes makes members return hashes of their data.
+	hashes bool
+	// hashed is the number of requests for hashes.
+	hashed atomic.Int32
 }
 
 // listedMember is a member in etcd's list.
@@ -85,7 +94,7 @@ func (f *fakeEtcd) join(ordinal int) {
 }
 
 func (m *fakeMember) header() *etcdserverpb.ResponseHeader {
-	return &etcdserverpb.ResponseHeader{ClusterId: fakeClusterID, MemberId: m.id}
+	return &etcdserverpb.ResponseHeader{ClusterId: cmp.Or(m.etcd.clusterID, fakeClusterID), MemberId: m.id}
 }
 
 func (m *fakeMember) MemberList(context.Context, *etcdserverpb.MemberListRequest) (*etcdserverpb.MemberListResponse, error) {
@@ -154,11 +163,18 @@ func (m *fakeMember) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) 
 	header := m.header()
 	header.Revision = 7
 	learner := slices.ContainsFunc(f.members, func(e *etcdserverpb.Member) bool { return e.ID == m.id && e.IsLearner })
-	status := &etcdserverpb.StatusResponse{Header: header, Leader: 1, RaftTerm: 2, RaftIndex: 9, RaftAppliedIndex: 9, Version: "3.6.16", IsLearner: learner}
+	status := &etcdserverpb.StatusResponse{Header: header, Leader: cmp.Or(f.leader, 1), RaftTerm: 2, RaftIndex: 9, RaftAppliedIndex: 9, Version: "3.6.16", IsLearner: learner}
 	if alarm := f.alarm.Load(); alarm != nil && *alarm != "" {
 		status.Errors = []string{*alarm}
 	}
 	return status, nil
+}
+
+func (m *fakeMember) HashKV(ctx context.Context, r *etcdserverpb.HashKVRequest) (*etcdserverpb.HashKVResponse, error) {
+	if m.etcd.hashed.Add(1); !m.etcd.hashes {
+		return m.UnimplementedMaintenanceServer.HashKV(ctx, r)
+	}
+	return &etcdserverpb.HashKVResponse{Header: m.header(), Hash: 5, HashRevision: r.Revision, CompactRevision: 1}, nil
 }
 
 func (m *fakeMember) AuthStatus(ctx context.Context, r *etcdserverpb.AuthStatusRequest) (*etcdserverpb.AuthStatusResponse, error) {

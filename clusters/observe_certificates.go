@@ -55,7 +55,7 @@ func (c *cluster) clientStaysRoot(ctx context.Context, present objects.Certifica
 	if !c.state.Membership.Known {
 		return true
 	}
-	on, err := c.live.etcd.AuthEnabled(ctx, c.etcd(c.reachable(), c.clientTLS()))
+	on, err := c.live.etcd.AuthEnabled(ctx, c.etcd(c.asked(), c.clientTLS()))
 	c.state.ClientIsRoot = err == nil && on
 	return err != nil || on
 }

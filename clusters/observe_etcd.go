@@ -21,7 +21,8 @@ const foundingPatience = 500 * time.Millisecond
 
 // askEtcd asks the reachable members.
 func (c *cluster) askEtcd(ctx context.Context) {
-	pods := c.reachable()
+	c.askSource(ctx)
+	pods := c.asked()
 	if len(pods) == 0 {
 		c.state.Membership = decide.Membership{Why: "no member pod is running"}
 		return
@@ -50,20 +51,26 @@ func (c *cluster) askEtcd(ctx context.Context) {
 
 // ask asks etcd in the given pods for its membership.
 func (c *cluster) ask(ctx context.Context, pods []etcd.Pod, tls *etcd.TLS) etcd.Answer {
-	return c.live.etcd.Observe(ctx, c.etcd(pods, tls))
+	return c.observeEtcd(ctx, c.etcd(pods, tls))
+}
+
+func (c *cluster) observeEtcd(ctx context.Context, in etcd.Cluster) etcd.Answer {
+	answer := c.live.etcd.Observe(ctx, in)
+	answer.Membership = c.withoutEvidence(answer.Membership)
+	return answer
 }
 
 // askAgain asks etcd for its current membership just before an action relies on it.
 func (c *cluster) askAgain(ctx context.Context) etcd.Answer {
-	return c.ask(ctx, c.reachable(), c.clientTLS())
+	return c.ask(ctx, c.asked(), c.clientTLS())
 }
 
 // askPatiently is like askAgain, but for an action that relies on a member not responding. It gives the full timeout
 // even to a member that has already timed out.
 func (c *cluster) askPatiently(ctx context.Context) etcd.Answer {
-	in := c.etcd(c.reachable(), c.clientTLS())
+	in := c.etcd(c.asked(), c.clientTLS())
 	in.Patient = true
-	return c.live.etcd.Observe(ctx, in)
+	return c.observeEtcd(ctx, in)
 }
 
 // etcd returns the description of the etcd cluster in the given pods.
@@ -76,13 +83,20 @@ func (c *cluster) etcd(pods []etcd.Pod, tls *etcd.TLS) etcd.Cluster {
 	for _, m := range c.state.RecordedVoters() {
 		voters = append(voters, c.state.ReplicaName(m.Ordinal))
 	}
-	return etcd.Cluster{
+	in := etcd.Cluster{
 		Voters: voters, Confirmed: c.state.ConfirmedMembers(),
 		CompareFrom: from,
 		Namespace:   c.target.Cluster.Namespace, Name: c.target.Cluster.Name,
 		Pods: pods, TLS: tls, Dial: c.dialer(),
 		CompareData: slices.ContainsFunc(c.state.Replicas, func(r decide.Replica) bool { return r.PodStoppedByCheck }),
 	}
+	if adopts := c.state.Declared.Adoption.ClusterID; adopts != 0 || len(c.state.Record.Guests) > 0 {
+		in.Guests, in.Foreign, in.Adopted = c.state.RecordedGuests(), c.isForeign, adopts
+		for _, m := range c.state.Record.Members {
+			in.Replicas = append(in.Replicas, m.ID)
+		}
+	}
+	return in
 }
 
 // reachable lists the pods whose etcd can be asked, which are all running pods. It marks a pod as gone if the removal

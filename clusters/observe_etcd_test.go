@@ -26,6 +26,7 @@ type life struct {
 	pods   []*corev1.Pod
 	claims []*corev1.PersistentVolumeClaim
 	record decide.Record
+	adopts decide.AdoptionOrder
 }
 
 func newLife(t *testing.T) *life {
@@ -73,7 +74,7 @@ func (l *life) seen(by *Live) *cluster {
 	c.target.Cluster.Spec.TLS.Mode = v1alpha1.TLSDisabled
 	c.state = decide.State{
 		Name: "a", Record: l.record, Replicas: c.replicas(),
-		Declared: decide.Declared{Replicas: 3, Version: "3.6.16", SpecHash: "h", Lifecycle: "Running"},
+		Declared: decide.Declared{Replicas: 3, Version: "3.6.16", SpecHash: "h", Lifecycle: "Running", Adoption: l.adopts},
 	}
 	c.askEtcd(l.Context())
 	return c

@@ -395,11 +395,11 @@ func (f *quietFleet) add(declared *reconcile.Declaration) {
 	c.Status.ClusterID = "c1"
 	record := decide.FoundingRecord("f00d", 3)
 	record.ClusterID = fakeClusterID
-	peers := map[string]string{}
+	peers := map[string][]string{}
 	for i := range record.Members {
 		m := &record.Members[i]
 		m.Mode, m.ID, m.VolumeUID = decide.Sealed, decide.ID(i+1), fmt.Sprint("volume-", i)
-		peers[objects.PodName(name, i)] = f.peer(namespace, name, i)
+		peers[objects.PodName(name, i)] = []string{f.peer(namespace, name, i)}
 	}
 	certificates, err := objects.NewCertificates(c, f.now().Add(-time.Hour))
 	f.check(err)

@@ -38,7 +38,7 @@ func (c *cluster) source(ctx context.Context) (etcd.Source, error) {
 	if _, err := c.State(ctx); err != nil {
 		return etcd.Source{}, err
 	}
-	pods, tls := c.reachable(), c.clientTLS()
+	pods, tls := c.asked(), c.clientTLS()
 	switch {
 	case len(pods) == 0:
 		return etcd.Source{}, fmt.Errorf("%s: no member pod is running", c.target.Key())

@@ -22,6 +22,7 @@ const (
 	maxAnswer  = 256 << 10 // bytes of one response
 	maxHeaders = 64 << 10  // bytes of its headers and trailers, which contain errors
 	maxMembers = 64
+	maxURLs    = 16   // peer URLs of one member
 	maxAlarms  = 1024 // in one response, and for all members together
 )
 
@@ -127,6 +128,9 @@ func checkList(list *etcdserverpb.MemberListResponse) error {
 		switch {
 		case entry == nil || entry.ID == 0:
 			return fmt.Errorf("it lists a member without an ID; %s", advice)
+		case len(entry.PeerURLs) > maxURLs:
+			return fmt.Errorf("it lists %d peer URLs of member %s, more than the limit of %d; %s",
+				len(entry.PeerURLs), decide.ID(entry.ID), maxURLs, advice)
 		case seen[entry.ID]:
 			return fmt.Errorf("it lists member %s twice; %s", decide.ID(entry.ID), advice)
 		}

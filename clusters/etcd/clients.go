@@ -44,8 +44,8 @@ const buffer = 4 << 10
 // maxIdle is how long an unused connection is kept. A connection is no longer used once its pod or its cluster is gone.
 const maxIdle = time.Minute
 
-// Dialer connects to the client port of the named pod. Only the Dialer determines the route: names are not resolved,
-// and TLS is verified from end to end.
+// Dialer connects to the client port of the named pod or endpoint. Only the Dialer determines the route: names are not
+// resolved, and TLS is verified from end to end.
 type Dialer func(ctx context.Context, pod string) (net.Conn, error)
 
 // Pod is a pod of a cluster. A new UID or address requires a new connection.
@@ -59,6 +59,9 @@ type Pod struct {
 	// Gone means that the pod's member is recorded as removed. The pod is asked last, and only if etcd still lists a
 	// member in the pod, or if no other pod returns a list.
 	Gone bool
+	// Endpoint means that this is the address of a member that Quorate does not manage, instead of a pod. Name is then
+	// HOST:PORT. The member behind the endpoint is known only from its response.
+	Endpoint bool
 }
 
 // TLS holds the PEM data with which a client verifies the members and authenticates to them. It must not change
@@ -93,6 +96,15 @@ type Cluster struct {
 	// ascending order.
 	Voters    []string
 	Confirmed []decide.ID
+	// Guests are the members of an adopted cluster that git does not release. They count like Voters.
+	Guests []decide.ID
+	// Foreign reports whether a member is not a replica, so that it does not run in the pod with its name. It is nil if
+	// the cluster does not adopt another.
+	Foreign func(decide.Member) bool
+	// Adopted is the cluster that endpoints must lead to, or zero if they may lead to any cluster. Replicas are the IDs
+	// of recorded replicas, which respond only in their pods.
+	Adopted  decide.ID
+	Replicas []decide.ID
 	// CompareData requests a comparison of the members' data even without an alarm.
 	CompareData bool
 	// CompareFrom requests the comparison once there are at least this many voters and no learners. Zero disables it.

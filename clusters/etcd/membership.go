@@ -16,14 +16,14 @@ import (
 
 // membership combines the list with the members' own status. It ignores pods of other clusters, and running members
 // that are no longer in the list.
-func membership(list *clientv3.MemberListResponse, replies []reply) decide.Membership {
+func (c Cluster) membership(list *clientv3.MemberListResponse, replies []reply) decide.Membership {
 	clusterID := list.Header.ClusterId
 	own := slices.DeleteFunc(slices.Clone(replies), func(r reply) bool {
 		return r.answered() && (r.status.Header.ClusterId != clusterID || find(list, r.id()) == nil)
 	})
 	m := decide.Membership{ClusterID: decide.ID(clusterID)}
 	for _, entry := range list.Members {
-		m.Members = append(m.Members, member(entry, clusterID, replies))
+		m.Members = append(m.Members, c.member(entry, clusterID, replies))
 	}
 	markLeader(m.Members, own)
 	m.Downgrade = downgrade(own)
@@ -55,8 +55,8 @@ func tooManyAlarms(m *decide.Membership) bool {
 	return n > maxAlarms
 }
 
-// member combines an entry of the list with the status of that member.
-func member(entry *etcdserverpb.Member, clusterID uint64, replies []reply) decide.Member {
+// entryOf returns a member as it is listed.
+func entryOf(entry *etcdserverpb.Member) decide.Member {
 	m := decide.Member{
 		ID:      decide.ID(entry.ID),
 		Name:    entry.Name,
@@ -66,9 +66,18 @@ func member(entry *etcdserverpb.Member, clusterID uint64, replies []reply) decid
 	if len(entry.PeerURLs) > 0 {
 		m.PeerURL = entry.PeerURLs[0]
 	}
+	if len(entry.PeerURLs) > 1 {
+		m.MorePeerURLs = slices.Clone(entry.PeerURLs[1:])
+	}
+	return m
+}
+
+// member combines an entry of the list with the status of that member.
+func (c Cluster) member(entry *etcdserverpb.Member, clusterID uint64, replies []reply) decide.Member {
+	m := entryOf(entry)
 	r := replyOf(entry.ID, clusterID, replies)
 	if r == nil {
-		m.Why = absence(podOf(m), clusterID, replies)
+		m.Why = c.absence(m, clusterID, replies)
 		return m
 	}
 	m.Answers = r.knowsLeader()
@@ -92,7 +101,10 @@ func replyOf(id, clusterID uint64, replies []reply) *reply {
 	return nil
 }
 
-// podOf returns the name of the pod that runs the member. A member that has not started has no name, but its
+// foreign reports whether a member is not a replica, even if its name is a pod's name.
+func (c Cluster) foreign(m decide.Member) bool { return c.Foreign != nil && c.Foreign(m) }
+
+// podOf returns the name of the pod that runs a replica. A member that has not started has no name, but its
 // peer URL starts with the name of its pod.
 func podOf(m decide.Member) string {
 	if m.Name != "" {
@@ -106,8 +118,12 @@ func podOf(m decide.Member) string {
 	return pod
 }
 
-// absence returns why the pod's member did not respond.
-func absence(pod string, clusterID uint64, replies []reply) string {
+// absence returns why the member did not respond.
+func (c Cluster) absence(m decide.Member, clusterID uint64, replies []reply) string {
+	if c.foreign(m) {
+		return unreachableGuest(replies)
+	}
+	pod := podOf(m)
 	for _, r := range replies {
 		switch {
 		case r.pod != pod:
@@ -121,6 +137,17 @@ func absence(pod string, clusterID uint64, replies []reply) string {
 		}
 	}
 	return "it has no running pod"
+}
+
+// unreachableGuest returns why a member that is not a replica did not respond. It names the endpoints that did not
+// respond, because each of them may lead to the member.
+func unreachableGuest(replies []reply) string {
+	const unknown = "no endpoint in spec.adopt leads to it"
+	silent := slices.DeleteFunc(slices.Clone(replies), func(r reply) bool { return !r.endpoint || r.answered() })
+	if len(silent) == 0 {
+		return unknown
+	}
+	return readable(unknown+"; "+why(silent), longestList)
 }
 
 // markLeader marks the leader according to the best-informed member. replies must be sorted. It does not mark a leader

@@ -105,7 +105,7 @@ func (p *poll) confirm(cluster Cluster, list *clientv3.MemberListResponse, repli
 	}
 	const unconfirmed = "its member list is not confirmed: "
 	if len(same) >= decide.Quorum(voters) && len(same) > len(differing) {
-		others := cluster.otherVoters(list, agreeing, replies)
+		others := cluster.otherVoters(list, agreeing, same, replies)
 		if len(agreeing) >= decide.Quorum(len(agreeing)+len(others)) {
 			*p = poll{list: list, same: same, differs: differs}
 			return nil
@@ -124,9 +124,12 @@ func (p *poll) confirm(cluster Cluster, list *clientv3.MemberListResponse, repli
 	return fmt.Errorf(unconfirmed+"%d of %d voters returned it%s", len(same), voters, but)
 }
 
-// otherVoters returns the recorded voters that did not return the list, unless git confirms the list. A recorded voter
-// that reports that it is a learner has been replaced, if the list agrees.
-func (c Cluster) otherVoters(list *clientv3.MemberListResponse, agreeing []string, replies []reply) (others []string) {
+// otherVoters returns the recorded voters and guests that did not return the list, unless git confirms the list. A
+// recorded voter that reports that it is a learner has been replaced, if the list agrees. Guests count even if the list
+// does not contain them.
+func (c Cluster) otherVoters(
+	list *clientv3.MemberListResponse, agreeing []string, same map[uint64]bool, replies []reply,
+) (others []string) {
 	var ids []decide.ID
 	for _, entry := range list.Members {
 		ids = append(ids, decide.ID(entry.ID))
@@ -146,6 +149,11 @@ func (c Cluster) otherVoters(list *clientv3.MemberListResponse, agreeing []strin
 		isReplaced := slices.ContainsFunc(replies, func(r reply) bool { return r.pod == pod && replaced(r) })
 		if !isReplaced && !slices.Contains(agreeing, pod) {
 			others = append(others, pod)
+		}
+	}
+	for _, guest := range c.Guests {
+		if !same[uint64(guest)] {
+			others = append(others, "guest "+guest.String())
 		}
 	}
 	return others

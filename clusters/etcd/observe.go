@@ -23,10 +23,12 @@ type Answer struct {
 	ClusterIDs map[string]decide.ID
 }
 
-// reply is a pod's response to a status request.
+// reply is a pod's or an endpoint's response to a status request.
 type reply struct {
-	pod    string
-	client *client
+	pod string
+	// endpoint is true if it is an endpoint's response.
+	endpoint bool
+	client   *client
 	// status is nil if there was no response.
 	status *clientv3.StatusResponse
 	// err is why the pod did not respond. It is set later if the pod responded but could not list the members.
@@ -49,7 +51,7 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	}
 	m := &answer.Membership
 	if poll.list != nil {
-		if *m = membership(poll.list, replies); tooManyAlarms(m) {
+		if *m = cluster.membership(poll.list, replies); tooManyAlarms(m) {
 			m.Unconfirmed = true
 			return answer
 		}
@@ -67,7 +69,7 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 		seen = c.belief(ctx, replies)
 	}
 	if seen != nil {
-		if *m = membership(seen, replies); tooManyAlarms(m) {
+		if *m = cluster.membership(seen, replies); tooManyAlarms(m) {
 			m.Unconfirmed = poll.unconfirmed
 			return answer
 		}
@@ -88,17 +90,54 @@ func (c Cluster) compares(m decide.Membership) bool {
 // still contains the member.
 func (c *Clients) askForList(ctx context.Context, cluster Cluster) ([]reply, poll) {
 	first, last := cluster.firstAndLast()
-	replies := c.askAll(ctx, cluster, first)
+	replies := cluster.accept(c.askAll(ctx, cluster, first))
 	poll := c.list(ctx, cluster, replies)
 	if poll.list != nil {
-		last = slices.DeleteFunc(last, func(p Pod) bool { return !lists(poll.list, p.Name) })
+		last = slices.DeleteFunc(last, func(p Pod) bool { return !cluster.lists(poll.list, p.Name) })
 	}
 	if len(last) == 0 {
 		return replies, poll
 	}
-	replies = append(replies, c.askAll(ctx, cluster, last)...)
-	slices.SortFunc(replies, bestFirst)
+	replies = cluster.accept(append(replies, c.askAll(ctx, cluster, last)...))
 	return replies, c.list(ctx, cluster, replies)
+}
+
+// accept returns the replies that count, best first. An endpoint is untrusted: its response does not count if it is
+// from a different cluster than the pods, or from a replica, which responds only in its pod. Of several endpoints that
+// lead to one member, one counts.
+func (c Cluster) accept(replies []reply) []reply {
+	of := c.Adopted
+	for _, r := range replies {
+		if !r.endpoint && r.answered() {
+			of = decide.ID(r.status.Header.ClusterId)
+		}
+	}
+	for i := range replies {
+		r := &replies[i]
+		if !r.endpoint || !r.answered() {
+			continue
+		}
+		switch belongs := decide.ID(r.status.Header.ClusterId); {
+		case of != 0 && belongs != of || c.Adopted != 0 && belongs != c.Adopted:
+			r.status, r.err = nil, fmt.Errorf("it belongs to cluster %s, not %s", belongs, of)
+		case slices.Contains(c.Replicas, r.id()):
+			r.status, r.err = nil, fmt.Errorf("it leads to a replica, %s", r.id())
+		}
+	}
+	slices.SortFunc(replies, bestFirst)
+	responded := map[[2]uint64]bool{}
+	for _, fromPod := range []bool{true, false} {
+		replies = slices.DeleteFunc(replies, func(r reply) bool {
+			if !r.answered() || r.endpoint == fromPod {
+				return false
+			}
+			member := [2]uint64{r.status.Header.ClusterId, r.status.Header.MemberId}
+			again := responded[member]
+			responded[member] = true
+			return again && r.endpoint
+		})
+	}
+	return replies
 }
 
 // firstAndLast splits the pods into those to ask first and those to ask last.
@@ -114,9 +153,9 @@ func (c Cluster) firstAndLast() (first, last []Pod) {
 }
 
 // lists reports whether the list contains a member that runs in the pod.
-func lists(list *clientv3.MemberListResponse, pod string) bool {
+func (c Cluster) lists(list *clientv3.MemberListResponse, pod string) bool {
 	return slices.ContainsFunc(list.Members,
-		func(m *etcdserverpb.Member) bool { return podOf(member(m, 0, nil)) == pod })
+		func(m *etcdserverpb.Member) bool { return podOf(entryOf(m)) == pod && !c.foreign(entryOf(m)) })
 }
 
 // askAll asks the given pods for their status. Once most pods have responded, it shortens the timeout for the rest,
@@ -177,7 +216,7 @@ func (c *Clients) ask(ctx context.Context, cluster Cluster, pod Pod) reply {
 }
 
 func (c *Clients) askOnce(ctx context.Context, cluster Cluster, pod Pod, timeout time.Duration) (r reply, kept bool) {
-	r.pod = pod.Name
+	r.pod, r.endpoint = pod.Name, pod.Endpoint
 	if r.client, kept, r.err = c.client(cluster, pod); r.err != nil {
 		return r, kept
 	}

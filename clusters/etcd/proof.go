@@ -46,7 +46,7 @@ func (c *Clients) Prove(ctx context.Context, cluster Cluster, wanted decide.Hash
 	proof := Proof{Why: "no quorum confirms the member list"}
 	for pause := proofPause; ; pause *= 2 {
 		if replies, poll := c.askForList(patient, cluster); poll.list != nil {
-			m := membership(poll.list, replies)
+			m := cluster.membership(poll.list, replies)
 			p.ask(ctx, patient, replies, m)
 			var settled bool
 			if proof, settled = p.proof(m); settled {

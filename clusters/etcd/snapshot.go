@@ -95,7 +95,7 @@ func (c *Clients) members(ctx context.Context, cluster Cluster) ([]reply, decide
 	if poll.list == nil {
 		return nil, decide.Membership{}, fmt.Errorf("no quorum confirms the member list: %s", why(replies))
 	}
-	return replies, membership(poll.list, replies), nil
+	return replies, cluster.membership(poll.list, replies), nil
 }
 
 // acknowledged returns the newest revision that a quorum has reached, according to each member's own report. A single

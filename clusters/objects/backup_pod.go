@@ -64,6 +64,11 @@ func backupArgs(in Input) []string {
 		}
 		args = append(args, fmt.Sprintf("--member=%s=%s", PodName(c.Name, m.Ordinal), ClientURL(c, m.Ordinal)))
 	}
+	if len(in.Record.Guests) > 0 {
+		for _, url := range in.GuestEndpoints {
+			args = append(args, "--member="+url)
+		}
+	}
 	if secure(c) {
 		args = append(args, "--cacert="+tlsMount+"/"+corev1.ServiceAccountRootCAKey,
 			"--cert="+tlsMount+"/"+corev1.TLSCertKey, "--key="+tlsMount+"/"+corev1.TLSPrivateKeyKey)

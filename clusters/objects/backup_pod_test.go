@@ -10,20 +10,25 @@ import (
 )
 
 // TestBackupNamesPossibleVoters checks that backup pods name the members that may be voters, and not a member that is
-// about to join: a majority of the named members must return the same member list.
+// about to join: a majority of the named members must return the same member list. While there are guests, their
+// endpoints are named, too.
 func TestBackupNamesPossibleVoters(t *testing.T) {
 	in := Input{Cluster: &v1alpha1.EtcdCluster{}, Record: decide.FoundingRecord("t1", 2)}
 	in.Cluster.Name, in.Cluster.Namespace = "a", "b"
 	in.Cluster.Spec.Backup = &v1alpha1.BackupSpec{To: v1alpha1.BackupDestination{Volume: &v1alpha1.VolumeDestination{ClaimName: "b"}}}
 	in.Record = in.Record.With(decide.RecordedMember{Ordinal: 2, Mode: decide.Joining})
-	var names []string
-	for _, arg := range backupArgs(in) {
-		if member, is := strings.CutPrefix(arg, "--member="); is {
-			name, _, _ := strings.Cut(member, "=")
-			names = append(names, name)
+	in.GuestEndpoints = []string{"http://old-0.old.b.svc:2379"}
+	for _, want := range [][]string{{"a-0", "a-1"}, {"a-0", "a-1", in.GuestEndpoints[0]}} {
+		var names []string
+		for _, arg := range backupArgs(in) {
+			if member, is := strings.CutPrefix(arg, "--member="); is {
+				name, _, _ := strings.Cut(member, "=")
+				names = append(names, name)
+			}
 		}
-	}
-	if want := []string{"a-0", "a-1"}; !slices.Equal(names, want) {
-		t.Errorf("got %q, want %q", names, want)
+		if !slices.Equal(names, want) {
+			t.Errorf("with guests %v: got %q, want %q", in.Record.Guests, names, want)
+		}
+		in.Record.Guests = []decide.ID{1}
 	}
 }

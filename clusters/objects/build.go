@@ -17,7 +17,8 @@ type Input struct {
 	Declared Template
 	// Record lists the members and the mode in which each of them may start.
 	Record decide.Record
-	// Voters is the number of voters that etcd lists, except guests, or zero if unknown. Guests is the number of guests.
+	// Voters is the number of voters that etcd lists, except guests, or zero if unknown. Guests is the number of
+	// guests.
 	Voters, Guests int
 	// Learners is the number of learners that etcd lists.
 	Learners int
@@ -25,7 +26,10 @@ type Input struct {
 	// unknown, because that list may include a learner.
 	MinAvailable int
 	// Peers is etcd's member list as peer URLs by name, including the joining member, or nil if unknown.
-	Peers map[string]string
+	Peers map[string][]string
+	// GuestEndpoints are the client URLs of guests. Backups ask them, too, because most voters must return the member
+	// list.
+	GuestEndpoints []string
 	// Leads is whether the live client Service routes to members.
 	Leads bool
 	// Kept contains Quorate's fields of the live StatefulSet, as an apply configuration, while new pods still use the
@@ -66,7 +70,7 @@ func Build(in Input) ([]Object, error) {
 	if c.UID == "" {
 		return nil, fmt.Errorf("build the objects of %s/%s: the custom resource has no UID yet", c.Namespace, c.Name)
 	}
-	if in.Record.Token == "" || len(in.Record.Members) == 0 {
+	if in.Record.Token == "" || len(in.Record.Members) == 0 && len(in.Record.Guests) == 0 {
 		return nil, fmt.Errorf("build the objects of %s/%s: the record has no token or no members",
 			c.Namespace, c.Name)
 	}

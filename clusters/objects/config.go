@@ -158,20 +158,23 @@ func joiningPeers(in Input, m decide.RecordedMember, live string) string {
 
 // foundingPeers returns the initial members. It includes members that have since been sealed: all initial members must
 // start with the same list, or they would bootstrap different clusters.
-func foundingPeers(in Input) map[string]string {
-	peers := map[string]string{}
+func foundingPeers(in Input) map[string][]string {
+	peers := map[string][]string{}
 	for _, m := range in.Record.Members {
 		if m.Mode != decide.Joining {
-			peers[PodName(in.Cluster.Name, m.Ordinal)] = PeerURL(in.Cluster, m.Ordinal)
+			peers[PodName(in.Cluster.Name, m.Ordinal)] = []string{PeerURL(in.Cluster, m.Ordinal)}
 		}
 	}
 	return peers
 }
 
-func joinPeers(peers map[string]string) string {
+// joinPeers returns members as an initial-cluster. A member with several peer URLs is named once for each of them.
+func joinPeers(peers map[string][]string) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(peers)) {
-		list = append(list, name+"="+peers[name])
+		for _, url := range peers[name] {
+			list = append(list, name+"="+url)
+		}
 	}
 	return strings.Join(list, ",")
 }

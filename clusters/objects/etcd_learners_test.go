@@ -108,9 +108,9 @@ func (w *world) addLearner(n int) {
 
 // joins updates the peers to all listed members, and records the given ordinals as joining.
 func (w *world) joins(ordinals ...int) {
-	w.in.Peers = map[string]string{}
+	w.in.Peers = map[string][]string{}
 	for n := range len(w.in.Record.Members) + len(ordinals) {
-		w.in.Peers[PodName("a", n)] = PeerURL(w.in.Cluster, n)
+		w.in.Peers[PodName("a", n)] = []string{PeerURL(w.in.Cluster, n)}
 	}
 	for _, n := range ordinals {
 		w.in.Record = w.in.Record.With(decide.RecordedMember{Ordinal: n, Mode: decide.Joining})

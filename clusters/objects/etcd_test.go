@@ -161,9 +161,9 @@ func (w *world) joinAnew() {
 		return err == nil
 	})
 	w.in.Record.Members[2].Mode = decide.Joining
-	w.in.Peers = map[string]string{}
+	w.in.Peers = map[string][]string{}
 	for n := range 3 {
-		w.in.Peers[PodName("a", n)] = PeerURL(c, n)
+		w.in.Peers[PodName("a", n)] = []string{PeerURL(c, n)}
 	}
 	w.start(2)
 	w.eventually("promote the member", func() bool {

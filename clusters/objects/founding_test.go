@@ -1,7 +1,6 @@
 package objects
 
 import (
-	"strings"
 	"testing"
 
 	"go.etcd.io/etcd/client/pkg/v3/types"
@@ -19,11 +18,7 @@ func TestFoundingIDMatchesEtcd(t *testing.T) {
 			c := &v1alpha1.EtcdCluster{}
 			c.Namespace, c.Name, c.Spec.TLS.Mode = "b", "a", tls
 			in := Input{Cluster: c, Record: decide.FoundingRecord("t1-l2", replicas)}
-			var peers []string
-			for name, url := range foundingPeers(in) {
-				peers = append(peers, name+"="+url)
-			}
-			urls, err := types.NewURLsMap(strings.Join(peers, ","))
+			urls, err := types.NewURLsMap(joinPeers(foundingPeers(in)))
 			if err != nil {
 				t.Fatal(err)
 			}

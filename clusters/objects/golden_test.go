@@ -102,7 +102,7 @@ func goldenInput(t *testing.T, sections map[string][]byte) Input {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := Input{Cluster: c, Record: r, Voters: len(r.Members), Certificates: certificates(t, c), BackupImage: "registry.example.com/quorate:v1"}
+	in := Input{Cluster: c, Record: r, Voters: len(r.Members), Guests: len(r.Guests), Certificates: certificates(t, c), BackupImage: "registry.example.com/quorate:v1"}
 	for _, m := range r.Members {
 		if m.Mode == decide.Joining {
 			in.Voters, in.Learners = in.Voters-1, in.Learners+1

@@ -74,6 +74,18 @@ func checkRecord(r decide.Record) error {
 		}
 		last = m.Ordinal
 	}
+	for i, guest := range r.Guests {
+		switch {
+		case r.Adopted == 0 || r.Adopted != r.ClusterID:
+			return fmt.Errorf("it lists guests, but it is not the record of the adopted cluster")
+		case r.MayFound() || r.Restoring():
+			return fmt.Errorf("it lists guests, but it lets members bootstrap a cluster")
+		case len(r.Guests) > maxGuests:
+			return fmt.Errorf("it lists %d guests, more than the limit of %d", len(r.Guests), maxGuests)
+		case guest == 0 || i > 0 && guest <= r.Guests[i-1]:
+			return fmt.Errorf("guest %s is out of order or has no ID", guest)
+		}
+	}
 	if r.Restoring() && (r.ClusterID != 0 || len(r.Members) != 1 || r.Members[0].Ordinal != decide.SeedOrdinal) {
 		return fmt.Errorf("it describes a restore into a cluster that has already formed")
 	}
@@ -93,6 +105,9 @@ func checkRecord(r decide.Record) error {
 
 // fingerprint matches the result of pki.Fingerprint.
 var fingerprint = regexp.MustCompile(`^([0-9A-F]{2}:){31}[0-9A-F]{2}$`)
+
+// maxGuests is the maximum number of recorded guests. An adopted cluster has far fewer members.
+const maxGuests = 32
 
 // MaxOrdinal is the highest ordinal that decide.Ordinals can contain.
 const MaxOrdinal = decide.MaxOrdinals - 1

@@ -68,7 +68,7 @@ func TestFilesFollowTheirTemplate(t *testing.T) {
 // TestBuildIsStable checks that building again from the result of a build changes nothing, in every mode, with every
 // template and with any live state.
 func TestBuildIsStable(t *testing.T) {
-	peers := map[string]string{"a-0": "https://a-0.a.default.svc:2380", "a-2": "https://a-2.a.default.svc:2380"}
+	peers := map[string][]string{"a-0": {"https://a-0.a.default.svc:2380"}, "a-2": {"https://a-2.a.default.svc:2380"}}
 	for _, mode := range []decide.Mode{decide.Founding, decide.Joining, decide.Sealed} {
 		for _, live := range []string{"all", "one", "broken", "none"} {
 			for _, known := range []bool{true, false} {
@@ -128,7 +128,7 @@ func TestSealingChangesOnlyInitialKeys(t *testing.T) {
 	for _, mode := range []decide.Mode{decide.Founding, decide.Joining} {
 		in := rollout(t)
 		in.Record.Members[1].Mode = mode
-		in.Peers = map[string]string{"a-1": PeerURL(in.Cluster, 1)}
+		in.Peers = map[string][]string{"a-1": {PeerURL(in.Cluster, 1)}}
 		in.Live = filesOf(t, in)
 		in.Record.Members[1].Mode = decide.Sealed
 		sealed := filesOf(t, in)
@@ -166,7 +166,7 @@ func TestJoiningMemberNamesListedMembers(t *testing.T) {
 	const both = "a-0=http://x:2380,a-1=http://y:2380"
 	in := input(t, "3.6.16")
 	in.Record.Members[1].Mode = decide.Joining
-	in.Peers = map[string]string{"a-1": "http://y:2380", "a-0": "http://x:2380"}
+	in.Peers = map[string][]string{"a-1": {"http://y:2380"}, "a-0": {"http://x:2380"}}
 	if got := readFile(fileOf(t, in, 1))["initial-cluster"]; got != both {
 		t.Errorf("listed: %v", got)
 	}
@@ -174,7 +174,7 @@ func TestJoiningMemberNamesListedMembers(t *testing.T) {
 	if got := readFile(fileOf(t, in, 1))["initial-cluster"]; got != both {
 		t.Errorf("while the list is not known: %v", got)
 	}
-	in.Peers = map[string]string{"a-10": "http://y:2380", "ba-1": "http://z:2380"}
+	in.Peers = map[string][]string{"a-10": {"http://y:2380"}, "ba-1": {"http://z:2380"}}
 	if got := readFile(fileOf(t, in, 1))["initial-cluster"]; got != sealedCluster {
 		t.Errorf("not listed: %v", got)
 	}

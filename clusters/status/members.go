@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -25,7 +26,7 @@ func addMembers(status *v1alpha1.EtcdClusterStatus, old v1alpha1.EtcdClusterStat
 	}
 	status.Members = memberStatuses(s, old)
 	status.Leader, status.Version = leaderOf(s), cmp.Or(oldestVersion(s), old.Version)
-	status.Replicas = int32(len(s.Membership.Members))
+	status.Replicas = int32(len(s.Membership.Members) - len(s.Guests()))
 }
 
 func memberStatuses(s decide.State, old v1alpha1.EtcdClusterStatus) []v1alpha1.MemberStatus {
@@ -33,13 +34,13 @@ func memberStatuses(s decide.State, old v1alpha1.EtcdClusterStatus) []v1alpha1.M
 	before := withoutSilence(old, leaderOf(s))
 	for _, m := range s.MembersInOrder() {
 		status := v1alpha1.MemberStatus{
-			Name: m.Name, ID: m.ID.String(), Role: roleOf(m), Version: m.Version, Health: v1alpha1.MemberHealthy,
+			Name: nameOf(s, m), ID: m.ID.String(), Role: roleOf(m), Version: m.Version, Health: v1alpha1.MemberHealthy,
 			Revision: m.Revision, DBSize: m.DBSize, DBSizeInUse: m.DBSizeInUse, Alarms: m.AlarmNames(),
 		}
-		if ordinal, ours := s.Ordinal(m.Name); ours && s.Replica(ordinal).PodUID != "" {
+		ordinal, ours := s.OrdinalOf(m)
+		if ours && s.Replica(ordinal).PodUID != "" {
 			status.Pod = m.Name
 		}
-		ordinal, ours := s.OrdinalOf(m)
 		status.StrandedSince = strandedSince(s, ordinal, ours)
 		switch {
 		case !m.Answers:
@@ -144,16 +145,27 @@ func roleOf(m decide.Member) v1alpha1.MemberRole {
 func leaderOf(s decide.State) string {
 	for _, m := range s.Membership.Members {
 		if m.Leader {
-			return m.Name
+			return nameOf(s, m)
 		}
 	}
 	return ""
 }
 
-func healthyVoters(members []v1alpha1.MemberStatus) int32 {
+// nameOf returns the name under which the status lists a member. Guests are marked, because their names may be equal to
+// a replica's name.
+func nameOf(s decide.State, m decide.Member) string {
+	if s.Record.Hosts(m.ID) {
+		return strings.TrimSpace("guest " + m.Name)
+	}
+	return m.Name
+}
+
+// healthyVoters returns the number of healthy replicas that vote.
+func healthyVoters(members []v1alpha1.MemberStatus, r decide.Record) int32 {
 	var n int32
 	for _, m := range members {
-		if m.Health == v1alpha1.MemberHealthy && m.Role != v1alpha1.RoleLearner {
+		isGuest := slices.ContainsFunc(r.Guests, func(id decide.ID) bool { return id.String() == m.ID })
+		if !isGuest && m.Health == v1alpha1.MemberHealthy && m.Role != v1alpha1.RoleLearner {
 			n++
 		}
 	}

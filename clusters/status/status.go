@@ -85,7 +85,7 @@ func newStatus(
 			status.ClientSecretName = objects.NamesOf(live.Name).ClientSecret
 		}
 	}
-	status.ReadyReplicas = healthyVoters(status.Members)
+	status.ReadyReplicas = healthyVoters(status.Members, s.Record)
 	status.Voters = fmt.Sprintf("%d/%d", status.ReadyReplicas, s.Declared.Replicas)
 	status.Waiting = waiting(live, entry)
 	status.Repeated, status.Rewritten = repeated(entry), rewritten(s.Objects.Rewritten)

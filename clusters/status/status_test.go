@@ -62,6 +62,41 @@ func TestHealthyClusterStatus(t *testing.T) {
 	}
 }
 
+// TestGuestsInStatus checks that guests are listed under names that no replica has, that their silence is remembered, and
+// that only replicas have pods and count as replicas.
+func TestGuestsInStatus(t *testing.T) {
+	live, entry := liveCluster(), healthyEntry()
+	m := &entry.State.Membership
+	for i := range m.Members {
+		m.Members[i].Leader = false
+	}
+	m.Members = append(m.Members,
+		decide.Member{ID: 0x11, Name: "a-0", Started: true, Answers: true, Version: "3.5.35", Leader: true},
+		decide.Member{ID: 0x12, Name: "a-1", Started: true, Why: "no endpoint in spec.adopt leads to it"})
+	entry.State.Record.Adopted, entry.State.Record.Guests = 0xc1, []decide.ID{0x11, 0x12}
+	entry.State.Record.Members = []decide.RecordedMember{{Ordinal: 0, Mode: decide.Sealed}}
+	live.Status = newStatus(live, live, entry, fetchedMain)
+	if s := live.Status; s.Voters != "3/3" || s.Replicas != 3 || s.ReadyReplicas != 3 || s.Leader != "guest a-0" || len(s.Members) != 5 ||
+		len(s.Endpoints) != 1 || !meta.IsStatusConditionTrue(s.Conditions, "Ready") {
+		t.Errorf("got %+v", s)
+	}
+	for _, m := range live.Status.Members {
+		if guest := strings.HasPrefix(m.ID, "1") && len(m.ID) == 2; guest != strings.HasPrefix(m.Name, "guest a-") || guest != (m.Pod == "") {
+			t.Errorf("got %+v", m)
+		}
+	}
+	RecallSilence(live, m.Members, noon.Add(time.Minute))
+	if !m.Members[4].SilentSince.Equal(noon) || !m.Members[2].SilentSince.IsZero() {
+		t.Errorf("silent since %s and %s", m.Members[4].SilentSince, m.Members[2].SilentSince)
+	}
+	entry.State.Membership = decide.Membership{Why: "no quorum"}
+	for _, m := range newStatus(live, live, entry, fetchedMain).Members[3:] {
+		if m.Pod != "" || !strings.HasPrefix(m.Name, "guest a-") || m.Health != v1alpha1.MemberUnreachable {
+			t.Errorf("got %+v", m)
+		}
+	}
+}
+
 // TestStatusIsWrittenOnlyOnChange checks that the status is not written if it is unchanged or only figures have
 // changed.
 func TestStatusIsWrittenOnlyOnChange(t *testing.T) {

@@ -34,6 +34,17 @@ func adopt(s State) (Decision, bool) {
 		plural(s.Declared.Replicas, "replica", "replicas"))
 }
 
+// MayAdopt reports whether the source could be adopted if its members returned equal hashes. To compute a hash, a member
+// scans its whole database, so the members of a source that cannot be adopted are not asked for hashes.
+func (s State) MayAdopt() bool {
+	s.Source.Members = slices.Clone(s.Source.Members)
+	for i := range s.Source.Members {
+		s.Source.Members[i].Hash = Hash{Revision: 1}
+	}
+	d, _ := adopt(s)
+	return d.Verdict == Act
+}
+
 // unfit returns all reasons why the source cannot be adopted now.
 func (s State) unfit() []string {
 	then := s
@@ -64,6 +75,10 @@ func (s State) unfit() []string {
 	if s.Source.Downgrade != "" {
 		facts = append(facts, "a downgrade to etcd "+s.Source.Downgrade+" is in progress")
 	}
+	unhashed := slices.ContainsFunc(guests, func(m Member) bool { return !m.Hash.Known() })
+	if len(facts) == 0 && unhashed { // otherwise, the members were not asked for hashes
+		facts = append(facts, "not all members returned a hash of their data")
+	}
 	return facts
 }
 
@@ -83,7 +98,7 @@ func (s State) unfitAlarms() []string {
 const quotaReserve = 25
 
 // unfitData returns the reasons why replicas could not hold the guests' data: their version, their size, and hashes that
-// were not compared.
+// were not returned.
 func (s State) unfitData(guests []Member) []string {
 	var facts []string
 	largest := int64(0)
@@ -97,9 +112,9 @@ func (s State) unfitData(guests []Member) []string {
 			facts = append(facts, fmt.Sprintf("%s runs etcd %s: declare a release of the same minor version, and "+
 				"upgrade once the last guest has left", s.describeGuest(m), orUnknown(m.Version)))
 		}
-		if !m.Hash.Known() {
-			facts = append(facts, fmt.Sprintf("%s did not return a hash of its data%s", s.describeGuest(m),
-				because(m.HashWhy)))
+		if m.HashWhy != "" {
+			facts = append(facts, fmt.Sprintf("%s did not return a hash of its data: %s", s.describeGuest(m),
+				m.HashWhy))
 		}
 	}
 	if quota, needed := s.Declared.Quota, largest+largest/100*quotaReserve; quota > 0 && quota < needed {

@@ -268,10 +268,11 @@ func addAlarms(c report.Cluster, add func(float64, ...string)) {
 	}
 }
 
+// healthyVoters returns the number of healthy replicas that vote.
 func healthyVoters(s decide.State) int {
 	n := 0
 	for _, m := range s.Membership.Members {
-		if !m.Learner && report.Health(m) == "Healthy" {
+		if !s.Record.Hosts(m.ID) && !m.Learner && report.Health(m) == "Healthy" {
 			n++
 		}
 	}

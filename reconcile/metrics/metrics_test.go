@@ -115,6 +115,19 @@ func TestClusterMetrics(t *testing.T) {
 	cluster_ready a shop 1`)
 }
 
+// TestGuestsAreNotReplicas checks that a cluster is ready if all its replicas are, whether or not it has guests.
+func TestGuestsAreNotReplicas(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		c := full("a")
+		c.State.Record.Guests = []decide.ID{0x11}
+		c.State.Membership.Members = append(slices.Clone(c.State.Membership.Members),
+			decide.Member{ID: 0x11, Name: "a-0", Started: true, Answers: answers, Version: "3.6.16"})
+		m := metrics.New()
+		m.Observe(pass(c), time.Second)
+		requireSame(t, gathered(t, m, "cluster_ready"), "cluster_ready a shop 1")
+	}
+}
+
 // TestKubernetesClustersAreLabeled checks that a label distinguishes the metrics of several Kubernetes clusters.
 func TestKubernetesClustersAreLabeled(t *testing.T) {
 	var all prometheus.Gatherers

@@ -61,6 +61,9 @@ func branchesOf(s decide.State) []branch {
 			seen[ordinal] = true
 			one.leaves = leavesOf(s.Replica(ordinal))
 		}
+		if s.Record.Hosts(m.ID) {
+			one.leaves = []string{"guest: a member of the adopted cluster"}
+		}
 		branches = append(branches, one)
 	}
 	var others []int

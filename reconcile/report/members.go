@@ -73,7 +73,9 @@ func writeMembers(b *strings.Builder, s decide.State) {
 	fmt.Fprintln(t, "    MEMBER\tID\tROLE\tHEALTH\tVERSION\tREVISION\tDB SIZE\tIN USE\tALARMS\tPOD")
 	for _, m := range s.MembersInOrder() {
 		pod := "-"
-		if ordinal, ours := s.Ordinal(m.Name); ours {
+		if s.Record.Hosts(m.ID) {
+			pod = "guest"
+		} else if ordinal, ours := s.Ordinal(m.Name); ours {
 			pod = string(s.Replica(ordinal).Pod)
 		}
 		fmt.Fprintf(t, "    %s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", dash(printable.Line(m.Name)), m.ID, Role(m),

@@ -36,3 +36,21 @@ func ExampleMembers_backup() {
 	//     last backup 2026-11-22T03:00:00Z, revision 18204, verified, in s3://backups/etcd
 	//     last drill at 2026-11-22T04:00:00Z: backup 2026-11-22T03:00:00Z restored in 42s
 }
+
+// A guest may have the name of a replica, but it has no pod.
+func ExampleMembers_guests() {
+	s := decide.State{Name: "a", Membership: decide.Membership{Known: true, ClusterID: 0xc1}}
+	s.Replicas = []decide.Replica{{Pod: decide.PodReady}}
+	s.Record = decide.Record{ClusterID: 0xc1, Adopted: 0xc1, Guests: []decide.ID{0x11}}
+	s.Membership.Members = []decide.Member{
+		{ID: 1, Name: "a-0", Started: true, Answers: true, Leader: true, Version: "3.6.16", Revision: 7},
+		{ID: 0x11, Name: "a-0", Started: true, Answers: true, Version: "3.6.16", Revision: 7},
+	}
+	_ = report.Members(os.Stdout, report.Report{Clusters: []report.Cluster{{Namespace: "shop", Name: "a", State: s}}}, report.Style{})
+	// Output:
+	// shop/a
+	//     cluster ID c1
+	//     MEMBER  ID  ROLE    HEALTH   VERSION  REVISION  DB SIZE  IN USE  ALARMS  POD
+	//     a-0     1   Leader  Healthy  3.6.16   7         0        0       -       Ready
+	//     a-0     11  Voter   Healthy  3.6.16   7         0        0       -       guest
+}
