@@ -18,7 +18,7 @@ import (
 // adopted, askSource also asks for the members' hashes.
 func (c *cluster) askSource(ctx context.Context) {
 	order := c.state.Declared.Adoption
-	if !c.state.BeginsAdoption() || order.Refused != "" || order.Abandon ||
+	if !c.state.BeginsAdoption() || order.Abandon ||
 		c.state.Declared.Lifecycle != decide.Running {
 		return
 	}

@@ -32,8 +32,8 @@ func (j *journey) settle() string {
 			return first(w.Violations())
 		case d.Verdict != decide.Block:
 			blocked = 0
-		case j.adopts && strings.Contains(d.Message, "Quorate cannot query") && j.removeRejoined():
-		case isForAPerson(d), j.adopts && strings.Contains(d.Message, "Quorate cannot query"), j.adopts && d.Rule == "MemberFailing": // the only replica does not run with this spec or data
+		case j.adopts && namesStrangers(d) && j.removeRejoined():
+		case isForAPerson(d), j.adopts && namesStrangers(d), j.adopts && d.Rule == "MemberFailing": // the only replica does not run with this spec or data
 			j.over = true
 			return first(w.Violations())
 		case j.isNeeded(d): // the suggested deletion would lose data
@@ -116,8 +116,6 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 		}
 	case j.adopts && d.Rule == "Adopt" && says("CORRUPT alarm"):
 		j.path.ClearAlarms(decide.AlarmCorrupt)
-	case j.adopts && d.Rule == "MembershipMismatch":
-		j.removeRejoined()
 	default:
 		return false
 	}
@@ -129,6 +127,11 @@ var versionToReturnWith = regexp.MustCompile(`to bring the cluster back, declare
 
 // releaseToDeclare matches the minor version to declare so that a failing member is restarted.
 var releaseToDeclare = regexp.MustCompile(`with the other declared changes, declare a (\S+) release`)
+
+// namesStrangers reports whether a Block requires the removal of unknown members.
+func namesStrangers(d decide.Decision) bool {
+	return d.Verdict == decide.Block && (d.Rule == "MembershipMismatch" || strings.Contains(d.Message, "Quorate cannot query"))
+}
 
 // removeRejoined manually removes the members that another tool has added, and reports whether etcd allows it.
 func (j *journey) removeRejoined() bool {
