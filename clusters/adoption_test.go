@@ -107,7 +107,6 @@ func TestSourceIsObserved(t *testing.T) {
 		"of two":        {func(l *life) { l.adopts.Endpoints = append(l.adopts.Endpoints, other(l)) }, "Adopt", "belong to several clusters: c1 and c2"},
 		"without hash":  {func(l *life) { l.etcd.hashes = false }, "Adopt", "did not return a hash of its data"},
 		"replicas left": {func(l *life) { l.etcd.add(peerOf(1)) }, "Adopt", "a replica of this cluster, which has no volume: remove member 9 with etcdctl member remove"},
-		"refused":       {func(l *life) { l.adopts.Refused = "not now" }, "Adopt", "not now"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			l := newAdoption(t)
