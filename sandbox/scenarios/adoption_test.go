@@ -74,7 +74,8 @@ func (w *world) endpointsOf(cluster string, n int) []string {
 
 // allowsAdoption returns the configuration that allows the adoption of clusters in the namespace.
 func (w *world) allowsAdoption() []string {
-	return []string{configFlag(map[string]any{"policy": map[string]any{"adoptions": []string{"old-*.old." + w.namespace + ".svc:2379"}}})}
+	policy := map[string]any{"adoptions": []string{"old-*.old." + w.namespace + ".svc:2379"}}
+	return []string{configFlag(map[string]any{"sourceDefaults": map[string]any{"policy": policy}})}
 }
 
 // listedIDs returns the IDs of a cluster's members, as etcdctl prints them.
