@@ -312,23 +312,13 @@ func TestLearnerJoinsGuests(t *testing.T) {
 // that decides the same does not overwrite the record.
 func TestAdoption(t *testing.T) {
 	s := newStage(t)
-	s.spec = "version: 3.6.16, tls: {mode: Disabled}"
-	s.do(s.observe(), decide.Declare{}, true)
 	source := newFakeEtcd(t, 0)
 	source.leader = firstGuest
 	order := source.host(3)
-	observe := func() *cluster {
-		c := s.observe()
-		c.state.Declared.Adoption = order
-		c.state.Source, c.state.Membership = decide.Membership{}, decide.Membership{}
-		c.askEtcd(t.Context())
-		c.state.Objects.Drift, c.drifted = nil, map[string]bool{}
-		if err := c.compare(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	c, second, third := observe(), observe(), observe()
+	s.spec = fmt.Sprintf("version: 3.6.16, tls: {mode: Disabled}, adopt: {clusterID: %q, endpoints: [%s]}", order.ClusterID,
+		strings.Join(order.Endpoints, ", "))
+	s.do(s.observe(), decide.Declare{}, true)
+	c, second, third := s.observe(), s.observe(), s.observe()
 	begin := decide.Bootstrap{Adopts: fakeClusterID}
 	if d := decide.Decide(c.state); d.Action != begin {
 		t.Fatalf("%s", d)
@@ -340,7 +330,7 @@ func TestAdoption(t *testing.T) {
 	s.do(c, begin, true)
 	s.do(second, begin, false)
 
-	c = observe()
+	c = s.observe()
 	s.settled(c)
 	want := []decide.ID{firstGuest, firstGuest + 1, firstGuest + 2}
 	record := c.state.Record
@@ -360,12 +350,12 @@ func TestAdoption(t *testing.T) {
 	if len(source.members) != 4 || !source.members[3].IsLearner {
 		t.Errorf("%v", source.members)
 	}
-	c = observe()
+	c = s.observe()
 	if d = decide.Decide(c.state); d.Rule != "ApplyObjects" {
 		t.Fatalf("%s", d)
 	}
 	s.do(c, d.Action, true)
-	file := inventory.Get[*corev1.ConfigMap](observe().own, "ConfigMap", "a-members").Data[objects.ConfigKey("a-0", c.runs())]
+	file := inventory.Get[*corev1.ConfigMap](s.observe().own, "ConfigMap", "a-members").Data[objects.ConfigKey("a-0", c.runs())]
 	if !strings.Contains(file, "initial-cluster: a-0="+peerOf(0)+",guest-0000000000000011=http://10.0.0.0:2380,guest-0000000000000011=http://old-0.old.default.svc:2380,") {
 		t.Errorf("%s", file)
 	}
