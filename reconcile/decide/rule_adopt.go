@@ -189,6 +189,9 @@ func (s State) releaseHealthy(m Member) (Decision, bool) {
 			"Declare at least %s", s.describeGuest(m), own, remaining, plural(len(s.Guests()), "replica", "replicas"))
 	}
 	leader := s.leader()
+	if leader.ID == 0 {
+		return wait(recheckSettling, "git releases %s: waiting until a member reports the leader", s.describeGuest(m))
+	}
 	if _, ours := s.OrdinalOf(leader); !ours {
 		return s.transferLeadership(leader, func(to Member) bool { return !s.isForeign(to) },
 			"git releases %s, and a guest leads", s.describeGuest(m))
