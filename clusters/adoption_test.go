@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +30,7 @@ func (f *fakeEtcd) host(guests int) decide.AdoptionOrder {
 	order := decide.AdoptionOrder{ClusterID: fakeClusterID, PeerURL: peerOf(0)}
 	for n := range guests {
 		id := uint64(firstGuest + n)
-		f.members = append(f.members, &etcdserverpb.Member{
+		f.members = append(f.members, &listedMember{
 			ID: id, Name: fmt.Sprint("a-", n), ClientURLs: []string{"http://x"},
 			PeerURLs: []string{fmt.Sprintf("http://old-%d.old.default.svc:2380", n), fmt.Sprintf("http://10.0.0.%d:2380", n)},
 		})
@@ -133,7 +132,7 @@ func TestSourceIsObserved(t *testing.T) {
 // other starts a member of cluster c2 and returns its endpoint.
 func other(l *life) string {
 	stranger := &fakeEtcd{t: l.T, subnet: l.etcd.subnet, running: map[int]*fakeMember{}, clusterID: 0xc2}
-	stranger.members = append(stranger.members, &etcdserverpb.Member{ID: 1, Name: "x", PeerURLs: []string{"http://x:2380"}})
+	stranger.members = append(stranger.members, &listedMember{ID: 1, Name: "x", PeerURLs: []string{"http://x:2380"}})
 	stranger.serve(0, 1, stranger.address(30))
 	return stranger.endpoint(30)
 }

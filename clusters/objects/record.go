@@ -74,17 +74,8 @@ func checkRecord(r decide.Record) error {
 		}
 		last = m.Ordinal
 	}
-	for i, guest := range r.Guests {
-		switch {
-		case r.Adopted == 0 || r.Adopted != r.ClusterID:
-			return fmt.Errorf("it lists guests, but it is not the record of the adopted cluster")
-		case r.MayFound() || r.Restoring():
-			return fmt.Errorf("it lists guests, but it lets members bootstrap a cluster")
-		case len(r.Guests) > maxGuests:
-			return fmt.Errorf("it lists %d guests, more than the limit of %d", len(r.Guests), maxGuests)
-		case guest == 0 || i > 0 && guest <= r.Guests[i-1]:
-			return fmt.Errorf("guest %s is out of order or has no ID", guest)
-		}
+	if err := checkGuests(r); err != nil {
+		return err
 	}
 	if r.Restoring() && (r.ClusterID != 0 || len(r.Members) != 1 || r.Members[0].Ordinal != decide.SeedOrdinal) {
 		return fmt.Errorf("it describes a restore into a cluster that has already formed")
@@ -99,6 +90,22 @@ func checkRecord(r decide.Record) error {
 			return fmt.Errorf("removed ordinal %d is out of order or out of bounds", gone.Ordinal)
 		}
 		last = gone.Ordinal
+	}
+	return nil
+}
+
+func checkGuests(r decide.Record) error {
+	for i, guest := range r.Guests {
+		switch {
+		case r.Adopted == 0 || r.Adopted != r.ClusterID:
+			return fmt.Errorf("it lists guests, but it is not the record of the adopted cluster")
+		case r.MayFound() || r.Restoring():
+			return fmt.Errorf("it lists guests, but it lets members bootstrap a cluster")
+		case len(r.Guests) > maxGuests:
+			return fmt.Errorf("it lists %d guests, more than the limit of %d", len(r.Guests), maxGuests)
+		case guest == 0 || i > 0 && guest <= r.Guests[i-1]:
+			return fmt.Errorf("guest %s is out of order or has no ID", guest)
+		}
 	}
 	return nil
 }

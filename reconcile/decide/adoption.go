@@ -42,7 +42,8 @@ func (s State) adoptedRecord(token string) Record {
 func (s State) BeginsAdoption() bool {
 	order := s.Declared.Adoption
 	other := s.ReportedClusterID != 0 && s.ReportedClusterID != order.ClusterID
-	return order.declared() && !other && s.Record.Token == "" && s.Membership.ClusterID == 0 && !s.anyReplica(Replica.remains)
+	exists := s.Record.Token != "" || s.Membership.ClusterID != 0 || s.anyReplica(Replica.remains)
+	return order.declared() && !other && !exists
 }
 
 // AdoptedRecord returns the record with which action a begins.
@@ -57,7 +58,7 @@ func (s State) adoptedID() ID {
 	return 0
 }
 
-// takeUpGuests adds the guests to a record that was recreated, and therefore does not show that the cluster was adopted.
+// takeUpGuests adds the guests to a record that was recreated, so that it does not show that the cluster was adopted.
 func (s State) takeUpGuests(r Record) Record {
 	order := s.Declared.Adoption
 	if order.declared() && order.ClusterID == r.ClusterID && r.Adopted == 0 && !r.namesMembers() {
@@ -95,8 +96,8 @@ func (s State) foreign() []ID {
 	return sortedIDs(ids)
 }
 
-// isForeign reports whether a member is not a replica, even if its name is a replica's name. The names of the members of
-// an adopted cluster are arbitrary, so a member without a record is identified by its peer URL.
+// isForeign reports whether a member is not a replica, even if its name is a replica's name. The names of members of an
+// adopted cluster are arbitrary, so a member without a record is identified by its peer URL.
 func (s State) isForeign(m Member) bool {
 	if s.Record.Hosts(m.ID) || !s.Declared.Adoption.declared() {
 		return s.Record.Hosts(m.ID)

@@ -13,8 +13,8 @@ func (s State) Formed() bool {
 		!s.recorded() && (s.hasStatefulSet() || s.anyReplica(Replica.remains))
 }
 
-// recorded reports whether a record with members or guests exists. A record without members does not specify how members
-// may start.
+// recorded reports whether a record with members or guests exists. A record without members does not specify how
+// members may start.
 func (s State) recorded() bool { return !s.Record.empty() }
 
 func (r Record) empty() bool { return len(r.Members) == 0 && len(r.Guests) == 0 }

@@ -48,8 +48,9 @@ func stop(s State) (Decision, bool) {
 	case s.toRun() || !s.anythingLeft() || s.lacksLastBackup():
 		return Decision{}, false
 	case s.stillJoined() != "":
-		return block("lifecycle %s: %s may be members of the adopted cluster, which needs their votes. Declare lifecycle "+
-			"Running and spec.adopt.abandon, so that they leave it first", s.Declared.Lifecycle, s.stillJoined())
+		return block("lifecycle %s: %s may be members of the adopted cluster, which needs their votes. Declare "+
+			"lifecycle Running and spec.adopt.abandon, so that they leave it first", s.Declared.Lifecycle,
+			s.stillJoined())
 	case s.anyReplica(s.keepsGoingVolume) && !s.deletesVolumes():
 		return block("lifecycle %s: the volumes of %s are being deleted and would disappear with their data as soon "+
 			"as the pods stop. Declare lifecycle Running so that these members are replaced first",

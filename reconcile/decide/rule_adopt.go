@@ -204,8 +204,8 @@ func (s State) releaseHealthy(m Member) (Decision, bool) {
 		s.describeGuest(m), last, s.describeResponding())
 }
 
-// holding reports that the replicas and the guests are one cluster. Nothing is changed until git releases guests, so that
-// clients can move.
+// holding reports that the replicas and the guests are one cluster. Nothing is changed until git releases guests, so
+// that clients can move.
 func holding(s State) (Decision, bool) {
 	if !s.adopting() || !s.Membership.Known {
 		return Decision{}, false

@@ -70,7 +70,8 @@ func joinTogether(s State) (Decision, bool) {
 // learner is added: if the second learner is removed again before the next pass, etcd's list does not show that the
 // logs contain both.
 func (s State) toJoinTogether(r Record) bool {
-	return s.Membership.learners() == 0 && !s.adopting() && s.Declared.Replicas >= len(s.Membership.Members)+maxLearners &&
+	return s.Membership.learners() == 0 && !s.adopting() &&
+		s.Declared.Replicas >= len(s.Membership.Members)+maxLearners &&
 		s.takeLearners(r, maxLearners)
 }
 

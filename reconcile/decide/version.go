@@ -106,7 +106,8 @@ func (s State) judgeVersion() (refusal string, prepared bool) {
 	oldest, newest := runs[0], runs[len(runs)-1]
 	switch {
 	case s.adopting() && (steps(oldest, target) != 0 || steps(newest, target) != 0):
-		return fmt.Sprintf("guests run etcd %s: the minor version can change once the last guest has left", newest), false
+		return fmt.Sprintf("guests run etcd %s: the minor version can change once the last guest has left", newest),
+			false
 	case steps(oldest, target) > 1:
 		return fmt.Sprintf("cannot upgrade etcd %s to %s: minor versions cannot be skipped. Declare a %s release first",
 			oldest, target, oldest.MajorMinor().Next(1)), false

@@ -183,8 +183,8 @@ func (w *World) fromMember(s decide.State, r *raft, m decide.Member) {
 // from a backup is not recorded yet: its ID is the restored ID, or the ID that its first member reports.
 func idOf(s decide.State) decide.ID {
 	reported := s.Replica(decide.SeedOrdinal).ClusterID
-	return cmp.Or(s.Membership.ClusterID, s.Source.ClusterID, s.Record.ClusterID, s.ReportedClusterID, s.Record.Restored.ClusterID,
-		reported, hash(s.Name, 0))
+	return cmp.Or(s.Membership.ClusterID, s.Source.ClusterID, s.Record.ClusterID, s.ReportedClusterID,
+		s.Record.Restored.ClusterID, reported, hash(s.Name, 0))
 }
 
 func (w *World) fromReplica(s decide.State, r decide.Replica) {

@@ -357,26 +357,29 @@ func doneIsDone(s decide.State, d decide.Decision) string {
 		return "new pods would not match the spec"
 	}
 	for _, m := range s.Membership.Members {
-		if isGuest(s, m) {
-			if !m.Answers || m.Learner {
-				return "guest " + m.Name + " is not a healthy voter"
-			}
-			continue
+		if what := notAsDeclared(s, m); what != "" {
+			return m.Name + " " + what
 		}
-		ordinal, ours := ordinalOf(s, m.Name)
-		recorded, _ := recordedAt(s.Record, ordinal)
-		r := replicaAt(s, ordinal)
-		healthyVoter := m.Answers && m.Started && !m.Learner && len(m.Alarms) == 0
-		if !ours || !healthyVoter || recorded.Mode != decide.Sealed || r.Pod != decide.PodReady {
-			return m.Name + " is not a sealed, healthy voter"
-		}
-		if r.VolumeTerminating || r.VolumeUID == "" && recorded.VolumeUID != "" {
-			return m.Name + " is on a volume that is being deleted"
-		}
-		madeOtherwise := r.PodVersion != s.Declared.Version || r.PodSpecHash != s.Declared.SpecHash
-		if ordinal >= s.Declared.Replicas || r.PodVersion+r.PodSpecHash != "" && madeOtherwise {
-			return m.Name + " does not match the spec"
-		}
+	}
+	return ""
+}
+
+// notAsDeclared returns how a member differs from a sealed, healthy voter that matches the spec, or "".
+func notAsDeclared(s decide.State, m decide.Member) string {
+	healthyVoter := m.Answers && m.Started && !m.Learner && len(m.Alarms) == 0
+	ordinal, ours := slotOf(s, m)
+	recorded, _ := recordedAt(s.Record, ordinal)
+	r := replicaAt(s, ordinal)
+	madeOtherwise := r.PodVersion != s.Declared.Version || r.PodSpecHash != s.Declared.SpecHash
+	switch {
+	case isGuest(s, m) && healthyVoter:
+		return ""
+	case !ours || !healthyVoter || recorded.Mode != decide.Sealed || r.Pod != decide.PodReady:
+		return "is not a sealed, healthy voter"
+	case r.VolumeTerminating || r.VolumeUID == "" && recorded.VolumeUID != "":
+		return "is on a volume that is being deleted"
+	case ordinal >= s.Declared.Replicas || r.PodVersion+r.PodSpecHash != "" && madeOtherwise:
+		return "does not match the spec"
 	}
 	return ""
 }

@@ -25,24 +25,7 @@ func recordOnlyTightens(s decide.State, d decide.Decision) string {
 
 // loosened returns which facts a record revokes, compared with the record in s, or adds without evidence.
 func loosened(s decide.State, after decide.Record, founds bool) string {
-	switch before := s.Record; {
-	case after.Token == "" || len(after.Members)+len(after.Guests) == 0:
-		return "the record is empty"
-	case before.Token != "" && after.Token != before.Token:
-		return "changes the token"
-	case before.ClusterID != 0 && after.ClusterID != before.ClusterID:
-		return "changes the cluster ID"
-	}
-	if s.Record.JoinedTogether && !after.JoinedTogether {
-		return "forgets that two members joined together"
-	}
-	if len(s.Record.Members) > 0 && s.Record.Uncompared && !after.Uncompared && !asked(s) {
-		return "marks data as compared although it was not compared"
-	}
-	if what := mistakenCA(s, after.CA); what != "" {
-		return what
-	}
-	if what := droppedGuest(s, after); what != "" {
+	if what := loosenedFact(s, after); what != "" {
 		return what
 	}
 	for _, m := range s.Record.Members {
@@ -62,6 +45,27 @@ func loosened(s decide.State, after decide.Record, founds bool) string {
 		}
 	}
 	return ""
+}
+
+// loosenedFact returns which facts about the cluster a record revokes.
+func loosenedFact(s decide.State, after decide.Record) string {
+	before := s.Record
+	switch {
+	case after.Token == "" || len(after.Members)+len(after.Guests) == 0:
+		return "the record is empty"
+	case before.Token != "" && after.Token != before.Token:
+		return "changes the token"
+	case before.ClusterID != 0 && after.ClusterID != before.ClusterID:
+		return "changes the cluster ID"
+	case before.JoinedTogether && !after.JoinedTogether:
+		return "forgets that two members joined together"
+	case len(before.Members) > 0 && before.Uncompared && !after.Uncompared && !asked(s):
+		return "marks data as compared although it was not compared"
+	}
+	if what := mistakenCA(s, after.CA); what != "" {
+		return what
+	}
+	return droppedGuest(s, after)
 }
 
 // asked reports whether all members are voters, there are at least as many as declared, and each has returned its hash
