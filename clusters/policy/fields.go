@@ -59,6 +59,9 @@ var decisions = []decision{
 	{nil, destinationsAt, `secretName s3.pathStyle s3.caSecretName`},
 	{(*refusals).etcdEndpoints, "restore.from.etcd", `endpoints`},
 	{nil, "restore.from.etcd", `clusterID secretName acceptLag`}, // the Secret is in the cluster's namespace
+	{(*refusals).claims, "restore.from.claims", `names`},
+	// The user has no capabilities, and reads only the allowed claims.
+	{nil, "restore.from.claims", `clusterID path runAsUser acceptLag`},
 }
 
 const (
