@@ -141,7 +141,7 @@ func RestoreJob(in Input, volumeUID string) (Object, error) {
 	r := c.Spec.Restore
 	pod, err := restorePod(in, filling{
 		cluster: restoredCluster(c), backup: r.Backup, from: r.From, identity: r.IdentitySecretName,
-		ordinal:  decide.SeedOrdinal, version: c.Spec.Version, bump: r.RevisionBump, deadline: r.Deadline,
+		ordinal: decide.SeedOrdinal, version: c.Spec.Version, bump: r.RevisionBump, deadline: r.Deadline,
 		token: clusterToken(in),
 	})
 	if err != nil {
