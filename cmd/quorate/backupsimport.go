@@ -81,8 +81,8 @@ func (f *importFlags) run(ctx context.Context, std streams, args []string) error
 	defer cancel()
 	stored, err := f.take(ctx, std, put)
 	if err != nil {
-		return fmt.Errorf("import %s: %w", put.Cluster, blockedBy(blockedByMember(err), recovery.ErrLag,
-			snapshot.ErrLayout, fs.ErrPermission, backup.ErrTooLarge))
+		err = blockedBy(blockedByMember(err), recovery.ErrLag, snapshot.ErrLayout, fs.ErrPermission, backup.ErrTooLarge)
+		return fmt.Errorf("import %s: %w", put.Cluster, err)
 	}
 	if f.apart.prepare {
 		return nil
@@ -147,14 +147,14 @@ func (f *importFlags) choose(ctx context.Context, std streams) error {
 	for _, volume := range f.volumes {
 		dir, err := snapshot.FindDataDir(volume, f.path)
 		if err != nil {
-			return recovery.Unreadable(err)
+			return explainImport(recovery.Unreadable(err))
 		}
 		dirs = append(dirs, dir)
 	}
 	latest, err := recovery.Latest(ctx, memberInChildProcess{}, f.lost, dirs)
 	switch {
 	case err != nil:
-		return err
+		return explainImport(err)
 	case latest.Lag != nil && !f.acceptLag:
 		return fmt.Errorf("%w. If you accept that, set --accept-lag (in a declaration, spec.restore.from.claims.acceptLag)",
 			latest.Lag)
@@ -166,4 +166,15 @@ func (f *importFlags) choose(ctx context.Context, std streams) error {
 		printable.Line(s.Name), latest.DataDir, s.End.Term, s.End.Index)
 	f.into.DataDir = latest.DataDir
 	return nil
+}
+
+// explainImport adds the names of the settings that fix an error.
+func explainImport(err error) error {
+	switch {
+	case errors.Is(err, snapshot.ErrLayout):
+		return fmt.Errorf("%w (--path; in a declaration, spec.restore.from.claims.path)", err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w (in a declaration, spec.restore.from.claims.runAsUser)", err)
+	}
+	return err
 }

@@ -174,7 +174,7 @@ func TestImportHasEveryAcknowledgedWrite(t *testing.T) {
 		"twice":    {[]string{v[2], v[0], i.dataDir(2)}, []string{"--accept-lag"}, exitBlocked, "both hold the data of member"},
 		"another cluster": {v[:], []string{"--cluster-id=c1"}, exitBlocked,
 			"import ns/a: this member cannot be used to create a cluster: " + i.dataDir(0) + " belongs to cluster " + i.id + ", not c1"},
-		"no data":           {[]string{v[0], v[1], t.TempDir()}, nil, exitBlocked, "contains member/wal and member/snap; specify the path of the data directory"},
+		"no data":           {[]string{v[0], v[1], t.TempDir()}, nil, exitBlocked, "contains member/wal and member/snap; specify the path of the data directory (--path; in a declaration, spec.restore"},
 		"wrong path":        {v[:], []string{"--path=data"}, exitBlocked, "the data directory does not contain a member"},
 		"outside":           {v[:], []string{"--path=../data"}, exitInvalid, "--path ../data: expected a path below --data-dir"},
 		"too large":         {v[:], []string{"--max-bytes=4096"}, exitBlocked, "more than 4096 bytes; to raise the limit, set --max-bytes"},
