@@ -65,8 +65,7 @@ func (c *cluster) stillWorks(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// claimsInUse returns a message that explains why the claims from which data is to be copied must not be mounted yet, or
-// "".
+// claimsInUse returns a message that explains why the source's claims must not be mounted yet, or "".
 func (c *cluster) claimsInUse(ctx context.Context) (string, error) {
 	from, namespace := c.buildable.Spec.Restore.From.Claims, c.target.Cluster.Namespace
 	if from == nil {
@@ -89,8 +88,8 @@ func (c *cluster) claimsInUse(ctx context.Context) (string, error) {
 	}
 	for i := range pods {
 		if name := usedClaim(&pods[i], from.Names); name != "" && podstate.Runs(&pods[i]) {
-			return fmt.Sprintf("not yet: pod %s uses claim %s. Stop the source, and make sure that nothing starts it again",
-				pods[i].Name, name), nil
+			return fmt.Sprintf("not yet: pod %s uses claim %s. Stop the source, and make sure that nothing starts it "+
+				"again", pods[i].Name, name), nil
 		}
 	}
 	return "", nil
@@ -99,8 +98,11 @@ func (c *cluster) claimsInUse(ctx context.Context) (string, error) {
 // usedClaim returns the first of these claims that a pod uses, or "".
 func usedClaim(pod *corev1.Pod, names []v1alpha1.ClaimName) v1alpha1.ClaimName {
 	for _, volume := range pod.Spec.Volumes {
-		if claim := volume.PersistentVolumeClaim; claim != nil && slices.Contains(names, v1alpha1.ClaimName(claim.ClaimName)) {
-			return v1alpha1.ClaimName(claim.ClaimName)
+		if volume.PersistentVolumeClaim == nil {
+			continue
+		}
+		if name := v1alpha1.ClaimName(volume.PersistentVolumeClaim.ClaimName); slices.Contains(names, name) {
+			return name
 		}
 	}
 	return ""

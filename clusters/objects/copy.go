@@ -10,8 +10,8 @@ import (
 )
 
 // These containers run before and after RestoreContainer if the data comes from an etcd cluster. CopyContainer backs up
-// the cluster to a temporary store. CompareContainer and CompareAgainContainer fail if a running cluster has changed since
-// that backup. If the cluster is stopped, PrepareContainer first copies its data, and etcd runs on the copy.
+// the cluster to a temporary store. CompareContainer and CompareAgainContainer fail if a running cluster has changed
+// since that backup. If the cluster is stopped, PrepareContainer first copies its data, and etcd runs on the copy.
 const (
 	CopyContainer         = "copy"
 	CompareContainer      = "compare"
@@ -47,8 +47,8 @@ func (f filling) around(
 		mounts = append(mounts, mountAt(volumeSource, sourceMount).WithReadOnly(true))
 	}
 	quota := quotaOf(in.Cluster.Spec) // larger data would not be restored
-	back := append(f.sourceArgs("backup"), "--cluster-id="+f.from.Etcd.ClusterID, "--to="+copyURL, "--spool="+spoolMount,
-		"--max-bytes="+strconv.FormatInt(quota.Value(), 10))
+	back := append(f.sourceArgs("backup"), "--cluster-id="+f.from.Etcd.ClusterID, "--to="+copyURL,
+		"--spool="+spoolMount, "--max-bytes="+strconv.FormatInt(quota.Value(), 10))
 	steps := []*applycorev1.ContainerApplyConfiguration{
 		storeStep(in, nowhere, CopyContainer, back, append(mounts, store)...)}
 	compare := func(name string) {

@@ -10,7 +10,7 @@ import (
 )
 
 // copyClaims returns the containers that copy the data of a stopped cluster to the temporary store: PrepareContainer, a
-// sidecar with etcd, and CopyContainer. Only PrepareContainer mounts the source's volumes, and only it runs as their user.
+// sidecar with etcd, and CopyContainer. Only PrepareContainer mounts the source's volumes and runs as their user.
 func (f filling) copyClaims(in Input) []*applycorev1.ContainerApplyConfiguration {
 	var nowhere v1alpha1.BackupDestination
 	from, work := f.from.Claims, mountAt(volumeWork, workMount)

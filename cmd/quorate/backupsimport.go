@@ -140,8 +140,8 @@ func (f *importFlags) take(ctx context.Context, std streams, put backup.Order) (
 	return stored, recovery.PrepareShared(ctx, order)
 }
 
-// choose finds the data directory whose log ends last. Unlike a recovery, an import does not write to the directories, so
-// other users may be able to change them, as on many volumes.
+// choose finds the data directory whose log ends last. Unlike a recovery, an import does not write to the directories,
+// so other users may be able to change them, as on many volumes.
 func (f *importFlags) choose(ctx context.Context, std streams) error {
 	var dirs []string
 	for _, volume := range f.volumes {
@@ -156,8 +156,8 @@ func (f *importFlags) choose(ctx context.Context, std streams) error {
 	case err != nil:
 		return explainImport(err)
 	case latest.Lag != nil && !f.acceptLag:
-		return fmt.Errorf("%w. If you accept that, set --accept-lag (in a declaration, spec.restore.from.claims.acceptLag)",
-			latest.Lag)
+		return fmt.Errorf("%w. If you accept that, set --accept-lag (in a declaration, "+
+			"spec.restore.from.claims.acceptLag)", latest.Lag)
 	case latest.Lag != nil:
 		fmt.Fprintln(std.err, "quorate:", printable.Line(latest.Lag.Error()))
 	}

@@ -52,8 +52,8 @@ func Latest(ctx context.Context, files Files, clusterID uint64, dirs []string) (
 	}
 	voters := slices.DeleteFunc(slices.Clone(members), func(m Stopped) bool { return m.Survivor.Learner })
 	if len(voters) == 0 {
-		return Stopped{}, fmt.Errorf("%w: there is only the data of learners, which may lack many acknowledged writes; "+
-			"add the data of a voter", ErrUnfit)
+		return Stopped{}, fmt.Errorf("%w: there is only the data of learners, which may lack many acknowledged "+
+			"writes; add the data of a voter", ErrUnfit)
 	}
 	latest := slices.MaxFunc(voters, func(a, b Stopped) int { return a.Survivor.End.Compare(b.Survivor.End) })
 	latest.Lag = lag(latest.Survivor, members)
@@ -77,18 +77,19 @@ func readStopped(ctx context.Context, files Files, clusterID uint64, dir string)
 	if s.ClusterID != clusterID {
 		return s, fmt.Errorf("%w: %s belongs to cluster %x, not %x", ErrUnfit, dir, s.ClusterID, clusterID)
 	}
-	if was, err := s.Facts.MinorVersion(); err != nil || was != (etcdversion.MajorMinor{}) && was.Compare(firstStopped) < 0 {
-		return s, errors.Join(err, fmt.Errorf("%w: %s is from etcd %s. Start the source with its own tool, upgrade it to "+
-			"etcd %s, one minor version at a time, and stop it again", etcdprocess.ErrVersion, dir, was, firstStopped))
+	was, err := s.Facts.MinorVersion()
+	if err == nil && was != (etcdversion.MajorMinor{}) && was.Compare(firstStopped) < 0 {
+		err = fmt.Errorf("%w: %s is from etcd %s. Start the source with its own tool, upgrade it to etcd %s, one "+
+			"minor version at a time, and stop it again", etcdprocess.ErrVersion, dir, was, firstStopped)
 	}
-	return s, nil
+	return s, err
 }
 
 // lag returns ErrLag unless the members include a majority of the voters, none of which has a later log than latest.
 func lag(latest snapshot.Survivor, members []Stopped) error {
 	if latest.MembersMayDiffer {
-		return fmt.Errorf("%w: the log of %s ends with a change to the cluster's members. Start the source, wait until it "+
-			"is healthy, and stop it again", ErrLag, printable.Line(latest.Name))
+		return fmt.Errorf("%w: the log of %s ends with a change to the cluster's members. Start the source, wait "+
+			"until it is healthy, and stop it again", ErrLag, printable.Line(latest.Name))
 	}
 	var missing []string
 	for id, name := range latest.Voters {
@@ -126,12 +127,12 @@ func Unreadable(err error) error {
 	if !known {
 		return err
 	}
-	return fmt.Errorf("%w: %s belongs to user %d and has mode %04o, but this process runs as user %d. Run it as user %[3]d",
-		err, path, uid, info.Mode().Perm(), os.Geteuid())
+	return fmt.Errorf("%w: %s belongs to user %d and has mode %04o, but this process runs as user %d. Run it as user "+
+		"%[3]d", err, path, uid, info.Mode().Perm(), os.Geteuid())
 }
 
-// PrepareShared is like Prepare, but gives the directory's group access to the copy, because etcd and RescuePrepared may
-// run as a different user. RescuePrepared completes the backup.
+// PrepareShared is like Prepare, but gives the directory's group access to the copy, because etcd and RescuePrepared
+// may run as a different user. RescuePrepared completes the backup.
 func PrepareShared(ctx context.Context, o Order) error {
 	if err := Prepare(ctx, o); err != nil {
 		return err
@@ -158,8 +159,8 @@ func PrepareShared(ctx context.Context, o Order) error {
 	return nil
 }
 
-// RescuePrepared is like Rescue, but uses the copy that Prepare created and the etcd that runs on it. It does not read the
-// member itself.
+// RescuePrepared is like Rescue, but uses the copy that Prepare created and the etcd that runs on it. It does not read
+// the member itself.
 func RescuePrepared(ctx context.Context, o Order, ordered backup.Order, put func(backup.Taken) error) error {
 	survivor, err := o.copied()
 	if err != nil {

@@ -104,7 +104,7 @@ func TestUnreadableNamesOwner(t *testing.T) {
 	if err.Error() != want || !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	if missing := errors.New("x"); Unreadable(missing) != missing {
+	if missing := errors.New("x"); Unreadable(missing).Error() != "x" {
 		t.Error("the error is different")
 	}
 }

@@ -35,8 +35,8 @@ func FindDataDir(volume, path string) (string, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return "", fmt.Errorf("neither %s nor a directory up to %d levels below it contains member/wal and member/snap; %w",
-			volume, layoutDepth, ErrLayout)
+		return "", fmt.Errorf("neither %s nor a directory up to %d levels below it contains member/wal and "+
+			"member/snap; %w", volume, layoutDepth, ErrLayout)
 	}
 	return "", fmt.Errorf("%s contains %d data directories: %s; %w", volume, len(found), strings.Join(found, ", "),
 		ErrLayout)
