@@ -47,8 +47,8 @@ may be missing, if a directory belongs to a different cluster, or if etcd is run
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c.Context(), std, args) },
 	}
-	c.Flags().StringArrayVar(&f.volumes, "data-dir", nil, "data directory of a stopped member, or volume that contains "+
-		"it; repeatable; not used with --prepared")
+	c.Flags().StringArrayVar(&f.volumes, "data-dir", nil,
+		"data directory of a stopped member, or volume that contains it; repeatable; not used with --prepared")
 	c.Flags().Var((*filledText)(&f.path), "path",
 		"path of the data directory below each --data-dir, such as data/default.etcd (default: found by searching)")
 	c.Flags().StringVar(&f.clusterID, "cluster-id", "",
