@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/clusters/objects"
+	"quorate.dev/quorate/clusters/podstate"
+	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 )
@@ -27,8 +30,10 @@ func (c *cluster) startRestore(ctx context.Context, a decide.StartRestore) (repo
 	if declared := objects.RestoreOf(c.buildable); declared.Digest != a.Digest {
 		return report.Outcome{}, fmt.Errorf("%s: the spec now requests %s", a, declared.Digest)
 	}
-	if works, err := c.stillWorks(ctx); works != "" || err != nil {
-		return report.Outcome{Detail: works}, err
+	for _, look := range []func(context.Context) (string, error){c.stillWorks, c.claimsInUse} {
+		if uses, err := look(ctx); uses != "" || err != nil {
+			return report.Outcome{Detail: uses}, err
+		}
 	}
 	in.BackupImage = c.live.options.BackupImage
 	claim, err := c.seedClaim(ctx, in, decide.SeedOrdinal)
@@ -58,6 +63,49 @@ func (c *cluster) stillWorks(ctx context.Context) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// claimsInUse returns a message that explains why the source's claims must not be mounted yet, or "".
+func (c *cluster) claimsInUse(ctx context.Context) (string, error) {
+	from, namespace := c.buildable.Spec.Restore.From.Claims, c.target.Cluster.Namespace
+	if from == nil {
+		return "", nil
+	}
+	for _, name := range from.Names {
+		claim, err := c.kube().Look(ctx, "PersistentVolumeClaim", namespace, string(name))
+		switch {
+		case err != nil:
+			return "", err
+		case string(name) == objects.VolumeClaimName(c.state.Name, decide.SeedOrdinal):
+			return fmt.Sprintf("not yet: claim %s is to be filled. Specify only the source's claims", name), nil
+		case claim == nil || claim.GetDeletionTimestamp() != nil:
+			return fmt.Sprintf("not yet: claim %s does not exist or is being deleted", name), nil
+		}
+	}
+	pods, err := c.kube().Pods(ctx, namespace, "")
+	if err != nil {
+		return "", err
+	}
+	for i := range pods {
+		if name := usedClaim(&pods[i], from.Names); name != "" && podstate.Runs(&pods[i]) {
+			return fmt.Sprintf("not yet: pod %s uses claim %s. Stop the source, and make sure that nothing starts it "+
+				"again", pods[i].Name, name), nil
+		}
+	}
+	return "", nil
+}
+
+// usedClaim returns the first of these claims that a pod uses, or "".
+func usedClaim(pod *corev1.Pod, names []v1alpha1.ClaimName) v1alpha1.ClaimName {
+	for _, volume := range pod.Spec.Volumes {
+		if volume.PersistentVolumeClaim == nil {
+			continue
+		}
+		if name := v1alpha1.ClaimName(volume.PersistentVolumeClaim.ClaimName); slices.Contains(names, name) {
+			return name
+		}
+	}
+	return ""
 }
 
 // stillRestoring returns an error if the record has changed or does not describe a restore in progress.

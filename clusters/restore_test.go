@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -92,6 +93,49 @@ func TestRestore(t *testing.T) {
 	if in, err := c.input(c.state.Record); err != nil || !in.Leads || !in.Record.Unproven() {
 		t.Errorf("%+v, %v", in, err)
 	}
+}
+
+// TestUsedClaimsAreNotCopied checks that no Job is started while the source's claims are missing or in use.
+func TestUsedClaimsAreNotCopied(t *testing.T) {
+	s := newStage(t)
+	s.spec += `, replicas: 1, restore: {from: {claims: {clusterID: c0, names: [data-a-0, data-old-1]}}}`
+	s.live.options.BackupImage = "quorate:v1"
+	s.do(s.decided("Bootstrap", "restoring the data of cluster c0 in claims data-a-0 and data-old-1"), decide.Bootstrap{Replicas: 1, Restores: true}, true)
+	refused := func(why string) {
+		t.Helper()
+		c := s.observe()
+		outcome, err := c.Do(t.Context(), decide.StartRestore{Digest: c.state.Declared.Restore.Digest})
+		if err != nil || outcome.Changed || !strings.Contains(outcome.Detail, why) {
+			t.Errorf("want %q: %+v, %v", why, outcome, err)
+		}
+	}
+	refused("not yet: claim data-a-0 is to be filled. Specify only the source's claims")
+	s.spec = strings.Replace(s.spec, "data-a-0", "data-old-0", 1)
+	s.do(s.observe(), decide.Declare{}, true)
+	refused("not yet: claim data-old-0 does not exist or is being deleted")
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "old-1", Namespace: "default"}, Spec: simplePod().Spec}
+	for _, name := range []string{"data-old-0", "data-old-1"} {
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}
+		if _, err := s.server.Client.CoreV1().PersistentVolumeClaims("default").Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-old-1"}}}}
+	if _, err := s.server.Client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	refused("not yet: pod old-1 uses claim data-old-1. Stop the source, and make sure that nothing starts it again")
+	if c := s.observe(); c.state.Restore.Job != nil {
+		t.Errorf("%+v", c.state.Restore.Job)
+	}
+	s.say("old-1", corev1.PodStatus{Phase: corev1.PodSucceeded}) // an ended pod does not use its volumes
+	c := s.observe()
+	s.do(c, decide.StartRestore{Digest: c.state.Declared.Restore.Digest}, true)
+	s.decided("Restore", "restoring the data of cluster c0 in claims data-old-0 and data-old-1")
+	s.endJob("a-restore", objects.RestoreContainer, batchv1.JobComplete, s.restoredWord(), 0)
+	s.decided("Restore", "the copy ") // and not a backup in a store
 }
 
 // TestUnmanagedObjectsBlockRestore checks that nothing is restored if unmanaged objects have the names of the Job and

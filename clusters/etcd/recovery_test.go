@@ -40,15 +40,19 @@ func TestBestSurvivorHoldsAcknowledgedWrites(t *testing.T) {
 		eventually(t, newClients(t), s.cluster(3), "three answering members", allAnswer(3))
 		acknowledged := writeUntilKilled(t, s)
 		for lost := range 3 {
-			best, revision := -1, snapshot.Position{}
+			best, revision, cluster := -1, snapshot.Position{}, uint64(0)
 			for i := range 3 {
 				found, err := snapshot.SurvivorOf(s.dirs[pod(i)])
-				if err != nil || found.Name != pod(i) || found.Voters != 3 || found.Committed == 0 {
+				if err != nil || found.Name != pod(i) || len(found.Voters) != 3 || found.MembersMayDiffer || found.Committed == 0 {
 					t.Fatalf("%s: %+v, %v", pod(i), found, err)
 				}
 				if i != lost && found.End.Compare(revision) > 0 {
-					best, revision = i, found.End
+					best, revision, cluster = i, found.End, found.ClusterID
 				}
+			}
+			dirs := slices.Delete([]string{s.dirs[pod(0)], s.dirs[pod(1)], s.dirs[pod(2)]}, lost, lost+1)
+			if latest, err := recovery.Latest(t.Context(), recovery.TrustedFiles{}, cluster, dirs); err != nil || latest.Lag != nil || latest.Survivor.End != revision {
+				t.Errorf("without %s, %s is copied: %v, %v", pod(lost), latest.DataDir, latest.Lag, err)
 			}
 			held := s.recovered(t, best)
 			for _, key := range acknowledged {
@@ -241,7 +245,7 @@ func TestUnfitSurvivorsAreRejected(t *testing.T) {
 		return etcdprocess.Program{Version: etcdversion.Must(version)}
 	}
 	of := func(version string) snapshot.Survivor {
-		return snapshot.Survivor{Voters: 3, Facts: snapshot.Facts{ClusterVersion: version}}
+		return snapshot.Survivor{Facts: snapshot.Facts{ClusterVersion: version}}
 	}
 	learner, beside := of("3.6.0"), of("3.6.0")
 	learner.Learner = true

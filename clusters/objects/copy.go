@@ -9,9 +9,9 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// These containers run before and after RestoreContainer if the data comes from a running etcd cluster. CopyContainer
-// backs up the cluster to a temporary store. CompareContainer and CompareAgainContainer fail if the cluster has changed
-// since that backup.
+// These containers run before and after RestoreContainer if the data comes from an etcd cluster. CopyContainer backs up
+// the cluster to a temporary store. CompareContainer and CompareAgainContainer fail if a running cluster has changed
+// since that backup. If the cluster is stopped, PrepareContainer first copies its data, and etcd runs on the copy.
 const (
 	CopyContainer         = "copy"
 	CompareContainer      = "compare"
@@ -34,22 +34,25 @@ const (
 func (f filling) around(
 	in Input, restore *applycorev1.ContainerApplyConfiguration,
 ) []*applycorev1.ContainerApplyConfiguration {
-	if f.copied == nil {
+	switch {
+	case f.from.Claims != nil:
+		return append(f.copyClaims(in), restore)
+	case f.from.Etcd == nil:
 		return []*applycorev1.ContainerApplyConfiguration{restore}
 	}
 	var nowhere v1alpha1.BackupDestination
 	spool, store := mountAt(volumeSpool, spoolMount), mountAt(volumeCopy, copyMount)
 	mounts := []*applycorev1.VolumeMountApplyConfiguration{spool}
-	if f.copied.SecretName != "" {
+	if f.from.Etcd.SecretName != "" {
 		mounts = append(mounts, mountAt(volumeSource, sourceMount).WithReadOnly(true))
 	}
 	quota := quotaOf(in.Cluster.Spec) // larger data would not be restored
-	back := append(f.sourceArgs("backup"), "--cluster-id="+f.copied.ClusterID, "--to="+copyURL, "--spool="+spoolMount,
-		"--max-bytes="+strconv.FormatInt(quota.Value(), 10))
+	back := append(f.sourceArgs("backup"), "--cluster-id="+f.from.Etcd.ClusterID, "--to="+copyURL,
+		"--spool="+spoolMount, "--max-bytes="+strconv.FormatInt(quota.Value(), 10))
 	steps := []*applycorev1.ContainerApplyConfiguration{
 		storeStep(in, nowhere, CopyContainer, back, append(mounts, store)...)}
 	compare := func(name string) {
-		if !f.copied.AcceptLag {
+		if !f.from.Etcd.AcceptLag {
 			steps = append(steps, storeStep(in, nowhere, name, f.sourceArgs("backups", "compare"), mounts...))
 		}
 	}
@@ -62,25 +65,28 @@ func (f filling) around(
 // sourceArgs returns the arguments of a command that connects to the source.
 func (f filling) sourceArgs(command ...string) []string {
 	args := append(command, f.cluster)
-	for _, url := range f.copied.Endpoints {
+	for _, url := range f.from.Etcd.Endpoints {
 		args = append(args, "--member="+string(url))
 	}
 	args = append(args, "--result="+resultFile, "--timeout="+string(f.deadline))
-	if f.copied.SecretName != "" {
+	if f.from.Etcd.SecretName != "" {
 		args = append(args, "--credentials="+sourceMount)
 	}
 	return args
 }
 
-// copyVolumes returns the volumes for the temporary store, the spool and the source's credentials.
-func copyVolumes(spec v1alpha1.EtcdClusterSpec, from *v1alpha1.EtcdSource) []*applycorev1.VolumeApplyConfiguration {
+// copyVolumes returns the volumes for the temporary store and the spool, and those of the source.
+func copyVolumes(spec v1alpha1.EtcdClusterSpec, from v1alpha1.RestoreSource) []*applycorev1.VolumeApplyConfiguration {
 	var list []*applycorev1.VolumeApplyConfiguration
 	for _, name := range []string{volumeCopy, volumeSpool} {
 		list = append(list, applycorev1.Volume().WithName(name).
 			WithEmptyDir(applycorev1.EmptyDirVolumeSource().WithSizeLimit(spoolLimit(spec))))
 	}
-	if from.SecretName != "" {
-		files := secretFiles(volumeSource, from.SecretName, corev1.ServiceAccountRootCAKey, corev1.TLSCertKey,
+	if from.Claims != nil {
+		return append(list, claimVolumes(spec, from.Claims)...)
+	}
+	if from.Etcd.SecretName != "" {
+		files := secretFiles(volumeSource, from.Etcd.SecretName, corev1.ServiceAccountRootCAKey, corev1.TLSCertKey,
 			corev1.TLSPrivateKeyKey, corev1.BasicAuthUsernameKey, corev1.BasicAuthPasswordKey)
 		files.Secret.WithOptional(true) // otherwise, all keys would be required
 		list = append(list, files)

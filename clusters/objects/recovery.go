@@ -159,7 +159,8 @@ func RecoveryJob(in Input, runs string) (Object, error) {
 func recoveryFromBackup(in Input, version string) (*applycorev1.PodSpecApplyConfiguration, error) {
 	c, begun, r := in.Cluster, in.Record.Recovery, in.Cluster.Spec.Recovery
 	return restorePod(in, filling{
-		cluster: clusterKey(c), backup: r.Backup.Name, from: r.Backup.From, identity: r.Backup.IdentitySecretName,
+		cluster: clusterKey(c), backup: r.Backup.Name, identity: r.Backup.IdentitySecretName,
+		from:    v1alpha1.RestoreSource{BackupDestination: r.Backup.From},
 		ordinal: begun.Ordinal, version: version, bump: r.RevisionBump, deadline: r.Deadline,
 		token: clusterToken(in) + "-" + begun.ClusterID.String() + "-" + r.Backup.Name,
 		more:  []string{"--lost-cluster-id=" + begun.ClusterID.String()},

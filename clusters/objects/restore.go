@@ -67,15 +67,29 @@ func RestoreOf(c *v1alpha1.EtcdCluster) decide.RestoreSource {
 
 func describeSource(c *v1alpha1.EtcdCluster) string {
 	r := c.Spec.Restore
-	if r.From.Etcd == nil {
+	if !r.From.Copies() {
 		return describeBackup(r.Backup, restoredCluster(c), r.From.BackupDestination)
 	}
-	text := fmt.Sprintf("the data of cluster %s at %s", strings.TrimLeft(r.From.Etcd.ClusterID, "0"),
-		r.From.Etcd.Endpoints[0])
+	text := "the data of cluster " + strings.TrimLeft(r.From.CopiedClusterID(), "0")
+	if claims := r.From.Claims; claims != nil {
+		return text + " in " + describeClaims(claims.Names)
+	}
+	text += fmt.Sprintf(" at %s", r.From.Etcd.Endpoints[0])
 	if more := len(r.From.Etcd.Endpoints) - 1; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
+}
+
+func describeClaims(names []v1alpha1.ClaimName) string {
+	if len(names) == 1 {
+		return "claim " + string(names[0])
+	}
+	var list []string
+	for _, name := range names {
+		list = append(list, string(name))
+	}
+	return "claims " + decide.Enumerate(list)
 }
 
 // describeBackup describes a backup of a cluster, or the newest backup if name is empty.
@@ -126,9 +140,8 @@ func RestoreJob(in Input, volumeUID string) (Object, error) {
 	}
 	r := c.Spec.Restore
 	pod, err := restorePod(in, filling{
-		cluster: restoredCluster(c), backup: r.Backup, from: r.From.BackupDestination, copied: r.From.Etcd,
-		identity: r.IdentitySecretName,
-		ordinal:  decide.SeedOrdinal, version: c.Spec.Version, bump: r.RevisionBump, deadline: r.Deadline,
+		cluster: restoredCluster(c), backup: r.Backup, from: r.From, identity: r.IdentitySecretName,
+		ordinal: decide.SeedOrdinal, version: c.Spec.Version, bump: r.RevisionBump, deadline: r.Deadline,
 		token: clusterToken(in),
 	})
 	if err != nil {
@@ -156,9 +169,8 @@ type filling struct {
 	// cluster is the cluster that was backed up, as NAMESPACE/NAME. backup is the name of the backup, or empty for the
 	// newest.
 	cluster, backup string
-	from            v1alpha1.BackupDestination
-	// copied is the running etcd cluster to back up to a temporary store first. If it is set, from is zero.
-	copied *v1alpha1.EtcdSource
+	// from is the store, or the etcd cluster to back up to a temporary store first.
+	from v1alpha1.RestoreSource
 	// identity is the Secret with the key to decrypt the backup.
 	identity string
 	ordinal  int
@@ -175,24 +187,27 @@ type filling struct {
 // pod runs.
 func restorePod(in Input, f filling) (*applycorev1.PodSpecApplyConfiguration, error) {
 	c := in.Cluster
-	spec := storePod(c, f.from).
+	store := f.from.BackupDestination
+	spec := storePod(c, store).
 		WithVolumes(applycorev1.Volume().WithName(volumeData).
 			WithPersistentVolumeClaim(applycorev1.PersistentVolumeClaimVolumeSource().
 				WithClaimName(VolumeClaimName(c.Name, f.ordinal)))).
-		WithVolumes(storeVolumes(f.from)...)
+		WithVolumes(storeVolumes(store)...)
 	mounts := []*applycorev1.VolumeMountApplyConfiguration{mountAt(volumeData, dataMount)}
 	if f.identity != "" {
 		spec.WithVolumes(secretFiles(volumeIdentity, f.identity, ageIdentity))
 		mounts = append(mounts, mountAt(volumeIdentity, identityMount).WithReadOnly(true))
 	}
-	if f.copied != nil {
-		spec.WithVolumes(copyVolumes(c.Spec, f.copied)...)
+	if f.from.Copies() {
+		spec.WithVolumes(copyVolumes(c.Spec, f.from)...)
 		mounts = append(mounts, mountAt(volumeCopy, copyMount).WithReadOnly(true),
 			mountAt(volumeSpool, spoolMount).WithReadOnly(true))
 	}
-	steps := f.around(in, storeStep(in, f.from, RestoreContainer, f.args(c), mounts...))
+	steps := f.around(in, storeStep(in, store, RestoreContainer, f.args(c), mounts...))
 	for _, step := range steps {
-		step.Resources = restoreResources(c)
+		if step.RestartPolicy == nil { // otherwise, it is etcd, with the resources of a member
+			step.Resources = restoreResources(c)
+		}
 	}
 	last := len(steps) - 1
 	spec.WithInitContainers(steps[:last]...).WithContainers(steps[last])
@@ -218,8 +233,8 @@ func (f filling) args(c *v1alpha1.EtcdCluster) []string {
 	if f.backup != "" {
 		args = append(args, f.backup)
 	}
-	from := storeURL(f.from)
-	if f.copied != nil {
+	from := storeURL(f.from.BackupDestination)
+	if f.from.Copies() {
 		from = copyURL
 	}
 	args = append(args, "--from="+from, "--data-dir="+dataDir,
@@ -228,12 +243,12 @@ func (f filling) args(c *v1alpha1.EtcdCluster) []string {
 		"--etcd-version="+f.version, "--quota="+strconv.FormatInt(quota.Value(), 10),
 		"--once", "--result="+corev1.TerminationMessagePathDefault)
 	args = append(args, f.more...)
-	if f.copied != nil {
+	if f.from.Copies() {
 		// An earlier attempt may have restored older data, or the data of a different source.
 		args = append(args, "--expect="+resultFile)
 	}
 	if f.identity != "" {
 		args = append(args, "--identity="+identityMount+"/"+ageIdentity)
 	}
-	return append(args, storeArgs(f.from, f.deadline)...)
+	return append(args, storeArgs(f.from.BackupDestination, f.deadline)...)
 }

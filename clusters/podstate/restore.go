@@ -47,7 +47,7 @@ func Runs(pod *corev1.Pod) bool {
 	return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// copies reports whether a restore Job copies the data of a running etcd cluster.
+// copies reports whether a restore Job copies the data of an etcd cluster.
 func copies(job *batchv1.Job) bool {
 	return slices.ContainsFunc(job.Spec.Template.Spec.InitContainers,
 		func(c corev1.Container) bool { return c.Name == objects.CopyContainer })

@@ -72,8 +72,11 @@ type store struct {
 	prefixes, endpoints, ownEndpoint bool
 }
 
-// etcdScheme is the scheme of running etcd clusters, which can only be copied.
-const etcdScheme = "etcd"
+// These are the schemes of sources that can only be copied: running etcd clusters, and the volumes of stopped ones.
+const (
+	etcdScheme  = "etcd"
+	claimScheme = "claim"
+)
 
 var stores = map[string]store{
 	"s3": {
@@ -92,8 +95,10 @@ var stores = map[string]store{
 		endpoints: true, ownEndpoint: true,
 	},
 	"volume": {
-		what: "a PersistentVolumeClaim", bucket: regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`),
-		bucketPattern: regexp.MustCompile(`^[a-z0-9*]([a-z0-9.*-]*[a-z0-9*])?$`), longest: 253,
+		what: "a PersistentVolumeClaim", bucket: claimName, bucketPattern: claimPattern, longest: 253,
+	},
+	claimScheme: {
+		what: "a PersistentVolumeClaim", bucket: claimName, bucketPattern: claimPattern, longest: 253,
 	},
 	etcdScheme: {
 		what:          "an etcd endpoint (HOST:PORT)",
@@ -106,6 +111,9 @@ var stores = map[string]store{
 const longestPrefix = 256
 
 var (
+	claimName    = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
+	claimPattern = regexp.MustCompile(`^[a-z0-9*]([a-z0-9.*-]*[a-z0-9*])?$`)
+
 	prefixElement = regexp.MustCompile(`^[A-Za-z0-9_*-][A-Za-z0-9._*-]*$`)
 	endpointURL   = regexp.MustCompile(
 		`^https?://[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[-A-Za-z0-9._/]*)?$`)
@@ -239,12 +247,26 @@ func (r *refusals) adoptedEndpoints(p Policy, spec v1alpha1.EtcdClusterSpec) {
 	}
 }
 
+// claims refuses the volumes of stopped etcd clusters that are not allowed, because they may be another team's.
+func (r *refusals) claims(p Policy, spec v1alpha1.EtcdClusterSpec) {
+	if spec.Restore == nil || spec.Restore.From.Claims == nil {
+		return
+	}
+	for i, name := range spec.Restore.From.Claims.Names {
+		asked := destinationOf(claimScheme+"://"+string(name), "")
+		if !p.BackupDestinations.allowsDestination(asked) {
+			r.add(fmt.Sprintf("spec.restore.from.claims.names[%d]", i), "%s is not allowed; %s%s",
+				quoted(string(name)), p.BackupDestinations.describe(BackupDestinations), asked.hint())
+		}
+	}
+}
+
 // eachDestination calls check for each backup destination, with its path.
 func eachDestination(spec v1alpha1.EtcdClusterSpec, check func(path string, to v1alpha1.BackupDestination)) {
 	if b := spec.Backup; b != nil {
 		check("spec.backup.to", b.To)
 	}
-	if restore := spec.Restore; restore != nil && restore.From.Etcd == nil {
+	if restore := spec.Restore; restore != nil && !restore.From.Copies() {
 		check("spec.restore.from", restore.From.BackupDestination)
 	}
 	if recovery := spec.Recovery; recovery != nil && recovery.Backup != nil {

@@ -186,6 +186,35 @@ func TestInvalidAdoptionPatternsAreRefused(t *testing.T) {
 	}
 }
 
+// TestClaimsMustBeAllowed checks that a copy of volumes is refused unless every claim is allowed as a source. A claim that
+// is allowed as a store is not allowed as a source.
+func TestClaimsMustBeAllowed(t *testing.T) {
+	spec := v1alpha1.EtcdClusterSpec{Restore: &v1alpha1.RestoreSpec{From: v1alpha1.RestoreSource{
+		Claims: &v1alpha1.ClaimsSource{Names: []v1alpha1.ClaimName{"data-old-0", "data-old-1"}}}}}
+	for patterns, wrong := range map[string]int{
+		"":                                   2,
+		"volume://*;etcd://*:*;s3://*":       2,
+		"**":                                 0,
+		"claim://data-old-*":                 0,
+		"claim://*":                          0,
+		"claim://data-old-0":                 1,
+		"claim://data-old":                   2,
+		"claim://data-old-0;claim://*-old-1": 0,
+	} {
+		if got := limited(t, BackupDestinations, patterns).Problems(spec); len(got) != wrong {
+			t.Errorf("%q: %q, want %d problems", patterns, got, wrong)
+		}
+	}
+	want := `spec.restore.from.claims.names[1]: "data-old-1" is not allowed; policy.backupDestinations allows claim://data-old-0; ` +
+		`it would be allowed by claim://data-old-1`
+	if got := limited(t, BackupDestinations, "claim://data-old-0").Problems(spec); len(got) != 1 || got[0] != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if got := limited(t, BackupDestinations, "claim://backups").Problems(backedUp("volume://backups")); len(got) != 1 {
+		t.Errorf("a source is allowed as a store: %q", got)
+	}
+}
+
 // TestNoDestinationIsAllowedByDefault checks that no destination is allowed without a setting, whether or not a source
 // is bound to namespaces. A destination that names no store is never allowed.
 func TestNoDestinationIsAllowedByDefault(t *testing.T) {
@@ -271,6 +300,8 @@ func TestInvalidDestinationPatternsAreRefused(t *testing.T) {
 		"azblob://a.b@https://a":             "is not a valid name for a container",
 		"volume://backups@https://a":         "does not have an endpoint",
 		"volume://backups/a":                 "does not have a prefix",
+		"claim://A":                          "is not a valid name for a PersistentVolumeClaim",
+		"claim://prod/a":                     "does not have a prefix",
 		"volume://A":                         "is not a valid name for a PersistentVolumeClaim",
 	} {
 		if _, err := (Allowed{}).Setting(BackupDestinations, pattern); err == nil || !strings.Contains(err.Error(), want) {

@@ -61,6 +61,9 @@ var decisions = []decision{
 	{nil, "restore.from.etcd", `clusterID secretName acceptLag`}, // the Secret is in the cluster's namespace
 	{(*refusals).adoptedEndpoints, "adopt", `endpoints`},
 	{nil, "adopt", `clusterID release abandon`},
+	{(*refusals).claims, "restore.from.claims", `names`},
+	// The user has no capabilities, and reads only the allowed claims.
+	{nil, "restore.from.claims", `clusterID path runAsUser acceptLag`},
 }
 
 const (

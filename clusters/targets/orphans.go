@@ -141,11 +141,8 @@ func (o *orphan) isCopiedBy(t Target) bool {
 		return true
 	}
 	restore := t.Cluster.Spec.Restore
-	if restore == nil || restore.From.Etcd == nil {
-		return false
-	}
 	var from decide.ID
-	return from.UnmarshalText([]byte(restore.From.Etcd.ClusterID)) == nil && from == o.id
+	return restore != nil && from.UnmarshalText([]byte(restore.From.CopiedClusterID())) == nil && from == o.id
 }
 
 // mayBe reports whether t may be the orphan under a new name, declared by the same source. Either the specs are equal,

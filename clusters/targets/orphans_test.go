@@ -41,6 +41,13 @@ func copies(what, version, id string) reconcile.Declaration {
 	return d
 }
 
+// copiesClaims is like copies, but the data is on the volumes of the stopped cluster.
+func copiesClaims(what, version, id string) reconcile.Declaration {
+	d := declare(what, version)
+	d.Cluster.Spec.Restore = &v1alpha1.RestoreSpec{From: v1alpha1.RestoreSource{Claims: &v1alpha1.ClaimsSource{ClusterID: id}}}
+	return d
+}
+
 // there adds a live custom resource with the given namespace/name, version and cluster ID. said is the message of its
 // Orphaned condition.
 func there(i inventory.ByCluster, what, version, id, said string) {
@@ -146,6 +153,10 @@ func TestOrphans(t *testing.T) {
 		},
 		{
 			name: "renamed and copied", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{copies("ns/b", "3.6.16", "00c1")},
+			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\nns/b applied=true\n",
+		},
+		{
+			name: "renamed and copied from its volumes", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{copiesClaims("ns/b", "3.6.16", "00c1")},
 			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\nns/b applied=true\n",
 		},
 		{

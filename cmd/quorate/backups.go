@@ -24,17 +24,17 @@ import (
 func newBackups(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backups",
-		Short: "List, verify, compare, drill, fetch and prune the backups in a store",
+		Short: "List, verify, compare, drill, fetch, prune and import the backups in a store",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usageError{fmt.Errorf("unknown command %q for backups; expected list, verify, compare, "+
-					"drill, fetch or prune", args[0])}
+					"drill, fetch, prune or import", args[0])}
 			}
 			return c.Help()
 		},
 	}
 	c.AddCommand(newBackupsList(std), newBackupsVerify(std), newBackupsCompare(std), newBackupsDrill(std),
-		newBackupsFetch(std), newBackupsPrune(std))
+		newBackupsFetch(std), newBackupsPrune(std), newBackupsImport(std))
 	for _, of := range c.Commands() {
 		(&kubeFlags{}).completes(of) // the store may also contain backups of other clusters
 	}

@@ -23,6 +23,7 @@ import (
 	"quorate.dev/quorate/clusters/backup/snapshot"
 	"quorate.dev/quorate/clusters/backup/store"
 	"quorate.dev/quorate/internal/printable"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // recoverFlags specify what to recover and where to put the result.
@@ -119,14 +120,18 @@ func (f *recoverFlags) run(ctx context.Context, std streams, args []string) erro
 		err = f.recover(ctx, std)
 	}
 	if err != nil {
-		err = blockedBy(err, snapshot.ErrNoMember, snapshot.ErrRunning, snapshot.ErrDamaged, snapshot.ErrExists,
-			snapshot.ErrRevision, recovery.ErrUnfit, etcdprocess.ErrVersion, errTooLarge)
-		return fmt.Errorf("recover: %w", err)
+		return fmt.Errorf("recover: %w", blockedByMember(err))
 	}
 	if f.backup.to == "" || f.dryRun {
 		return nil
 	}
 	return f.backup.report(std, stored)
+}
+
+// blockedByMember turns an error that a member's files cause into a blockedError.
+func blockedByMember(err error) error {
+	return blockedBy(err, snapshot.ErrNoMember, snapshot.ErrRunning, snapshot.ErrDamaged, snapshot.ErrExists,
+		snapshot.ErrRevision, recovery.ErrUnfit, etcdprocess.ErrVersion, errTooLarge)
 }
 
 func (f *recoverFlags) check() (err error) {
@@ -215,7 +220,7 @@ func (f *recoverFlags) describe(ctx context.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	role := fmt.Sprintf("a voter, one of %d", s.Voters)
+	role := fmt.Sprintf("a voter, one of %d", len(s.Voters))
 	if s.Learner {
 		role = "a learner, which must not be used to create a cluster"
 	}
@@ -225,10 +230,10 @@ func (f *recoverFlags) describe(ctx context.Context, std streams) error {
 		"committed\n", s.End.Term, s.End.Index,
 		min(s.Committed, s.End.Index))
 	fmt.Fprintf(std.out, "its data is from etcd %s\n", cmp.Or(minor, "of an unknown version"))
-	if s.Voters > 2 {
+	if len(s.Voters) > 2 {
 		fmt.Fprintf(std.out, "if you can bring back %d of %d members with their data, do that instead: no data is "+
 			"lost\n",
-			s.Voters/2+1, s.Voters)
+			decide.Quorum(len(s.Voters)), len(s.Voters))
 	}
 	warnSuspect(std, s.Facts.Corrupt())
 	return nil

@@ -214,7 +214,7 @@ func TestRecoverToStoresBackup(t *testing.T) {
 		was := contents(t, r.dir())
 		got := r.recover(r.dir(), "ns/a", "--to="+to)
 		if got.code != exitOK || got.err != "" || !strings.Contains(strings.Join(strings.Fields(got.out), " "), said) ||
-			!strings.Contains(got.out, "from a-0") || !strings.Contains(got.out, "not compared with a quorum: the member is left from a cluster") {
+			!strings.Contains(got.out, "from a-0") || !strings.Contains(got.out, "not compared with a quorum: it is the data of a stopped member") {
 			t.Errorf("%+v", got)
 		}
 		if is := contents(t, r.dir()); is != was {

@@ -59,7 +59,11 @@ func (f *recoverFlags) rescue(
 	}
 	defer unlock()
 	put.Slot, put.Fresh, put.Progress = time.Now(), true, progress
-	err = recovery.Rescue(ctx, order, put, func(taken backup.Taken) (err error) {
+	take := recovery.Rescue
+	if f.apart.prepared {
+		take = recovery.RescuePrepared
+	}
+	err = take(ctx, order, put, func(taken backup.Taken) (err error) {
 		if bucket == nil {
 			stored = taken.Manifest
 			return taken.Save(ctx, f.backup.to, put)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"quorate.dev/quorate/clusters/backup/snapshot"
 )
 
 // TestRecoverRejectsHostileData checks that the recovering process does not crash, whatever an attacker has written to
@@ -40,6 +42,8 @@ func TestRecoverRejectsHostileData(t *testing.T) {
 			for _, flags := range [][]string{{"--dry-run"}, {}, {"--prepare", "--dir=" + t.TempDir(), "--etcd-version=" + versionOf(t, r.etcd), "--initial-cluster-token=t"}} {
 				r.unchanged(c.code, c.said, func() ran { return r.recover(r.dir(), flags...) })
 			}
+			i := imports{restores: restores{T: t, store: t.TempDir()}, etcd: r.etcd, id: snapshot.FormatID(r.id.ClusterID)}
+			r.unchanged(c.code, c.said, func() ran { return i.run([]string{r.volume}) })
 		})
 	}
 }

@@ -25,7 +25,7 @@ func (d *declaration) checkPolicy(p policy.Policy, defaulted map[string]any) {
 	if spec.Backup != nil && isNoStore(spec.Backup.To) {
 		spec.Backup = nil
 	}
-	if spec.Restore != nil && spec.Restore.From.Etcd == nil && isNoStore(spec.Restore.From.BackupDestination) {
+	if spec.Restore != nil && !spec.Restore.From.Copies() && isNoStore(spec.Restore.From.BackupDestination) {
 		spec.Restore = nil
 	}
 	if spec.Recovery != nil && spec.Recovery.Backup != nil && isNoStore(spec.Recovery.Backup.From) {

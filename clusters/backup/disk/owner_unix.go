@@ -35,3 +35,8 @@ func LedByOthers(path string) (string, error) {
 		}
 	}
 }
+
+// Owner returns the ID of the user that owns a file.
+func Owner(info os.FileInfo) (uid int, known bool) {
+	return int(info.Sys().(*syscall.Stat_t).Uid), true
+}

@@ -126,12 +126,13 @@ func RecoverPrepared(ctx context.Context, o Order, place func(Recovered) error) 
 
 // isUnchanged returns an error if the survivor has changed since it was copied.
 func (o Order) isUnchanged(survivor snapshot.Survivor) error {
-	before, err := disk.Read(filepath.Join(o.Dir, survivorFile), maxSurvivor)
+	copied, err := o.copied()
 	if err != nil {
-		return fmt.Errorf("determine which member was copied to %s: %w", o.Dir, err)
+		return err
 	}
-	if len(before) == 0 {
-		return fmt.Errorf("the copy in %s is incomplete. Prepare it again before starting etcd on it", o.Dir)
+	before, err := json.Marshal(copied)
+	if err != nil {
+		return err
 	}
 	now, err := json.Marshal(survivor)
 	if err != nil {
@@ -141,4 +142,20 @@ func (o Order) isUnchanged(survivor snapshot.Survivor) error {
 		return fmt.Errorf("%w: the member has changed since it was copied; was etcd started with it?", ErrUnfit)
 	}
 	return nil
+}
+
+// copied returns the member that Prepare copied.
+func (o Order) copied() (s snapshot.Survivor, err error) {
+	told, err := disk.Read(filepath.Join(o.Dir, survivorFile), maxSurvivor)
+	switch {
+	case err != nil:
+	case len(told) == 0:
+		return s, fmt.Errorf("the copy in %s is incomplete. Prepare it again before starting etcd on it", o.Dir)
+	default:
+		err = json.Unmarshal(told, &s)
+	}
+	if err != nil {
+		return s, fmt.Errorf("determine which member was copied to %s: %w", o.Dir, err)
+	}
+	return s, nil
 }

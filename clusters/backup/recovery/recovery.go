@@ -142,11 +142,16 @@ func (o Order) make(
 // cannot start on the survivor until Rescue returns.
 func Rescue(ctx context.Context, o Order, ordered backup.Order, put func(backup.Taken) error) error {
 	return o.rescue(ctx, ordered, func(_ *disk.Shared, s snapshot.Survivor, taken backup.Taken) error {
-		taken.Manifest.Member = s.Name
-		taken.Manifest.Snapshot.ProvenBy = nil
-		taken.Manifest.Snapshot.Unproven = "the member is left from a cluster that has lost its majority"
-		return put(taken)
+		return put(fromStopped(taken, s))
 	})
+}
+
+// fromStopped completes the manifest of a backup of a stopped member. Only that member's own data was compared.
+func fromStopped(taken backup.Taken, s snapshot.Survivor) backup.Taken {
+	taken.Manifest.Member = s.Name
+	taken.Manifest.Snapshot.ProvenBy = nil
+	taken.Manifest.Snapshot.Unproven = "it is the data of a stopped member"
+	return taken
 }
 
 // rescue takes a snapshot of the survivor's data and passes it to use. To take the snapshot, it starts a copy of the

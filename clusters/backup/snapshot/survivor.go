@@ -33,8 +33,12 @@ type Survivor struct {
 	PeerURLs []string
 	// Learner is set if the member is not a voter.
 	Learner bool
-	// Voters and Learners are the numbers of voters and learners in the cluster, including this member.
-	Voters, Learners int
+	// Voters contains the names of the cluster's voters by their IDs, and Learners is the number of learners, including
+	// this member.
+	Voters   map[uint64]string
+	Learners int
+	// MembersMayDiffer is set if the log contains changes to the members that the database may not include yet.
+	MembersMayDiffer bool
 	// End is the end of the member's log. The member with the latest end has at least every acknowledged entry that any
 	// other member has (the election restriction of Raft, section 5.4.1).
 	End Position
@@ -211,6 +215,7 @@ func (s *Survivor) readDatabase(tx *bolt.Tx) (err error) {
 		return fmt.Errorf("%w: it has no member list", ErrDamaged)
 	}
 	itself := false
+	s.Voters = map[uint64]string{}
 	err = b.ForEach(func(_, text []byte) error {
 		var m struct {
 			ID        uint64   `json:"id"`
@@ -224,7 +229,7 @@ func (s *Survivor) readDatabase(tx *bolt.Tx) (err error) {
 		if m.IsLearner {
 			s.Learners++
 		} else {
-			s.Voters++
+			s.Voters[m.ID] = m.Name
 		}
 		if m.ID == s.MemberID {
 			itself, s.Name, s.PeerURLs, s.Learner = true, m.Name, m.PeerURLs, m.IsLearner
@@ -306,6 +311,8 @@ func (p part) Read(b []byte) (int, error) {
 // records holds the log records that determine where the log ends, in order.
 type records struct {
 	entries, snapshots []Position
+	// membersChanged is the index of the last entry that changes the members.
+	membersChanged uint64
 	// commit is the commit index in the last state record, and committed is the highest commit index in any state
 	// record.
 	commit, committed uint64
@@ -332,6 +339,9 @@ func (r *records) take(decoder wal.Decoder, record *walpb.Record) error {
 			return err
 		}
 		r.entries = append(r.entries, Position{entry.GetTerm(), entry.GetIndex()})
+		if entry.GetType() != raftpb.EntryNormal {
+			r.membersChanged = max(r.membersChanged, entry.GetIndex())
+		}
 	case wal.SnapshotType:
 		var snap walpb.Snapshot
 		if err := proto.Unmarshal(record.Data, &snap); err != nil {
@@ -352,6 +362,7 @@ func (r *records) take(decoder wal.Decoder, record *walpb.Record) error {
 // takeAll determines where the log ends when etcd reads it. The log starts at the last committed snapshot. Each entry
 // either follows the previous entry, or replaces all entries from its own index on.
 func (s *Survivor) takeAll(found records) error {
+	applied := s.Committed
 	s.Committed = max(s.Committed, found.committed)
 	begun := false
 	for _, snap := range found.snapshots {
@@ -362,6 +373,7 @@ func (s *Survivor) takeAll(found records) error {
 	if !begun {
 		return fmt.Errorf("%w: the beginning of its log is missing", ErrDamaged)
 	}
+	s.MembersMayDiffer = max(found.membersChanged, s.End.Index) > applied // the snapshot's members may differ, too
 	first, after := s.End, s.End
 	for _, entry := range found.entries {
 		if entry.Index <= first.Index {

@@ -260,3 +260,27 @@ func TestLogWithoutFirstFileIsDamaged(t *testing.T) {
 		t.Errorf("%+v, %v", end, err)
 	}
 }
+
+// TestMembersMayDiffer checks that changes to the members that the database may not include yet are found in the log.
+func TestMembersMayDiffer(t *testing.T) {
+	l := newLog(t)
+	l.entries(1, 9, upTo(1, 9)...)
+	change := &raftpb.Entry{Term: proto.Uint64(1), Index: proto.Uint64(10), Type: raftpb.EntryConfChange.Enum(), Data: []byte{}}
+	if err := l.log.Save(&raftpb.HardState{Term: proto.Uint64(1), Vote: proto.Uint64(1), Commit: proto.Uint64(10)}, []*raftpb.Entry{change}); err != nil {
+		t.Fatal(err)
+	}
+	l.entries(1, 12, upTo(11, 12)...)
+	requires := func(applied uint64, want bool) {
+		t.Helper()
+		s := Survivor{Committed: applied}
+		if err := s.readLog(l.dir); err != nil || s.MembersMayDiffer != want {
+			t.Errorf("applied up to %d: %t, %v", applied, s.MembersMayDiffer, err)
+		}
+	}
+	requires(9, true)
+	requires(10, false)
+	l.snapshot(1, 12) // as sent by a leader
+	l.close()
+	requires(11, true)
+	requires(12, false)
+}
