@@ -97,8 +97,8 @@ func (c *cluster) withoutClaims(ctx context.Context) error {
 	return err
 }
 
-// adoptedRecord returns the initial record of a cluster that adopts another. It asks that cluster again: it must still
-// be fit to be adopted, with the members for which the adoption was decided.
+// adoptedRecord returns the initial record of a cluster that adopts another. It queries that cluster again and returns
+// an error unless it can still be adopted and has the same members as when the adoption was decided.
 func (c *cluster) adoptedRecord(ctx context.Context, a decide.Bootstrap) (decide.Record, error) {
 	_, found, err := c.recordNow(ctx)
 	if err == nil && found {
@@ -115,7 +115,7 @@ func (c *cluster) adoptedRecord(ctx context.Context, a decide.Bootstrap) (decide
 	if d := decide.Decide(again); d.Action != a || !slices.Equal(memberIDs(again.Source), memberIDs(c.state.Source)) {
 		return decide.Record{}, fmt.Errorf("the cluster to adopt has changed: %w", kube.ErrConflict)
 	}
-	// The guests allow one learner, so the token must not permit more.
+	// The guests' etcd allows only one learner, so the token must not permit more.
 	return decide.AdoptedRecord(again, cmp.Or(c.state.Objects.RunsToken, newToken())), nil
 }
 

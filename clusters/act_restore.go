@@ -77,7 +77,8 @@ func (c *cluster) claimsInUse(ctx context.Context) (string, error) {
 		case err != nil:
 			return "", err
 		case string(name) == objects.VolumeClaimName(c.state.Name, decide.SeedOrdinal):
-			return fmt.Sprintf("not yet: claim %s is to be filled. Specify only the source's claims", name), nil
+			return fmt.Sprintf("not yet: claim %s belongs to the new cluster. Specify only the source's "+
+				"claims", name), nil
 		case claim == nil || claim.GetDeletionTimestamp() != nil:
 			return fmt.Sprintf("not yet: claim %s does not exist or is being deleted", name), nil
 		}

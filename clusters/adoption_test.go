@@ -24,8 +24,8 @@ import (
 // firstGuest is the ID of the first guest. The IDs of the others follow.
 const firstGuest = 0x11
 
-// host adds guests to the list. Their names are replicas' names, and they advertise two peer URLs. It returns the order
-// to adopt the cluster.
+// host adds guests to the list, and returns the declared adoption of the cluster. The guests have replicas' names and
+// advertise two peer URLs each.
 func (f *fakeEtcd) host(guests int) decide.AdoptionOrder {
 	order := decide.AdoptionOrder{ClusterID: fakeClusterID, PeerURL: peerOf(0)}
 	for n := range guests {
@@ -88,8 +88,8 @@ func (l *life) server() http.Handler {
 	})
 }
 
-// TestSourceIsObserved checks what is known of the cluster to adopt, and that a source that is silent, hangs or is not
-// the declared cluster is not adopted.
+// TestSourceIsObserved checks the observed state of the cluster to adopt, and that a source that is silent, hangs or is
+// not the declared cluster is not adopted.
 func TestSourceIsObserved(t *testing.T) {
 	for what, test := range map[string]struct {
 		change func(l *life)
@@ -100,7 +100,7 @@ func TestSourceIsObserved(t *testing.T) {
 		"silent":        {func(l *life) { l.adopts.Endpoints = []string{l.etcd.endpoint(20)} }, "Adopt", "does not return a member list"},
 		"one hangs":     {func(l *life) { l.etcd.running[11].hangs.Store(true) }, "Adopt", "guest a-1 (12) is not responding"},
 		"most hang":     {func(l *life) { l.etcd.running[10].hangs.Store(true); l.etcd.running[11].hangs.Store(true) }, "Adopt", "1 of 3 voters returned it"},
-		"not listed":    {func(l *life) { l.adopts.Endpoints = l.adopts.Endpoints[1:] }, "Adopt", "guest a-0 (11) is not responding (no endpoint in spec.adopt leads to it)"},
+		"not listed":    {func(l *life) { l.adopts.Endpoints = l.adopts.Endpoints[1:] }, "Adopt", "guest a-0 (11) is not responding (no responding endpoint in spec.adopt leads to it)"},
 		"another":       {func(l *life) { l.adopts.ClusterID = 0xc2 }, "Adopt", "belong to cluster c1, but spec.adopt names cluster c2"},
 		"twice":         {func(l *life) { l.adopts.Endpoints = append(l.adopts.Endpoints, l.adopts.Endpoints[0]) }, "Adopt", "adopting"},
 		"of two":        {func(l *life) { l.adopts.Endpoints = append(l.adopts.Endpoints, other(l)) }, "Adopt", "belong to several clusters: c1 and c2"},
@@ -123,7 +123,7 @@ func TestSourceIsObserved(t *testing.T) {
 				t.Errorf("members were asked for hashes: %t", asked)
 			}
 			if c.state.Membership.Known || c.state.Membership.ClusterID != 0 {
-				t.Errorf("the source is taken for this cluster: %+v", c.state.Membership)
+				t.Errorf("the source is mistaken for this cluster: %+v", c.state.Membership)
 			}
 		})
 	}
@@ -137,9 +137,9 @@ func other(l *life) string {
 	return stranger.endpoint(30)
 }
 
-// TestSourceIsAskedOnlyToBegin checks that the source is not asked once anything is recorded, a replica exists, or the
-// cluster does not run, and that the endpoints are not asked once no guests are left.
-func TestSourceIsAskedOnlyToBegin(t *testing.T) {
+// TestSourceIsQueriedOnlyBeforeAdoption checks that the source is not queried if anything is recorded, a replica
+// exists, or the cluster should not run, and that the endpoints are not queried if no guests are left.
+func TestSourceIsQueriedOnlyBeforeAdoption(t *testing.T) {
 	l := newAdoption(t)
 	l.adopts.Abandon = true
 	if c := l.seen(l.old); c.state.Source.Known {
@@ -163,8 +163,8 @@ func TestSourceIsAskedOnlyToBegin(t *testing.T) {
 	}
 }
 
-// TestHolding checks that replicas and guests are one cluster, that a guest with a replica's name is not taken for that
-// replica, and that no change waits because of guests' pods.
+// TestHolding checks that replicas and guests are one cluster, that a guest with a replica's name is not mistaken for
+// that replica, and that changes do not wait for guests' pods.
 func TestHolding(t *testing.T) {
 	l := newHolding(t)
 	l.etcd.running[1].hangs.Store(true)
@@ -174,7 +174,7 @@ func TestHolding(t *testing.T) {
 		t.Fatalf("%+v", m)
 	}
 	if c.runsIn(m.Members[4], "a-1") || !c.runsIn(m.Members[1], "a-1") {
-		t.Error("a guest is taken for the replica with its name")
+		t.Error("a guest is mistaken for the replica with its name")
 	}
 	l.etcd.running[1].hangs.Store(false)
 	c = l.same("with all well")
@@ -225,8 +225,8 @@ func TestSourceIsNotThisCluster(t *testing.T) {
 	}
 }
 
-// TestUnreleasedGuestVanishes checks that a guest that another tool removes is reported, not forgotten.
-func TestUnreleasedGuestVanishes(t *testing.T) {
+// TestVanishedGuestIsReported checks that a guest that another tool removes is reported, not forgotten.
+func TestVanishedGuestIsReported(t *testing.T) {
 	l := newHolding(t)
 	l.etcd.members = l.etcd.members[:5]
 	if d := decide.Decide(l.same("without a guest").state); d.Rule != "GuestLost" || d.Verdict != decide.Block {
@@ -248,7 +248,7 @@ func TestEndpointOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestGuestIsReleased checks that a guest is removed only while everything still holds that allowed it.
+// TestGuestIsReleased checks that a guest is removed only if the conditions for its removal still hold.
 func TestGuestIsReleased(t *testing.T) {
 	for what, test := range map[string]struct {
 		before func(l *life)
@@ -292,7 +292,7 @@ func TestGuestIsReleased(t *testing.T) {
 	}
 }
 
-// TestLearnerJoinsGuests checks that a guest is not taken for a member that may be about to start.
+// TestLearnerJoinsGuests checks that a guest is not mistaken for a member that may be about to start.
 func TestLearnerJoinsGuests(t *testing.T) {
 	l := newHolding(t)
 	l.etcd.members[4].ClientURLs = nil
@@ -367,15 +367,15 @@ func TestEndpointPods(t *testing.T) {
 		"old-0.old.other.svc": "", "old.default.svc": "", "old-0.old.default": "", "10.0.0.1": "", ".old.default.svc": "",
 		"x.old-0.old.default.svc": "", "old-0.old.default.svc.example.com": "", "::1": "",
 	} {
-		if got := podAt(host, "default"); got != want {
+		if got, _ := podAt(host, "default"); got != want {
 			t.Errorf("%s: %q", host, got)
 		}
 	}
 }
 
-// TestNamesDoNotLeadToThisMachine checks that an endpoint's name that resolves to a local address is not dialed, but an
-// address is.
-func TestNamesDoNotLeadToThisMachine(t *testing.T) {
+// TestNamesOfLocalAddressesAreRefused checks that an endpoint is not dialed if its name resolves to a local address,
+// but that a declared local address is dialed.
+func TestNamesOfLocalAddressesAreRefused(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -406,6 +406,11 @@ func TestNamesDoNotLeadToThisMachine(t *testing.T) {
 func TestEndpointsAreForwarded(t *testing.T) {
 	var asked atomic.Value
 	client := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/v1/namespaces/default/pods/old-0" {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"old-0"},"spec":{"hostname":"old-0","subdomain":"old"}}`))
+			return
+		}
 		asked.Store(r.URL.Path)
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = w.Write([]byte(`pods "old-0" is forbidden: User "u" cannot create resource "pods/portforward"`))
@@ -415,6 +420,9 @@ func TestEndpointsAreForwarded(t *testing.T) {
 	_, err := c.dialEndpoint(t.Context(), "old-0.old.default.svc:2379")
 	if err == nil || asked.Load() != "/api/v1/namespaces/default/pods/old-0/portforward" {
 		t.Errorf("asked %v, %v", asked.Load(), err)
+	}
+	if _, err := c.dialEndpoint(t.Context(), "old-0.other.default.svc:2379"); err == nil || !strings.Contains(err.Error(), "has no pod old-0 of Service other") {
+		t.Error(err)
 	}
 	for _, address := range []string{"old-0:x", "old-0", "old-0:70000"} {
 		if _, err := c.dialEndpoint(t.Context(), address); err == nil {

@@ -10,15 +10,17 @@ import (
 	"strings"
 	"syscall"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/clusters/kube"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// askSource asks the cluster to adopt for its members while nothing is recorded and no replica exists. If it can be
-// adopted, askSource also asks for the members' hashes.
+// askSource queries the member list of the cluster to adopt while nothing is recorded and no replica exists. If that
+// cluster can be adopted, askSource also requests hashes of the members' data.
 func (c *cluster) askSource(ctx context.Context) {
-	order := c.state.Declared.Adoption
-	if !c.state.BeginsAdoption() || order.Abandon ||
+	if !c.state.BeginsAdoption() || c.state.Declared.Adoption.Abandon ||
 		c.state.Declared.Lifecycle != decide.Running {
 		return
 	}
@@ -27,8 +29,8 @@ func (c *cluster) askSource(ctx context.Context) {
 	}
 }
 
-// askEndpoints asks all endpoints of the cluster to adopt, if requested also for hashes. They must belong to one
-// cluster.
+// askEndpoints returns what the endpoints of the cluster to adopt report, including hashes if requested. All endpoints
+// must belong to one cluster.
 func (c *cluster) askEndpoints(ctx context.Context, hashes bool) decide.Membership {
 	endpoints := c.endpoints()
 	if len(endpoints) == 0 {
@@ -61,8 +63,8 @@ func (c *cluster) hasReplicas() bool {
 	})
 }
 
-// asked lists what to ask about the members: the running pods and, while the members may include guests, the endpoints
-// of the adopted cluster.
+// asked returns where to query the members: at the running pods and, while the members may include guests, at the
+// endpoints of the adopted cluster.
 func (c *cluster) asked() []etcd.Pod {
 	if !c.mayHaveGuests() {
 		return c.reachable()
@@ -70,8 +72,16 @@ func (c *cluster) asked() []etcd.Pod {
 	return append(c.reachable(), c.endpoints()...)
 }
 
-// mayHaveGuests reports whether the members of the cluster to adopt may be members of this cluster. If the record or a
-// part of it is lost, they may.
+// mayAsk reports whether an endpoint may be asked. The policy must allow it. If no policy was applied to the spec,
+// because only the custom resource names the endpoint, it must be a pod in the cluster's namespace.
+func (c *cluster) mayAsk(host string) bool {
+	pod, _ := podAt(host, c.target.Cluster.Namespace)
+	checked := !c.target.Unchecked && c.target.Orphaned == "" && len(c.target.Problems) == 0
+	return checked || pod != ""
+}
+
+// mayHaveGuests reports whether members of the cluster to adopt may be members of this cluster, which is also possible
+// if the record is lost or incomplete.
 func (c *cluster) mayHaveGuests() bool {
 	r, adopts := c.state.Record, c.state.Declared.Adoption.ClusterID
 	switch known := cmp.Or(r.ClusterID, c.state.ReportedClusterID); {
@@ -85,9 +95,9 @@ func (c *cluster) mayHaveGuests() bool {
 	return c.recorded() || c.hasReplicas()
 }
 
-// withoutEvidence returns the membership as unknown if only the declaration shows that this cluster adopted the one
-// that returned it: the record does not, and etcd does not list a replica. It may list the members of a cluster that
-// never had anything to do with this one.
+// withoutEvidence returns m, or an unknown membership if the declaration is the only evidence that this cluster adopted
+// the cluster that returned m: no guests are recorded, and m does not list a replica. It may then be the membership of
+// an unrelated cluster.
 func (c *cluster) withoutEvidence(m decide.Membership) decide.Membership {
 	isOurs := func(m decide.Member) bool { return !c.isForeign(m) }
 	if len(c.state.Record.Guests) > 0 || !c.mayHaveGuests() || lists(m, isOurs) || len(m.Members) == 0 {
@@ -102,8 +112,8 @@ func (c *cluster) endpoints() []etcd.Pod {
 	for _, url := range c.state.Declared.Adoption.Endpoints {
 		_, address, _ := strings.Cut(url, "://")
 		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			continue // the declaration is invalid, so nothing is changed
+		if err != nil || !c.mayAsk(host) {
+			continue // the declaration is invalid or not allowed, so nothing is changed
 		}
 		list = append(list, etcd.Pod{Name: address, UID: address, Host: host, Endpoint: true})
 	}
@@ -116,8 +126,8 @@ func (c *cluster) isForeign(m decide.Member) bool {
 	return !ours
 }
 
-// dialEndpoint connects to an endpoint of the adopted cluster, on the declared port. Outside the Kubernetes cluster, it
-// reaches the pods in the cluster's namespace through the API server.
+// dialEndpoint connects to an endpoint of the adopted cluster, on the declared port. Pods in the cluster's namespace are
+// found by name, and reached through the API server from outside the Kubernetes cluster.
 func (c *cluster) dialEndpoint(ctx context.Context, address string) (net.Conn, error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -127,11 +137,8 @@ func (c *cluster) dialEndpoint(ctx context.Context, address string) (net.Conn, e
 	if err != nil {
 		return nil, fmt.Errorf("port %q: %w", text, err)
 	}
-	namespace := c.target.Cluster.Namespace
-	if pod := podAt(host, namespace); pod != "" && c.live.options.PortForward {
-		conn, err := c.kube().PortForward(ctx, namespace, pod, int(port))
-		c.noteRefusal(err)
-		return conn, err
+	if pod, service := podAt(host, c.target.Cluster.Namespace); pod != "" {
+		return c.dialForeignPod(ctx, pod, service, int(port))
 	}
 	dialer := net.Dialer{}
 	if net.ParseIP(host) == nil {
@@ -140,18 +147,38 @@ func (c *cluster) dialEndpoint(ctx context.Context, address string) (net.Conn, e
 	return dialer.DialContext(ctx, "tcp", address)
 }
 
-// podAt returns the name of the pod with the given DNS name, POD.SERVICE.NAMESPACE.svc, or "" if the host is not a pod
-// in the namespace.
-func podAt(host, namespace string) string {
-	labels := strings.Split(strings.TrimSuffix(host, ".cluster.local"), ".")
-	if len(labels) != 4 || labels[0] == "" || labels[2] != namespace || labels[3] != "svc" {
-		return ""
+// dialForeignPod connects to a pod of the cluster's namespace that another tool created. As in DNS, the pod must belong to
+// the headless Service.
+func (c *cluster) dialForeignPod(ctx context.Context, name, service string, port int) (net.Conn, error) {
+	namespace := c.target.Cluster.Namespace
+	object, err := c.kube().Look(ctx, "Pod", namespace, name)
+	if err != nil {
+		return nil, err
 	}
-	return labels[0]
+	pod, is := object.(*corev1.Pod)
+	if !is || pod.Spec.Subdomain != service || pod.Spec.Hostname != "" && pod.Spec.Hostname != name {
+		return nil, fmt.Errorf("namespace %s has no pod %s of Service %s", namespace, name, service)
+	}
+	if c.live.options.PortForward {
+		conn, err := c.kube().PortForward(ctx, namespace, name, port)
+		c.noteRefusal(err)
+		return conn, err
+	}
+	return kube.Direct(ctx, pod.Status.PodIP, port)
 }
 
-// refuseLocal rejects a connection to this machine or its link. The policy allows names, and whoever controls a name in
-// DNS could make it lead there. An address that the declaration states itself is not a name.
+// podAt returns the pod and the Service in a DNS name, POD.SERVICE.NAMESPACE.svc, or "" if the host is not such a name
+// in the namespace.
+func podAt(host, namespace string) (pod, service string) {
+	labels := strings.Split(strings.TrimSuffix(host, ".cluster.local"), ".")
+	if len(labels) != 4 || labels[0] == "" || labels[2] != namespace || labels[3] != "svc" {
+		return "", ""
+	}
+	return labels[0], labels[1]
+}
+
+// refuseLocal rejects connections to local and link-local addresses. The policy allows names, and anyone who controls a
+// name in DNS could point it at such an address. Addresses in the declaration itself are not checked here.
 func refuseLocal(_, address string, _ syscall.RawConn) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -92,6 +92,7 @@ func (c *cluster) etcd(pods []etcd.Pod, tls *etcd.TLS) etcd.Cluster {
 	}
 	if adopts := c.state.Declared.Adoption.ClusterID; adopts != 0 || len(c.state.Record.Guests) > 0 {
 		in.Guests, in.Foreign, in.Adopted = c.state.RecordedGuests(), c.isForeign, adopts
+		in.Known = c.state.Record.Guests
 		for _, m := range c.state.Record.Members {
 			in.Replicas = append(in.Replicas, m.ID)
 		}

@@ -109,7 +109,7 @@ func TestUsedClaimsAreNotCopied(t *testing.T) {
 			t.Errorf("want %q: %+v, %v", why, outcome, err)
 		}
 	}
-	refused("not yet: claim data-a-0 is to be filled. Specify only the source's claims")
+	refused("not yet: claim data-a-0 belongs to the new cluster. Specify only the source's claims")
 	s.spec = strings.Replace(s.spec, "data-a-0", "data-old-0", 1)
 	s.do(s.observe(), decide.Declare{}, true)
 	refused("not yet: claim data-old-0 does not exist or is being deleted")

@@ -101,10 +101,13 @@ type Cluster struct {
 	// Foreign reports whether a member is not a replica, so that it does not run in the pod with its name. It is nil if
 	// the cluster does not adopt another.
 	Foreign func(decide.Member) bool
-	// Adopted is the cluster that endpoints must lead to, or zero if they may lead to any cluster. Replicas are the IDs
-	// of recorded replicas, which respond only in their pods.
+	// Adopted is the ID of the cluster to which endpoints must belong, or zero if they may belong to any cluster.
+	// Replicas are the IDs of recorded replicas. Their responses count only if they come from their pods.
 	Adopted  decide.ID
 	Replicas []decide.ID
+	// Known are the recorded guests. If there are any, endpoints must lead to them. Without a record, a list counts only
+	// if more of the pods return it than return a different list.
+	Known []decide.ID
 	// CompareData requests a comparison of the members' data even without an alarm.
 	CompareData bool
 	// CompareFrom requests the comparison once there are at least this many voters and no learners. Zero disables it.

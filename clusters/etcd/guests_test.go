@@ -87,7 +87,7 @@ func TestGuestsAreObservedThroughEndpoints(t *testing.T) {
 			t.Errorf("got %+v", m)
 		}
 	}
-	want := "no endpoint in spec.adopt leads to it; " + s.addresses[pod(4)] + ": not responding"
+	want := "no responding endpoint in spec.adopt leads to it; " + s.addresses[pod(4)] + ": not responding"
 	if why := got.Membership.Members[4].Why; why != want {
 		t.Errorf("got %q, want %q", why, want)
 	}
@@ -98,14 +98,14 @@ func TestGuestsAreObservedThroughEndpoints(t *testing.T) {
 	unreachable.Pods = unreachable.Pods[:5]
 	s.sayGuests(nothing)
 	for _, m := range newClients(t).Observe(t.Context(), unreachable).Membership.Members[5:] {
-		if m.Answers || m.Why != "no endpoint in spec.adopt leads to it" {
+		if m.Answers || m.Why != "no responding endpoint in spec.adopt leads to it" {
 			t.Errorf("got %+v", m)
 		}
 	}
 }
 
-// TestListRequiresRecordedGuests checks that replicas that list no guests do not determine the member list while
-// recorded guests are silent, and that they do if git releases the guests.
+// TestListRequiresRecordedGuests checks that a member list without the recorded guests does not count while these
+// guests are silent, but counts if git releases them.
 func TestListRequiresRecordedGuests(t *testing.T) {
 	for what, test := range map[string]struct {
 		silent   []int
@@ -139,8 +139,8 @@ func TestListRequiresRecordedGuests(t *testing.T) {
 	}
 }
 
-// TestEndpointsAreNotTrusted checks that an endpoint that leads to a different cluster, to a replica, or to a member
-// that another endpoint leads to, neither changes what is known nor prevents changes.
+// TestEndpointsAreNotTrusted checks that an endpoint that leads to a different cluster, to a replica, or to the same
+// member as another endpoint, does not affect the observed membership or prevent changes.
 func TestEndpointsAreNotTrusted(t *testing.T) {
 	t.Run("to a known member", func(t *testing.T) {
 		s := newStrangers(t, 6)
@@ -208,7 +208,8 @@ func TestManyPeerURLsAreRejected(t *testing.T) {
 	}
 }
 
-// TestReplicaReplacesRealGuests checks the way of a replica from a learner of another tool's cluster to its only member.
+// TestReplicaReplacesRealGuests checks that a replica joins another tool's cluster as a learner and becomes its only
+// member.
 func TestReplicaReplacesRealGuests(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, binary string) {
@@ -270,4 +271,37 @@ func TestReplicaReplacesRealGuests(t *testing.T) {
 			t.Errorf("got %+v", m)
 		}
 	})
+}
+
+// TestEndpointsDoNotOutvoteReplicas checks that endpoints that lead to unrecorded members do not confirm a list.
+func TestEndpointsDoNotOutvoteReplicas(t *testing.T) {
+	for _, fakes := range []int{3, 4, 5, 6} {
+		t.Run(fmt.Sprint(fakes), func(t *testing.T) {
+			s := newStrangers(t, 3+fakes)
+			s.sayGuests(func(q question) ([]byte, error) {
+				n := 4 // replicas tell the truth: 1-3 and guest 4
+				if q.method == "MemberList" {
+					m := honest(q, 3+fakes).(*etcdserverpb.MemberListResponse)
+					m.Members = m.Members[:n]
+					if q.ordinal >= 3 {
+						m = honest(q, 3+fakes).(*etcdserverpb.MemberListResponse)
+						m.Members = m.Members[3:]
+					}
+					return proto.Marshal(m)
+				}
+				if q.method == "Status" && q.ordinal >= 3 {
+					m := honest(q, 3+fakes).(*etcdserverpb.StatusResponse)
+					m.RaftTerm, m.Leader = 99, 4
+					return proto.Marshal(m)
+				}
+				return nil, nil
+			})
+			c := s.adopting()
+			c.Voters, c.Guests, c.Known = []string{pod(0), pod(1), pod(2)}, []decide.ID{4}, []decide.ID{4}
+			m := newClients(t).Observe(t.Context(), c).Membership
+			if m.Known && m.Members[0].ID != 1 {
+				t.Errorf("%d hostile endpoints, 1 recorded guest: Known, without any of the 3 replicas (all answer)", fakes)
+			}
+		})
+	}
 }

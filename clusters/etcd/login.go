@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -88,10 +90,26 @@ func (s *session) hidden(err error) error {
 	}
 	quoted := strconv.Quote(s.login.Password)
 	text := strings.NewReplacer(s.login.Password, "…", quoted[1:len(quoted)-1], "…").Replace(said.Message())
-	if text == said.Message() {
+	switch {
+	case decodesTo(text, s.login.Password, maxQuotes):
+		text = "an error that is not shown because it contains the password"
+	case text == said.Message():
 		return err
 	}
 	return status.Error(said.Code(), text)
+}
+
+// quotedText matches a quoted part of a text. maxQuotes is how often a part may be quoted; more is treated as secret.
+var quotedText = regexp.MustCompile(`"(?:\\.|[^"\\])*"`)
+
+const maxQuotes = 3
+
+// decodesTo reports whether a quoted part of the text contains the secret once it is unquoted, up to depth times.
+func decodesTo(text, secret string, depth int) bool {
+	return slices.ContainsFunc(quotedText.FindAllString(text, -1), func(quoted string) bool {
+		inner, err := strconv.Unquote(quoted)
+		return err == nil && (depth == 0 || strings.Contains(inner, secret) || decodesTo(inner, secret, depth-1))
+	})
 }
 
 // loginTimeout is the timeout of a login, which includes hashing the password and a write by a quorum.

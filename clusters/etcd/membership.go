@@ -142,7 +142,7 @@ func (c Cluster) absence(m decide.Member, clusterID uint64, replies []reply) str
 // unreachableGuest returns why a member that is not a replica did not respond. It names the endpoints that did not
 // respond, because each of them may lead to the member.
 func unreachableGuest(replies []reply) string {
-	const unknown = "no endpoint in spec.adopt leads to it"
+	const unknown = "no responding endpoint in spec.adopt leads to it"
 	silent := slices.DeleteFunc(slices.Clone(replies), func(r reply) bool { return !r.endpoint || r.answered() })
 	if len(silent) == 0 {
 		return unknown

@@ -88,11 +88,15 @@ func (p *poll) confirm(cluster Cluster, list *clientv3.MemberListResponse, repli
 		}
 	}
 	differs, differing, agreeing := map[uint64]string{}, []string(nil), []string(nil)
+	pods := 0 // how many more pods return the list than return a different one
 	for i, v := range views {
 		if v == (view{}) {
 			continue
 		}
 		id := replies[i].id()
+		if !replies[i].endpoint {
+			pods += map[bool]int{true: 1, false: -1}[v.differs == ""]
+		}
 		if v.differs != "" {
 			differs[uint64(id)] = v.differs
 			differing = append(differing, replies[i].pod+" "+v.differs)
@@ -104,7 +108,8 @@ func (p *poll) confirm(cluster Cluster, list *clientv3.MemberListResponse, repli
 		}
 	}
 	const unconfirmed = "its member list is not confirmed: "
-	if len(same) >= decide.Quorum(voters) && len(same) > len(differing) {
+	outvoted := pods < 0 && len(cluster.Known) == 0 // endpoints must not outvote the pods
+	if len(same) >= decide.Quorum(voters) && len(same) > len(differing) && !outvoted {
 		others := cluster.otherVoters(list, agreeing, same, replies)
 		if len(agreeing) >= decide.Quorum(len(agreeing)+len(others)) {
 			*p = poll{list: list, same: same, differs: differs}
@@ -125,8 +130,8 @@ func (p *poll) confirm(cluster Cluster, list *clientv3.MemberListResponse, repli
 }
 
 // otherVoters returns the recorded voters and guests that did not return the list, unless git confirms the list. A
-// recorded voter that reports that it is a learner has been replaced, if the list agrees. Guests count even if the list
-// does not contain them.
+// recorded voter that reports that it is a learner, as the list does, has been replaced, so it is not returned. Guests
+// are returned even if the list does not contain them.
 func (c Cluster) otherVoters(
 	list *clientv3.MemberListResponse, agreeing []string, same map[uint64]bool, replies []reply,
 ) (others []string) {

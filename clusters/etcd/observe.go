@@ -103,25 +103,21 @@ func (c *Clients) askForList(ctx context.Context, cluster Cluster) ([]reply, pol
 }
 
 // accept returns the replies that count, best first. An endpoint is untrusted: its response does not count if it is
-// from a different cluster than the pods, or from a replica, which responds only in its pod. Of several endpoints that
-// lead to one member, one counts.
+// from a cluster other than the adopted one, or from a replica, which responds only in its pod. If several endpoints
+// lead to the same member, only one counts.
 func (c Cluster) accept(replies []reply) []reply {
-	of := c.Adopted
-	for _, r := range replies {
-		if !r.endpoint && r.answered() {
-			of = decide.ID(r.status.Header.ClusterId)
-		}
-	}
 	for i := range replies {
 		r := &replies[i]
 		if !r.endpoint || !r.answered() {
 			continue
 		}
 		switch belongs := decide.ID(r.status.Header.ClusterId); {
-		case of != 0 && belongs != of || c.Adopted != 0 && belongs != c.Adopted:
-			r.status, r.err = nil, fmt.Errorf("it belongs to cluster %s, not %s", belongs, of)
+		case c.Adopted != 0 && belongs != c.Adopted:
+			r.status, r.err = nil, fmt.Errorf("it belongs to cluster %s, not %s", belongs, c.Adopted)
 		case slices.Contains(c.Replicas, r.id()):
 			r.status, r.err = nil, fmt.Errorf("it leads to a replica, %s", r.id())
+		case len(c.Known) > 0 && !slices.Contains(c.Known, r.id()):
+			r.status, r.err = nil, fmt.Errorf("it leads to member %s, which is not recorded", r.id())
 		}
 	}
 	slices.SortFunc(replies, bestFirst)

@@ -8,9 +8,9 @@ import (
 // AdoptionOf returns the running etcd cluster that a declaration adopts, or zero.
 func AdoptionOf(c *v1alpha1.EtcdCluster) decide.AdoptionOrder {
 	adopt := c.Spec.Adopt
-	var order decide.AdoptionOrder
+	order := decide.AdoptionOrder{PeerURL: PeerURL(c, 0)}
 	if adopt == nil || order.ClusterID.UnmarshalText([]byte(adopt.ClusterID)) != nil || order.ClusterID == 0 {
-		return decide.AdoptionOrder{} // checked when the declaration is read
+		return decide.AdoptionOrder{PeerURL: order.PeerURL} // checked when the declaration is read
 	}
 	for _, url := range adopt.Endpoints {
 		order.Endpoints = append(order.Endpoints, string(url))
@@ -21,6 +21,6 @@ func AdoptionOf(c *v1alpha1.EtcdCluster) decide.AdoptionOrder {
 			order.Release = append(order.Release, id)
 		}
 	}
-	order.Abandon, order.PeerURL = adopt.Abandon, PeerURL(c, 0)
+	order.Abandon = adopt.Abandon
 	return order
 }

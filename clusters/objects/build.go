@@ -27,8 +27,8 @@ type Input struct {
 	MinAvailable int
 	// Peers is etcd's member list as peer URLs by name, including the joining member, or nil if unknown.
 	Peers map[string][]string
-	// GuestEndpoints are the client URLs of guests. Backups ask them, too, because most voters must return the member
-	// list.
+	// GuestEndpoints are the client URLs of guests. Backups query them, too, because a majority of the voters must
+	// return the member list.
 	GuestEndpoints []string
 	// Leads is whether the live client Service routes to members.
 	Leads bool

@@ -3,6 +3,7 @@ package objects
 import (
 	"fmt"
 	"regexp"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 
@@ -103,6 +104,8 @@ func checkGuests(r decide.Record) error {
 			return fmt.Errorf("it lists guests, but it lets members bootstrap a cluster")
 		case len(r.Guests) > maxGuests:
 			return fmt.Errorf("it lists %d guests, more than the limit of %d", len(r.Guests), maxGuests)
+		case slices.ContainsFunc(r.Members, func(m decide.RecordedMember) bool { return m.ID == guest }):
+			return fmt.Errorf("guest %s is also a replica", guest)
 		case guest == 0 || i > 0 && guest <= r.Guests[i-1]:
 			return fmt.Errorf("guest %s is out of order or has no ID", guest)
 		}

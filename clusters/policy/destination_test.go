@@ -121,8 +121,8 @@ func TestEtcdEndpointsMustBeAllowed(t *testing.T) {
 	}
 }
 
-// TestAdoptionsMustBeAllowed checks that an adoption is refused unless every endpoint of the cluster is allowed. Rights to
-// copy a cluster do not suffice.
+// TestAdoptionsMustBeAllowed checks that an adoption is refused unless every endpoint of the cluster is allowed. A
+// pattern that allows copies does not suffice.
 func TestAdoptionsMustBeAllowed(t *testing.T) {
 	adopted := func(urls ...v1alpha1.EtcdEndpoint) v1alpha1.EtcdClusterSpec {
 		return v1alpha1.EtcdClusterSpec{Adopt: &v1alpha1.AdoptionSpec{Endpoints: urls}}

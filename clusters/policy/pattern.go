@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"slices"
 	"strings"
@@ -173,7 +174,14 @@ func matchesAddress(pattern, address string) bool {
 	expression := strings.ReplaceAll(regexp.QuoteMeta(host), `\*`, star) +
 		strings.ReplaceAll(regexp.QuoteMeta(pattern[port:]), `\*`, "[0-9]*")
 	matched, err := regexp.MatchString("^"+expression+"$", address)
-	return err == nil && matched
+	return err == nil && matched && (pattern == address || !isLocal(address))
+}
+
+// isLocal reports whether an address is local to the machine or its link, so that only an exact pattern allows it.
+func isLocal(address string) bool {
+	host, _, _ := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return ip != nil && (ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsMulticast())
 }
 
 // system is the prefix of Kubernetes' own priority classes, whose pods take precedence over everything except the

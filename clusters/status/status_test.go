@@ -72,7 +72,7 @@ func TestGuestsInStatus(t *testing.T) {
 	}
 	m.Members = append(m.Members,
 		decide.Member{ID: 0x11, Name: "a-0", Started: true, Answers: true, Version: "3.5.35", Leader: true},
-		decide.Member{ID: 0x12, Name: "a-1", Started: true, Why: "no endpoint in spec.adopt leads to it"})
+		decide.Member{ID: 0x12, Name: "a-1", Started: true, Why: "no responding endpoint in spec.adopt leads to it"})
 	entry.State.Record.Adopted, entry.State.Record.Guests = 0xc1, []decide.ID{0x11, 0x12}
 	entry.State.Record.Members = []decide.RecordedMember{{Ordinal: 0, Mode: decide.Sealed}}
 	live.Status = newStatus(live, live, entry, fetchedMain)

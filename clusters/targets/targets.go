@@ -42,6 +42,8 @@ type Target struct {
 	Source string
 	// Empty is set if none of the cluster's objects exist yet.
 	Empty bool
+	// Unchecked is set if no policy was applied to the spec, because it was read from the custom resource.
+	Unchecked bool
 }
 
 // Key returns the cluster's key.
@@ -99,7 +101,7 @@ func selfDeclared(owned inventory.ByCluster, known bool) []Target {
 		}
 		t := orphanOf(p.Custom).asBefore()
 		t.Cluster.Labels, t.Cluster.Annotations = p.Custom.Labels, p.Custom.Annotations
-		t.Problems = notApplied(p.Custom)
+		t.Problems, t.Unchecked = notApplied(p.Custom), true
 		if known {
 			t.Orphaned, t.Held, t.Warnings = "", "", nil
 			t.Problems = t.unbuildable()

@@ -17,10 +17,10 @@ type AdoptionSpec struct {
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=15
-	// +kubebuilder:validation:XValidation:rule="self.all(url, url.startsWith('http://'))",message="endpoints must begin with http://; copy a cluster with TLS with spec.restore.from.etcd"
+	// +kubebuilder:validation:XValidation:rule="self.all(url, url.startsWith('http://'))",message="endpoints must begin with http://; to copy a cluster that uses TLS, declare spec.restore.from.etcd"
 	Endpoints []EtcdEndpoint `json:"endpoints"`
 	// release lists the member IDs of guests that may be removed from etcd, as printed by etcdctl member list. A guest
-	// that responds is removed only once all replicas are healthy members. If unset, no guest is removed.
+	// that responds is removed only once all replicas are healthy members. If unset, guests are not removed.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=15

@@ -46,11 +46,11 @@ func (s State) BeginsAdoption() bool {
 	return order.declared() && !other && !exists
 }
 
-// AdoptedRecord returns the record with which action a begins.
+// AdoptedRecord returns the record that the Bootstrap action of an adoption writes.
 func AdoptedRecord(s State, token string) Record { return s.UnderCA(s.adoptedRecord(token)) }
 
-// adoptedID returns the ID of the cluster that the replicas have joined, if the record and the status are lost: git
-// declares its adoption, and etcd's list is from this cluster. Otherwise, it returns zero.
+// adoptedID returns the ID of the cluster that the replicas have joined, for use if the record and the status are lost.
+// It returns zero unless git declares the adoption of the cluster that returned etcd's list.
 func (s State) adoptedID() ID {
 	if id := s.Declared.Adoption.ClusterID; s.Membership.Known && s.Membership.ClusterID == id {
 		return id
@@ -58,16 +58,18 @@ func (s State) adoptedID() ID {
 	return 0
 }
 
-// takeUpGuests adds the guests to a record that was recreated, so that it does not show that the cluster was adopted.
+// takeUpGuests adds the guests to a recreated record, which does not show yet that the cluster was adopted.
+// While the replicas must leave, it does not: the members that etcd lists may have joined since.
 func (s State) takeUpGuests(r Record) Record {
 	order := s.Declared.Adoption
-	if order.declared() && order.ClusterID == r.ClusterID && r.Adopted == 0 && !r.namesMembers() {
+	lacksThem := r.Adopted == 0 && !r.namesMembers()
+	if order.declared() && order.ClusterID == r.ClusterID && lacksThem && !order.Abandon {
 		r.Adopted, r.Guests = r.ClusterID, s.foreign()
 	}
 	return r
 }
 
-// followGuests drops the guests that have left etcd's list, if git releases them.
+// followGuests removes guests from the record if they have left etcd's list and git releases them.
 func (s State) followGuests(r Record) Record {
 	left := func(id ID) bool {
 		_, listed := s.Membership.byID(id)
@@ -99,12 +101,19 @@ func (s State) foreign() []ID {
 // isForeign reports whether a member is not a replica, even if its name is a replica's name. The names of members of an
 // adopted cluster are arbitrary, so a member without a record is identified by its peer URL.
 func (s State) isForeign(m Member) bool {
-	if s.Record.Hosts(m.ID) || !s.Declared.Adoption.declared() {
-		return s.Record.Hosts(m.ID)
+	if s.Record.Hosts(m.ID) {
+		return !s.atOurURL(m)
 	}
 	recorded := slices.ContainsFunc(s.Record.Members, func(r RecordedMember) bool { return r.ID == m.ID })
-	ordinary := s.Record.Adopted == 0 && s.Record.namesMembers()
-	return !recorded && !ordinary && !s.atOurURL(m)
+	ordinary := !s.Declared.Adoption.declared() || s.Record.Adopted == 0 && s.Record.namesMembers()
+	return !recorded && (!ordinary || s.hasNamesake(m)) && !s.atOurURL(m)
+}
+
+// hasNamesake reports whether another member has the same name and the peer URL of a replica.
+func (s State) hasNamesake(m Member) bool {
+	return m.Name != "" && slices.ContainsFunc(s.Membership.Members, func(other Member) bool {
+		return other.ID != m.ID && other.Name == m.Name && s.atOurURL(other)
+	})
 }
 
 // namesMembers reports whether the record contains the ID of a member. A record that was recreated without etcd does
@@ -118,7 +127,7 @@ func (s State) atOurURL(m Member) bool {
 	_, address, _ := strings.Cut(m.PeerURL, "://")
 	pod, _, _ := strings.Cut(address, ".")
 	ordinal, ours := s.Ordinal(pod)
-	return ours && m.PeerURL == s.peerURLOf(ordinal)
+	return ours && s.Declared.Adoption.PeerURL != "" && m.PeerURL == s.peerURLOf(ordinal)
 }
 
 // peerURLOf returns the peer URL of a replica of a cluster that adopts another.
@@ -129,8 +138,24 @@ func (s State) peerURLOf(ordinal int) string {
 // adopting reports whether guests are recorded.
 func (s State) adopting() bool { return len(s.Record.Guests) > 0 }
 
-// abandons reports whether the replicas must leave the adopted cluster. That is possible only while it has guests.
-func (s State) abandons() bool { return s.Declared.Adoption.Abandon && s.adopting() }
+// mayHaveGuests reports whether guests are recorded, or may be missing from a record that was lost.
+func (s State) mayHaveGuests() bool {
+	order := s.Declared.Adoption
+	other := s.Record.ClusterID != 0 && s.Record.ClusterID != order.ClusterID || s.ReportedClusterID != 0 &&
+		s.ReportedClusterID != order.ClusterID
+	lost := s.Record.Adopted == 0 && !s.Record.namesMembers() && !s.founding() && !s.Record.Restoring()
+	return s.adopting() || order.declared() && !other && lost
+}
+
+// abandons reports whether the replicas must leave the adopted cluster. That is possible only while the guests alone
+// have quorum, and none has left unexpectedly.
+func (s State) abandons() bool {
+	if !s.Declared.Adoption.Abandon || !s.adopting() || !s.Membership.Known || len(s.vanishedGuests()) > 0 {
+		return false
+	}
+	remaining := Membership{Members: s.Guests()}
+	return len(remaining.Voters()) > 0 && remaining.HasQuorum()
+}
 
 // wanted returns the number of replicas that should be members.
 func (s State) wanted() int {

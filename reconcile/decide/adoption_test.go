@@ -98,7 +98,7 @@ var (
 )
 
 var wrongsAboutAdoptions = []wrong{
-	{"guests leave only if git releases them", "one that stays", hosting(2, unchanged), lastGuest},
+	{"guests leave only if git releases them", "an unreleased guest", hosting(2, unchanged), lastGuest},
 	{"guests leave only if git releases them", "while another is silent", hosting(2, silent(1)), oneGuest},
 	{"guests leave only if git releases them", "although the replicas need the others", hosting(5, func(w *world) {
 		w.Membership.Members, w.Declared.Replicas = w.Membership.Members[2:], 1
@@ -111,8 +111,8 @@ var wrongsAboutAdoptions = []wrong{
 	{"never bootstrapped twice", "instead of an adoption", sourced(unchanged), acts(decide.Bootstrap{Replicas: 3})},
 	{"never bootstrapped twice", "another cluster is adopted", sourced(func(w *world) { w.Source.ClusterID = 0xc2 }), adopts},
 	{"never bootstrapped twice", "a silent cluster is adopted", sourced(func(w *world) { w.Source.Known = false }), adopts},
-	{"never bootstrapped twice", "a sick cluster is adopted", sourced(func(w *world) { w.Source.Members[0].Answers = false }), adopts},
-	{"never bootstrapped twice", "adopted beside a volume", sourced(func(w *world) { w.Replicas = []decide.Replica{{VolumeUID: "v0"}} }), adopts},
+	{"never bootstrapped twice", "an unhealthy cluster is adopted", sourced(func(w *world) { w.Source.Members[0].Answers = false }), adopts},
+	{"never bootstrapped twice", "adopted although a volume exists", sourced(func(w *world) { w.Replicas = []decide.Replica{{VolumeUID: "v0"}} }), adopts},
 	{"never bootstrapped twice", "adopted although it should not run", sourced(func(w *world) { w.Declared.Lifecycle = decide.Stopped }), adopts},
 	{"never bootstrapped twice", "adopted although it exists", hosting(1, unchanged), adopts},
 	{"Done means nothing is left to do", "a silent guest", hosting(1, silent(3)), decision{decide.Done, nil, "done"}},

@@ -219,6 +219,10 @@ func quorumLost(s State) (Decision, bool) {
 	}
 	remedy := s.remedyForChecks() + s.describeHeldBack() + s.describeNotMoved() + kept + s.remedyForNodes() +
 		s.describeHindered()
+	if s.mayHaveGuests() {
+		remedy += ". Bring the members back, or recover a guest with the tool that manages it: spec.recovery is not " +
+			"possible while there are guests"
+	}
 	if remedy == "" {
 		remedy = ". If a majority cannot be brought back, declare spec.recovery"
 	}
@@ -272,6 +276,8 @@ func membershipUnknown(s State) (Decision, bool) {
 		return Decision{}, false
 	case s.adoptionTakenBack():
 		return block("%s", s.declareAdoptionAgain())
+	case s.mayHaveGuests() && s.Record.Adopted == 0 && s.Declared.Adoption.Abandon:
+		return block("%s", abandonIsVoid)
 	case s.Membership.Forbidden != "":
 		return s.notAllowedToAsk()
 	case s.Membership.Disputed:

@@ -11,10 +11,13 @@ func Quorum(n int) int { return n/2 + 1 }
 // MinAvailable returns how many pods must remain when Kubernetes evicts pods, so that quorum is kept. While members
 // join or leave, and while etcd's list is unknown, the larger membership counts, because pods do not show whether they
 // have a vote (hard cases H32, H105). A learner has no vote, but before etcd 3.5.18 its pod may be ready, and may count
-// instead of a voter that quorum requires. Guests vote, too, but their pods are not counted: the remaining pods must
-// have quorum together with all guests.
+// instead of a voter that quorum requires. Guests vote, too, but another budget counts their pods: one of them may be
+// evicted at the same time.
 func MinAvailable(voters, guests, learners, recorded, declared int) int {
-	needed := max(Quorum(max(voters, recorded, declared)), Quorum(voters+guests)-guests)
+	needed := Quorum(max(voters, recorded, declared))
+	if all := voters + guests; guests > 0 {
+		needed = max(needed, voters-max(0, all-Quorum(all)-1))
+	}
 	if learners > 0 {
 		needed = max(needed, Quorum(voters)+learners)
 	}

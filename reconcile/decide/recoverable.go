@@ -1,7 +1,7 @@
 package decide
 
-// quorumMayRecover reports whether enough recorded members for quorum may still come up by themselves. Whether a guest
-// comes up is unknown.
+// quorumMayRecover reports whether enough recorded members for quorum may still come up by themselves. Every guest
+// counts, because it is unknown whether guests will come up.
 func (s State) quorumMayRecover() bool {
 	recoverable := len(s.Record.Guests)
 	for _, m := range s.Record.Members {

@@ -105,7 +105,7 @@ func (s State) hindersRecovery() string {
 	switch m, recorded := s.Record.Member(order.Ordinal); {
 	case order.Refused != "":
 		return order.Refused
-	case s.adopting():
+	case s.mayHaveGuests():
 		return "the guests may have newer data. Bring them back, or copy the data of all members into a new cluster"
 	case s.isVoid(order):
 		return "the cluster has had quorum since spec.recovery was declared, or its record was lost. If the cluster " +

@@ -26,6 +26,10 @@ func adopt(s State) (Decision, bool) {
 		return block("the endpoints in spec.adopt belong to cluster %s, but spec.adopt names cluster %s",
 			s.Source.ClusterID, order.ClusterID)
 	}
+	if len(order.Release) > 0 {
+		return block("remove spec.adopt.release: guests can be released once the replicas have joined cluster %s",
+			order.ClusterID)
+	}
 	if unfit := s.unfit(); len(unfit) > 0 {
 		return block("cluster %s cannot be adopted yet: %s", order.ClusterID, strings.Join(unfit, "; "))
 	}
@@ -93,9 +97,9 @@ func (s State) unfitAlarms() []string {
 	return facts
 }
 
-// quotaReserve is how much larger than the largest database the declared quota must be, in percent. etcd rejects all
-// writes as soon as one member reaches its quota.
-const quotaReserve = 25
+// quotaReserve is the part of the declared quota that must be free once a replica holds the largest database: a fifth.
+// etcd rejects all writes as soon as one member reaches its quota.
+const quotaReserve = 5
 
 // unfitData returns the reasons why replicas could not hold the guests' data: their version, their size, and hashes that
 // were not returned.
@@ -109,17 +113,18 @@ func (s State) unfitData(guests []Member) []string {
 		}
 		declared := minorOf(s.Declared.Version)
 		if v, err := etcdversion.ParseRunning(m.Version); err != nil || v.MajorMinor() != declared {
-			facts = append(facts, fmt.Sprintf("%s runs etcd %s: declare a release of the same minor version, and "+
-				"upgrade once the last guest has left", s.describeGuest(m), orUnknown(m.Version)))
+			facts = append(facts, fmt.Sprintf("%s runs etcd %s, but git declares %s: declare a release of the same "+
+				"minor version, and upgrade once the last guest has left", s.describeGuest(m), orUnknown(m.Version),
+				s.Declared.Version))
 		}
 		if m.HashWhy != "" {
 			facts = append(facts, fmt.Sprintf("%s did not return a hash of its data: %s", s.describeGuest(m),
 				m.HashWhy))
 		}
 	}
-	if quota, needed := s.Declared.Quota, largest+largest/100*quotaReserve; quota > 0 && quota < needed {
+	if quota := s.Declared.Quota; quota > 0 && largest > quota/quotaReserve*(quotaReserve-1) {
 		facts = append(facts, fmt.Sprintf("its database uses %dMi, and the declared etcd.quota is %dMi: declare at "+
-			"least %dMi", largest>>20, quota>>20, needed>>20+1))
+			"least %dMi", largest>>20, quota>>20, largest>>20/(quotaReserve-1)*quotaReserve+1))
 	}
 	return facts
 }
@@ -132,8 +137,8 @@ func because(why string) string {
 	return ": " + why
 }
 
-// guestLost blocks if a guest has left etcd's list although git does not release it: another tool or a person removes
-// members. Replicas that were about to join or take over wait until that is clear.
+// guestLost blocks if a guest has left etcd's list although git does not release it, because something other than
+// Quorate removes members. Until the cause is clear, replicas do not join or take over.
 func guestLost(s State) (Decision, bool) {
 	if gone := s.vanishedGuests(); s.Membership.Known && len(gone) > 0 {
 		return blockForVanished(gone)
@@ -194,7 +199,7 @@ func (s State) releaseHealthy(m Member) (Decision, bool) {
 	}
 	if _, ours := s.OrdinalOf(leader); !ours {
 		return s.transferLeadership(leader, func(to Member) bool { return !s.isForeign(to) },
-			"git releases %s, and a guest leads", s.describeGuest(m))
+			"git releases %s, and a guest is the leader", s.describeGuest(m))
 	}
 	last := ""
 	if len(s.Guests()) == 1 {
@@ -213,8 +218,11 @@ func holding(s State) (Decision, bool) {
 	switch {
 	case s.adoptionTakenBack():
 		return block("%s, but %s", s.describeGuests(), s.declareAdoptionAgain())
+	case s.Declared.Adoption.Abandon && len(s.Record.Members) > 0:
+		return block("%s: the replicas cannot leave cluster %s yet, because the guests alone do not have quorum",
+			s.describeGuests(), s.Record.Adopted)
 	case s.Declared.Adoption.Abandon:
-		return Decision{Verdict: Done, Message: fmt.Sprintf("abandoned: no replica is a member of cluster %s any more. "+
+		return Decision{Verdict: Done, Message: fmt.Sprintf("abandoned: the replicas have left cluster %s. "+
 			"Declare lifecycle Deleted, or remove abandon to join again", s.Record.Adopted)}, true
 	}
 	return Decision{Verdict: Done, Message: fmt.Sprintf("adopted, holding: %s. Move the clients, then release the "+
@@ -233,6 +241,10 @@ func (s State) declareAdoptionAgain() string {
 		s.Record.Adopted)
 }
 
+// abandonIsVoid is why the replicas do not leave if the record was lost.
+const abandonIsVoid = "the record of the guests was lost, so spec.adopt.abandon has no effect. Remove it, run a pass, and " +
+	"declare it again"
+
 // describeRejoined returns a sentence about the likely reason for unknown members of an adopted cluster, or "".
 func (s State) describeRejoined() string {
 	if !s.adopting() {
@@ -247,16 +259,17 @@ func (s State) listGuests() string {
 	for _, m := range s.Guests() {
 		list = append(list, fmt.Sprintf("%s (%s)", m.ID, orUnknown(m.Name)))
 	}
+	slices.Reverse(list) // a StatefulSet that is scaled down loses the highest ordinal first
 	return strings.Join(list, ", ")
 }
 
-// stillJoined returns which replicas may still be members of the adopted cluster, which would miss their votes, or "".
+// stillJoined returns the replicas that may still be members of the adopted cluster, which needs their votes, or "".
 func (s State) stillJoined() string {
-	if !s.adopting() || len(s.Record.Members) == 0 {
+	if !s.mayHaveGuests() {
 		return ""
 	}
 	var names []string
-	for _, m := range s.Record.Members {
+	for _, m := range RequiredRecord(s, "").Members {
 		names = append(names, s.ReplicaName(m.Ordinal))
 	}
 	slices.Sort(names)

@@ -95,6 +95,9 @@ func (s State) silentOrdinals() []int {
 // membershipMismatch blocks if etcd lists unknown members, which must be removed manually. Any other change of the list
 // is recorded.
 func membershipMismatch(s State) (Decision, bool) {
+	if s.mayHaveGuests() && s.Record.Adopted == 0 && s.Declared.Adoption.Abandon && s.Membership.Known {
+		return block("%s", abandonIsVoid)
+	}
 	if strangers := s.strangers(); s.Membership.Known && len(strangers) > 0 {
 		return block("%s. %sRemove %s manually with etcdctl member remove", strings.Join(strangers, "; "),
 			s.describeRejoined(), itOrThem(strangers))
@@ -110,7 +113,7 @@ func (s State) strangers() []string {
 		if ordinal, ours := s.OrdinalOf(m); ours && inSlots[ordinal].ID != m.ID {
 			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, in the slot of %s", m.ID,
 				orUnknown(m.PeerURL), inSlots[ordinal].ID))
-		} else if !ours && !s.Record.Hosts(m.ID) && !(s.adoptedID() != 0 && s.Record.Adopted == 0) {
+		} else if !ours && !s.Record.Hosts(m.ID) && !(s.mayHaveGuests() && s.Record.Adopted == 0) {
 			strangers = append(strangers, fmt.Sprintf("etcd lists %s at %s, which is not one of this cluster's "+
 				"replicas", s.nameOf(m), orUnknown(m.PeerURL)))
 		}

@@ -74,7 +74,8 @@ func (s State) RecordedVoters() []RecordedMember {
 	return voters
 }
 
-// RecordedGuests returns the guests without whose consent no member list counts: those that git does not release.
+// RecordedGuests returns the recorded guests that git does not release. Like RecordedVoters, they count towards the
+// majority that must return a member list.
 func (s State) RecordedGuests() []ID {
 	if s.recordLost() {
 		return nil

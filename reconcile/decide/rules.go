@@ -115,8 +115,8 @@ var rules = []rule{
 		startRollout},
 	{Rule{"RollOneMember", "A pod has an outdated template. Restart pods one at a time, the leader last."},
 		rollOneMember},
-	{Rule{"GuestLost", "A member of the adopted cluster left etcd's list, and git does not release it. Add and " +
-		"remove no members."}, besideBackup(guestLost)},
+	{Rule{"GuestLost", "A member of the adopted cluster left etcd's list, and git does not release it. Do not " +
+		"add or remove members."}, besideBackup(guestLost)},
 	{Rule{"ScaleUp", "An ordinal below the declared size has no member. Add a learner."}, besideBackup(scaleUp)},
 	{Rule{"AlarmRaised", "A member has raised an alarm, and etcd rejects writes. Only a larger quota is rolled out."},
 		besideBackup(alarmRaised)},

@@ -16,7 +16,11 @@ import (
 
 func (w *world) setOne(target, key, text string) (err error) {
 	if target == "spec" {
-		return decidetest.SetSpec(&w.Declared, key, text)
+		err = decidetest.SetSpec(&w.Declared, key, text)
+		if w.Declared.Adoption.PeerURL != "" {
+			w.Declared.Adoption.PeerURL = w.peerURL(0)
+		}
+		return err
 	}
 	if target == "backups" || strings.HasPrefix(target, "job-") {
 		return w.setBackups(target, key, text)

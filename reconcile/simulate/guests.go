@@ -56,8 +56,8 @@ func (w *World) GuestDown(i int, down bool) {
 // RemoveGuest removes a guest from etcd's member list, as another tool does.
 func (w *World) RemoveGuest(i int) { w.RemoveMember(firstGuest - i) }
 
-// RejoinGuest adds a guest that has been removed to etcd's list again, as a voter with a new ID, as the entry points of
-// some images do.
+// RejoinGuest adds a removed guest to etcd's list again, as a voter with a new ID. The entry points of some images do
+// the same.
 func (w *World) RejoinGuest(i int) {
 	n := firstGuest - i
 	before, ran := w.pods[n]
@@ -96,7 +96,7 @@ func (w *World) Release(i int) {
 	}
 }
 
-// releases reports whether git releases the member. No guest leaves while the replicas must leave.
+// releases reports whether git releases the member. It returns false if the adoption is abandoned.
 func (w *World) releases(id decide.ID) bool {
 	return slices.Contains(w.Declared.Adoption.Release, id) && !w.Declared.Adoption.Abandon
 }
@@ -109,7 +109,7 @@ func (w *World) wanted() int {
 	return w.Declared.Replicas
 }
 
-// leaves reports whether the volume belongs to a guest that is removed, or may be removed at any time.
+// leaves reports whether the volume belongs to a guest that has been removed or may be removed at any time.
 func (w *World) leaves(n int) bool {
 	d := w.volumes[n].data
 	return isGuest(n) && (w.releases(d.member) || w.rafts[d.cluster].byID(d.member) == nil)

@@ -361,5 +361,8 @@ func (w *World) peerURL(n int) string {
 	if n < 0 {
 		return fmt.Sprintf("https://elsewhere%d:2380", n)
 	}
+	if url := w.Declared.Adoption.PeerURL; url != "" {
+		return strings.Replace(url, "//"+w.replicaName(0)+".", "//"+w.replicaName(n)+".", 1)
+	}
 	return fmt.Sprintf("https://%s.%s:2380", w.replicaName(n), w.name)
 }

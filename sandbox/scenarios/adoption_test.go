@@ -12,7 +12,8 @@ import (
 
 // TestAdoptionOfStatefulSet adopts a hand-written StatefulSet without TLS while applications write, as described in
 // docs/how-to/adopt-a-cluster.md: the replicas join, leave again, and join once more; then the old members leave, one
-// commit at a time. The cluster ID and every acknowledged write are kept, and nothing of the old cluster is written.
+// commit at a time. The cluster ID and every acknowledged write are kept, and the old cluster's objects
+// are not written.
 func TestAdoptionOfStatefulSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -92,8 +93,8 @@ func (w *world) listedIDs(cluster string) []string {
 	return ids
 }
 
-// foreignVersions returns the generations and owners of the old cluster's objects, which change if anybody else writes
-// them.
+// foreignVersions returns the generations and owners of the old cluster's objects, which change if Quorate or
+// another tool writes them.
 func (w *world) foreignVersions() []string {
 	w.t.Helper()
 	set, err := w.kube.AppsV1().StatefulSets(w.namespace).Get(w.ctx(), "old", metav1.GetOptions{})

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestCopyOfClaims copies the data of a hand-written StatefulSet that has been stopped while clients wrote to it. One
+// TestCopyOfClaims copies the data of a hand-written StatefulSet that was stopped while clients wrote to it. One
 // member was stopped before the others. Every acknowledged write is in the copy, and the source's volumes are not changed.
 func TestCopyOfClaims(t *testing.T) {
 	t.Parallel()

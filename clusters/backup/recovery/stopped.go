@@ -33,8 +33,8 @@ type Stopped struct {
 // Latest reads the data directories of members of a stopped cluster, and returns the voter whose log ends last. It does
 // not write to the directories. All of them must belong to different members of the cluster with the given ID.
 //
-// etcd acknowledges a write once it is in the logs of a majority of the voters. A voter that has the last log of a
-// majority therefore has every acknowledged write (section 5.4.1 of the Raft paper).
+// etcd acknowledges a write once it is in the logs of a majority of the voters. Therefore, in any majority, the
+// voter whose log ends last has every acknowledged write (section 5.4.1 of the Raft paper).
 func Latest(ctx context.Context, files Files, clusterID uint64, dirs []string) (Stopped, error) {
 	var members []Stopped
 	for _, dir := range dirs {
