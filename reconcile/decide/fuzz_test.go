@@ -279,6 +279,8 @@ func observable(s decide.State) bool {
 		name := m.Name
 		if ordinal, ours := s.OrdinalOf(m); ours {
 			name = s.ReplicaName(ordinal)
+		} else if s.Record.Hosts(m.ID) {
+			name = "guest " + m.ID.String() // its name may be a replica's name
 		}
 		if ids[m.ID] || name != "" && names[name] || m.Started && m.Name == "" {
 			return false
@@ -288,6 +290,9 @@ func observable(s decide.State) bool {
 			return false
 		}
 		leads = leads || m.Leader
+	}
+	if s.Record.Restoring() && (len(s.Record.Members) > 1 || s.Record.ClusterID != 0) {
+		return false // such a record is not read
 	}
 	for _, gone := range s.Record.Removed {
 		if m, recorded := s.Record.Member(gone.Ordinal); recorded && m.Mode != decide.Joining {
