@@ -20,6 +20,10 @@ func foreignObjects(s State) (Decision, bool) {
 	if len(foreign) == 0 {
 		return Decision{}, false
 	}
+	if s.Declared.Adoption.declared() {
+		return block("%s. Give this cluster a different name: the conflicting objects may belong to the cluster to adopt",
+			sentence(foreign))
+	}
 	return block("%s. Rename or delete the conflicting objects, or give the cluster a different name",
 		sentence(foreign))
 }

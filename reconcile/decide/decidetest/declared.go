@@ -1,6 +1,7 @@
 package decidetest
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -92,7 +93,7 @@ func setSource(d *decide.Declared, key, value string) (err error) {
 	case "refused":
 		d.Recovery.Refused = Text(value)
 	case "adopt":
-		d.Adoption = decide.AdoptionOrder{PeerURL: "https://a-0.a:2380"}
+		d.Adoption = decide.AdoptionOrder{PeerURL: cmp.Or(d.Adoption.PeerURL, "https://a-0.a:2380")}
 		d.Adoption.ClusterID, err = ID(value)
 	case "release":
 		d.Adoption.Release = nil
