@@ -126,8 +126,8 @@ func (c *cluster) isForeign(m decide.Member) bool {
 	return !ours
 }
 
-// dialEndpoint connects to an endpoint of the adopted cluster, on the declared port. Pods in the cluster's namespace are
-// found by name, and reached through the API server from outside the Kubernetes cluster.
+// dialEndpoint connects to an endpoint of the adopted cluster, on the declared port. Pods in the cluster's namespace
+// are found by name, and reached through the API server from outside the Kubernetes cluster.
 func (c *cluster) dialEndpoint(ctx context.Context, address string) (net.Conn, error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -147,8 +147,8 @@ func (c *cluster) dialEndpoint(ctx context.Context, address string) (net.Conn, e
 	return dialer.DialContext(ctx, "tcp", address)
 }
 
-// dialForeignPod connects to a pod of the cluster's namespace that another tool created. As in DNS, the pod must belong to
-// the headless Service.
+// dialForeignPod connects to a pod of the cluster's namespace that another tool created. As in DNS, the pod must belong
+// to the headless Service.
 func (c *cluster) dialForeignPod(ctx context.Context, name, service string, port int) (net.Conn, error) {
 	namespace := c.target.Cluster.Namespace
 	object, err := c.kube().Look(ctx, "Pod", namespace, name)

@@ -138,7 +138,8 @@ func checkList(list *etcdserverpb.MemberListResponse) error {
 		entry.Name = readable(entry.Name, longestWord)
 		for i, peer := range entry.PeerURLs {
 			if strings.ContainsAny(peer, ",= \t\r\n") { // they separate the members in initial-cluster
-				return fmt.Errorf("it lists the peer URL %q, which is not valid; %s", readable(peer, longestWord), advice)
+				return fmt.Errorf("it lists the peer URL %q, which is not valid; %s", readable(peer, longestWord),
+					advice)
 			}
 			entry.PeerURLs[i] = readable(peer, longestWord)
 		}

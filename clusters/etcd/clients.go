@@ -105,8 +105,8 @@ type Cluster struct {
 	// Replicas are the IDs of recorded replicas. Their responses count only if they come from their pods.
 	Adopted  decide.ID
 	Replicas []decide.ID
-	// Known are the recorded guests. If there are any, endpoints must lead to them. Without a record, a list counts only
-	// if more of the pods return it than return a different list.
+	// Known are the recorded guests. If there are any, endpoints must lead to them. Without a record, a list counts
+	// only if more of the pods return it than return a different list.
 	Known []decide.ID
 	// CompareData requests a comparison of the members' data even without an alarm.
 	CompareData bool

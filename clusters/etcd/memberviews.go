@@ -88,15 +88,11 @@ func (p *poll) confirm(cluster Cluster, list *clientv3.MemberListResponse, repli
 		}
 	}
 	differs, differing, agreeing := map[uint64]string{}, []string(nil), []string(nil)
-	pods := 0 // how many more pods return the list than return a different one
 	for i, v := range views {
 		if v == (view{}) {
 			continue
 		}
 		id := replies[i].id()
-		if !replies[i].endpoint {
-			pods += map[bool]int{true: 1, false: -1}[v.differs == ""]
-		}
 		if v.differs != "" {
 			differs[uint64(id)] = v.differs
 			differing = append(differing, replies[i].pod+" "+v.differs)
@@ -108,8 +104,7 @@ func (p *poll) confirm(cluster Cluster, list *clientv3.MemberListResponse, repli
 		}
 	}
 	const unconfirmed = "its member list is not confirmed: "
-	outvoted := pods < 0 && len(cluster.Known) == 0 // endpoints must not outvote the pods
-	if len(same) >= decide.Quorum(voters) && len(same) > len(differing) && !outvoted {
+	if len(same) >= decide.Quorum(voters) && len(same) > len(differing) && !cluster.outvotesPods(replies, views) {
 		others := cluster.otherVoters(list, agreeing, same, replies)
 		if len(agreeing) >= decide.Quorum(len(agreeing)+len(others)) {
 			*p = poll{list: list, same: same, differs: differs}
@@ -127,6 +122,22 @@ func (p *poll) confirm(cluster Cluster, list *clientv3.MemberListResponse, repli
 		but = ", but " + strings.Join(differing, ", ")
 	}
 	return fmt.Errorf(unconfirmed+"%d of %d voters returned it%s", len(same), voters, but)
+}
+
+// outvotesPods reports whether only endpoints confirm a list that most pods contradict, although no guests are
+// recorded.
+func (c Cluster) outvotesPods(replies []reply, views []view) bool {
+	same, different := 0, 0
+	for i, v := range views {
+		switch {
+		case v == (view{}) || replies[i].endpoint:
+		case v.differs == "":
+			same++
+		default:
+			different++
+		}
+	}
+	return different > same && len(c.Known) == 0
 }
 
 // otherVoters returns the recorded voters and guests that did not return the list, unless git confirms the list. A

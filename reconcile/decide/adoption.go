@@ -147,6 +147,12 @@ func (s State) mayHaveGuests() bool {
 	return s.adopting() || order.declared() && !other && lost
 }
 
+// lacksGuests reports whether the record of the guests was lost, and they are not recorded again because the replicas
+// must leave.
+func (s State) lacksGuests() bool {
+	return s.mayHaveGuests() && s.Record.Adopted == 0 && s.Declared.Adoption.Abandon
+}
+
 // abandons reports whether the replicas must leave the adopted cluster. That is possible only while the guests alone
 // have quorum, and none has left unexpectedly.
 func (s State) abandons() bool {

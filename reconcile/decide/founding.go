@@ -140,7 +140,7 @@ func (s State) untilFormation() time.Duration {
 func seal(s State) (Decision, bool) {
 	id := s.Membership.ClusterID
 	another := s.Record.ClusterID != 0 && s.Record.ClusterID != id || s.foundingID() != 0 && s.foundingID() != id
-	if !s.Membership.Known || id == 0 || another || !s.runsRestored() {
+	if !s.Membership.Known || id == 0 || another || !s.runsRestored() || s.lacksGuests() {
 		return Decision{}, false
 	}
 	set := s.sealable()

@@ -21,8 +21,8 @@ func foreignObjects(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	if s.Declared.Adoption.declared() {
-		return block("%s. Give this cluster a different name: the conflicting objects may belong to the cluster to adopt",
-			sentence(foreign))
+		return block("%s. Give this cluster a different name: the conflicting objects may belong to the cluster to "+
+			"adopt", sentence(foreign))
 	}
 	return block("%s. Rename or delete the conflicting objects, or give the cluster a different name",
 		sentence(foreign))
@@ -280,7 +280,7 @@ func membershipUnknown(s State) (Decision, bool) {
 		return Decision{}, false
 	case s.adoptionTakenBack():
 		return block("%s", s.declareAdoptionAgain())
-	case s.mayHaveGuests() && s.Record.Adopted == 0 && s.Declared.Adoption.Abandon:
+	case s.lacksGuests():
 		return block("%s", abandonIsVoid)
 	case s.Membership.Forbidden != "":
 		return s.notAllowedToAsk()

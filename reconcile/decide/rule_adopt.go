@@ -8,8 +8,8 @@ import (
 	"quorate.dev/quorate/internal/etcdversion"
 )
 
-// adopt begins an adoption: it records the members of the source and creates all objects, but no replicas. From then on,
-// replicas join as in any cluster.
+// adopt begins an adoption: it records the members of the source and creates all objects, but no replicas. From then
+// on, replicas join as in any cluster.
 func adopt(s State) (Decision, bool) {
 	order := s.Declared.Adoption
 	if !s.BeginsAdoption() || !s.toRun() || s.Declared.RenamedFrom != "" {
@@ -38,8 +38,8 @@ func adopt(s State) (Decision, bool) {
 		plural(s.Declared.Replicas, "replica", "replicas"))
 }
 
-// MayAdopt reports whether the source could be adopted if its members returned equal hashes. To compute a hash, a member
-// scans its whole database, so the members of a source that cannot be adopted are not asked for hashes.
+// MayAdopt reports whether the source could be adopted if its members returned equal hashes. To compute a hash, a
+// member scans its whole database, so the members of a source that cannot be adopted are not asked for hashes.
 func (s State) MayAdopt() bool {
 	s.Source.Members = slices.Clone(s.Source.Members)
 	for i := range s.Source.Members {
@@ -101,8 +101,8 @@ func (s State) unfitAlarms() []string {
 // etcd rejects all writes as soon as one member reaches its quota.
 const quotaReserve = 5
 
-// unfitData returns the reasons why replicas could not hold the guests' data: their version, their size, and hashes that
-// were not returned.
+// unfitData returns the reasons why replicas could not hold the guests' data: their version, their size, and hashes
+// that were not returned.
 func (s State) unfitData(guests []Member) []string {
 	var facts []string
 	largest := int64(0)
@@ -166,7 +166,7 @@ func blockForVanished(gone []string) (Decision, bool) {
 // healthy guest leaves only once every replica is a healthy voter, a replica leads, and the replicas alone will have
 // quorum: from then on, the remaining guests are not needed.
 func releaseGuest(s State) (Decision, bool) {
-	if !s.Membership.Known || !s.toRun() || s.abandons() {
+	if !s.Membership.Known || !s.toRun() || s.Declared.Adoption.Abandon {
 		return Decision{}, false
 	}
 	var healthy []Member
@@ -242,8 +242,8 @@ func (s State) declareAdoptionAgain() string {
 }
 
 // abandonIsVoid is why the replicas do not leave if the record was lost.
-const abandonIsVoid = "the record of the guests was lost, so spec.adopt.abandon has no effect. Remove it, run a pass, and " +
-	"declare it again"
+const abandonIsVoid = "the record of the guests was lost, so spec.adopt.abandon has no effect. Remove it, run a " +
+	"pass, and declare it again"
 
 // describeRejoined returns a sentence about the likely reason for unknown members of an adopted cluster, or "".
 func (s State) describeRejoined() string {

@@ -95,7 +95,7 @@ func (s State) silentOrdinals() []int {
 // membershipMismatch blocks if etcd lists unknown members, which must be removed manually. Any other change of the list
 // is recorded.
 func membershipMismatch(s State) (Decision, bool) {
-	if s.mayHaveGuests() && s.Record.Adopted == 0 && s.Declared.Adoption.Abandon && s.Membership.Known {
+	if s.lacksGuests() && s.Membership.Known {
 		return block("%s", abandonIsVoid)
 	}
 	if strangers := s.strangers(); s.Membership.Known && len(strangers) > 0 {

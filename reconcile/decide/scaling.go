@@ -90,9 +90,13 @@ func (s State) goesDown() (Member, bool) {
 	return victim, true
 }
 
-// freeOrdinal returns the lowest ordinal below the declared number without a member.
+// freeOrdinal returns the lowest ordinal below the declared number without a member. There is none while the replicas
+// must leave an adopted cluster.
 func (s State) freeOrdinal() (int, bool) {
 	listed := s.listed()
+	if s.Declared.Adoption.Abandon && s.adopting() {
+		return 0, false
+	}
 	for ordinal := range s.wanted() {
 		if _, found := listed[ordinal]; !found {
 			return ordinal, true

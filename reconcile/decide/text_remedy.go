@@ -89,7 +89,8 @@ func (s State) remedyForMembers() string {
 		case s.Record.Hosts(m.ID) && s.adoptionTakenBack():
 			return s.declareAdoptionAgain()
 		case s.Record.Hosts(m.ID) && s.Declared.Adoption.releases(m.ID):
-			return fmt.Sprintf("bring back %s with the tool that manages it, or run etcdctl member remove %s", name, m.ID)
+			return fmt.Sprintf("bring back %s with the tool that manages it, or run etcdctl member remove %s", name,
+				m.ID)
 		case s.Record.Hosts(m.ID):
 			return fmt.Sprintf("bring back %s with the tool that manages it; if it is lost, add its ID, %s, to "+
 				"spec.adopt.release", name, m.ID)

@@ -30,7 +30,8 @@ func (w *World) Adopt(n int, namesakes bool) {
 			inSync: true}, source, pod{version: w.Declared.Version, up: true}, data{index: 1000})
 	}
 	w.rafts[source] = r
-	w.Declared.Adoption = decide.AdoptionOrder{ClusterID: source, PeerURL: fmt.Sprintf("http://%[1]s-0.%[1]s.b.svc:2380", w.name)}
+	w.Declared.Adoption = decide.AdoptionOrder{ClusterID: source,
+		PeerURL: fmt.Sprintf("http://%[1]s-0.%[1]s.b.svc:2380", w.name)}
 	w.settleVersion(r)
 	w.runEtcd()
 	w.judgePods()

@@ -108,6 +108,10 @@ func (j *journey) takesWayOut(d decide.Decision) bool {
 		j.path.DeleteVolume(inTheWay(d))
 	case says("left etcd's member list, but git does not release it"):
 		j.path.Declared.Adoption.Release = append(slices.Clone(j.path.Declared.Adoption.Release), unlistedGuests(j.path.Observe())...)
+	case says("remove spec.adopt.release"):
+		j.path.Declared.Adoption.Release = nil
+	case says("spec.adopt.abandon has no effect"):
+		j.path.Declared.Adoption.Abandon = false
 	case enoughReplicas.MatchString(d.Message):
 		j.path.Declared.Replicas, _ = strconv.Atoi(enoughReplicas.FindStringSubmatch(d.Message)[1])
 	case j.adopts && d.Rule == "Adopt" && says("a replica of this cluster"):
@@ -130,7 +134,8 @@ var releaseToDeclare = regexp.MustCompile(`with the other declared changes, decl
 
 // namesStrangers reports whether a Block requires the removal of unknown members.
 func namesStrangers(d decide.Decision) bool {
-	return d.Verdict == decide.Block && (d.Rule == "MembershipMismatch" || strings.Contains(d.Message, "Quorate cannot query"))
+	return d.Verdict == decide.Block && !strings.Contains(d.Message, "spec.adopt.abandon has no effect") &&
+		(d.Rule == "MembershipMismatch" || strings.Contains(d.Message, "Quorate cannot query"))
 }
 
 // removeRejoined manually removes the members that another tool has added, and reports whether etcd allows it.

@@ -1,7 +1,6 @@
 package decidetest
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -93,7 +92,10 @@ func setSource(d *decide.Declared, key, value string) (err error) {
 	case "refused":
 		d.Recovery.Refused = Text(value)
 	case "adopt":
-		d.Adoption = decide.AdoptionOrder{PeerURL: cmp.Or(d.Adoption.PeerURL, "https://a-0.a:2380")}
+		d.Adoption = decide.AdoptionOrder{PeerURL: d.Adoption.PeerURL}
+		if d.Adoption.PeerURL == "" {
+			d.Adoption.PeerURL = "https://a-0.a:2380"
+		}
 		d.Adoption.ClusterID, err = ID(value)
 	case "release":
 		d.Adoption.Release = nil
