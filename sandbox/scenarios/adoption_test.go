@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,8 +13,8 @@ import (
 
 // TestAdoptionOfStatefulSet adopts a hand-written StatefulSet without TLS while applications write, as described in
 // docs/how-to/adopt-a-cluster.md: the replicas join, leave again, and join once more; then the old members leave, one
-// commit at a time. The cluster ID and every acknowledged write are kept, and the old cluster's objects
-// are not written.
+// commit at a time. The cluster ID and every acknowledged write are kept, and the old cluster's objects are not
+// written.
 func TestAdoptionOfStatefulSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -22,33 +23,22 @@ func TestAdoptionOfStatefulSet(t *testing.T) {
 	w.waitForClusterVersion("old-0")
 	members := w.listedIDs("old")
 	before := w.foreignVersions()
-	history := w.watchWritesBy(func() (*clientv3.Client, error) {
-		return w.applicationOf(slices.Concat(w.endpointsOf("old", 3), w.endpointsOf("a", 3)), nil)
-	})
-	adopt := func(more string) {
-		t.Helper()
-		w.declare(modern, three, "tls: {mode: Disabled}", fmt.Sprintf("adopt: {clusterID: %q, endpoints: [%s]%s}", id,
-			strings.Join(w.endpointsOf("old", 3), ", "), more))
-	}
+	history := w.watchWritesToBoth()
 
-	adopt("")
-	w.convergeFrom(outside, w.allowsAdoption()...).requireRule(t, "a", "Holding")
+	w.adopt(id, "", "Holding")
 	w.requireVoters("a", 6)
-	adopt(", abandon: true")
-	w.convergeFrom(outside, w.allowsAdoption()...).requireRule(t, "a", "Holding")
+	w.adopt(id, ", abandon: true", "Holding")
 	w.requireOneCluster("old", 3)
-	adopt("")
-	w.convergeFrom(outside, w.allowsAdoption()...).requireRule(t, "a", "Holding")
+	w.adopt(id, "", "Holding")
 	if now := w.foreignVersions(); !slices.Equal(now, before) {
 		t.Errorf("objects of the old cluster were written: %v, before: %v", now, before)
 	}
 	for i := range members {
-		adopt(fmt.Sprintf(", release: [%s]", strings.Join(members[:i+1], ", ")))
 		rule := "Holding"
 		if i == len(members)-1 {
 			rule = "Converged"
 		}
-		w.convergeFrom(outside, w.allowsAdoption()...).requireRule(t, "a", rule)
+		w.adopt(id, release(members[:i+1]), rule)
 	}
 	history.end()
 	if now := w.status("a").ClusterID; strings.TrimLeft(now, "0") != strings.TrimLeft(id, "0") {
@@ -58,6 +48,48 @@ func TestAdoptionOfStatefulSet(t *testing.T) {
 	w.declare(modern, three, "tls: {mode: Disabled}")
 	w.converge()
 	w.requireQuiet("a")
+}
+
+// BenchmarkAdoption measures how long applications wait for a write during an adoption. It compares the time in which
+// three replicas join with the time in which the same cluster then scales from three to six and back.
+func BenchmarkAdoption(b *testing.B) {
+	w := newWorld(b)
+	w.apply(oldThree)
+	id := w.requireOneCluster("old", 3)
+	w.waitForClusterVersion("old-0")
+	members := w.listedIDs("old")
+	history := w.watchWritesToBoth()
+	start := time.Now()
+	w.adopt(id, "", "Holding")
+	joined := time.Since(start)
+	w.adopt(id, release(members), "Converged")
+	figure("adopt_write_gap_ms", float64(history.end().longest.Milliseconds()), "ms")
+	start = time.Now()
+	for _, size := range []string{"replicas: 6", three} {
+		w.declare(modern, size, "tls: {mode: Disabled}")
+		w.converge()
+	}
+	figure("adopt_join_ratio", joined.Seconds()/time.Since(start).Seconds(), "ratio")
+}
+
+// adopt declares that cluster a adopts cluster old, with more fields of spec.adopt, and runs passes until the given rule
+// reports that nothing is left to do.
+func (w *world) adopt(id, more, rule string) {
+	w.t.Helper()
+	w.declare(modern, three, "tls: {mode: Disabled}", fmt.Sprintf("adopt: {clusterID: %q, endpoints: [%s]%s}", id,
+		strings.Join(w.endpointsOf("old", 3), ", "), more))
+	w.convergeFrom(outside, w.allowsAdoption()...).requireRule(w.t, "a", rule)
+}
+
+// release returns the field that releases members. Unquoted IDs may be numbers in YAML.
+func release(members []string) string { return fmt.Sprintf(`, release: ["%s"]`, strings.Join(members, `", "`)) }
+
+// watchWritesToBoth starts applications that know the members of both clusters.
+func (w *world) watchWritesToBoth() *history {
+	w.t.Helper()
+	return w.watchWritesBy(func() (*clientv3.Client, error) {
+		return w.applicationOf(slices.Concat(w.endpointsOf("old", 3), w.endpointsOf("a", 3)), nil)
+	})
 }
 
 // oldThree is bareThree under another name.
