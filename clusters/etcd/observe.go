@@ -102,16 +102,27 @@ func (c *Clients) askForList(ctx context.Context, cluster Cluster) ([]reply, pol
 	return replies, c.list(ctx, cluster, replies)
 }
 
-// accept returns the replies that count, best first. An endpoint is untrusted: its response does not count if it is
-// from a cluster other than the adopted one, or from a replica, which responds only in its pod. If several endpoints
-// lead to the same member, only one counts.
+// accept returns the replies that count, best first. An endpoint is untrusted: its response does not count if it is from
+// a cluster other than the adopted one, or from a replica, which responds only in its pod. Without recorded guests,
+// endpoints do not count either if all pods belong to other clusters. Of several endpoints that lead to one member, one
+// counts.
 func (c Cluster) accept(replies []reply) []reply {
+	joined, elsewhere := false, false
+	for _, r := range replies {
+		if !r.endpoint && r.answered() {
+			is := decide.ID(r.status.Header.ClusterId) == c.Adopted
+			joined, elsewhere = joined || is, elsewhere || !is
+		}
+	}
+	formedOtherwise := c.Adopted != 0 && len(c.Known) == 0 && elsewhere && !joined
 	for i := range replies {
 		r := &replies[i]
 		if !r.endpoint || !r.answered() {
 			continue
 		}
 		switch belongs := decide.ID(r.status.Header.ClusterId); {
+		case formedOtherwise:
+			r.status, r.err = nil, fmt.Errorf("the pods do not belong to cluster %s", c.Adopted)
 		case c.Adopted != 0 && belongs != c.Adopted:
 			r.status, r.err = nil, fmt.Errorf("it belongs to cluster %s, not %s", belongs, c.Adopted)
 		case slices.Contains(c.Replicas, r.id()):

@@ -41,7 +41,7 @@ func TestRecordRoundTrip(t *testing.T) {
 			r.Recovery = decide.RecordedRecovery{ClusterID: 1 + randomID(random)>>1, Ordinal: random.IntN(64), VolumeUID: "v"}
 		}
 		if random.IntN(3) == 0 && r.ClusterID != 0 && !r.MayFound() {
-			r.Adopted, r.Guests = r.ClusterID, []decide.ID{0x12e4567, 0x1234567890123456}
+			r.Adopted, r.Guests = r.ClusterID, []decide.ID{0x13e4567, 0x1234567890123457}
 		}
 		text, err := EncodeRecord(r)
 		if err != nil {

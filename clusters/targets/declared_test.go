@@ -39,7 +39,7 @@ func TestDeclaredAdoption(t *testing.T) {
 	}
 	for _, adopt := range []*v1alpha1.AdoptionSpec{nil, {ClusterID: "old"}, {ClusterID: "0", Abandon: true}} {
 		target.Cluster.Spec.Adopt = adopt
-		if got := target.Declared().Adoption; !reflect.DeepEqual(got, decide.AdoptionOrder{}) {
+		if got := target.Declared().Adoption; !reflect.DeepEqual(got, decide.AdoptionOrder{PeerURL: want.PeerURL}) {
 			t.Errorf("%+v: got %+v", adopt, got)
 		}
 	}

@@ -51,6 +51,11 @@ func newImports(t *testing.T) imports {
 		}
 	}
 	put(urls[2], `{"key":"Zmlyc3Q=","value":"dg=="}`)
+	for _, url := range urls { // commits the member list to the database, which a killed member may not have done yet
+		if status, said := post(t, url+"/v3/maintenance/defragment", "{}"); status != http.StatusOK {
+			t.Fatalf("%d %s", status, said)
+		}
+	}
 	for _, n := range []int{2, 0, 1} {
 		if n == 0 {
 			waitForHealth(t, urls[0]) // with a leader

@@ -61,6 +61,12 @@ func TestLatestHasEveryAcknowledgedWrite(t *testing.T) {
 			with(stoppedMember(4, 2, 10), learner)}, want: 1, lag: "this is the data of 2 of 4 voters"},
 		"voters that may differ": {members: []snapshot.Survivor{stoppedMember(1, 2, 9),
 			with(stoppedMember(2, 2, 10), func(s *snapshot.Survivor) { s.MembersMayDiffer = true })}, want: 2, lag: "the log of old-2 ends with a change to the cluster's members"},
+		"promoted members that are stored as learners": {members: []snapshot.Survivor{with(stoppedMember(1, 2, 9), func(s *snapshot.Survivor) {
+			s.Voters, s.Learners = map[uint64]string{1: "old-1"}, 2
+		})}, want: 1, lag: "the member list of old-1 contains learners, which may be voters"},
+		"a log without committed entries": {members: []snapshot.Survivor{stoppedMember(2, 3, 10), with(stoppedMember(1, 2, 9), func(s *snapshot.Survivor) {
+			s.Committed = 20
+		})}, want: 2, lag: "old-1 has committed entries up to index 20, but the log of old-2 ends at index 10"},
 		"only a learner": {members: []snapshot.Survivor{with(stoppedMember(2, 2, 9), learner)}, wrong: ErrUnfit, says: "only the data of learners"},
 		"twice":          {members: []snapshot.Survivor{stoppedMember(2, 2, 9), stoppedMember(1, 2, 9), stoppedMember(2, 2, 8)}, wrong: ErrUnfit, says: "0 and DIR/2 both hold the data of member 2; omit the older data"},
 		"another cluster": {members: []snapshot.Survivor{stoppedMember(2, 2, 9), with(stoppedMember(1, 2, 9), func(s *snapshot.Survivor) { s.ClusterID = 0xc2 })},
