@@ -146,8 +146,8 @@ func TestAdoptionsMustBeAllowed(t *testing.T) {
 	for _, p := range []Policy{{}, Policy{Images: Allowed{Limited: true, Patterns: []string{Everything}}}.Within([]string{"dev"}), limited(t, BackupDestinations, Everything)} {
 		for _, url := range []v1alpha1.EtcdEndpoint{first, "http://[fd00::1]:2379", "http://10.0.0.1:2379"} {
 			got := p.Refusals(adopted(url))
-			want := `spec.adopt.endpoints[0]: "` + string(url) + `" is not allowed; policy.adoptions allows none ` +
-				`(--allow-adoption sets it); it would be allowed by ` + url.Address()
+			want := `spec.adopt.endpoints[0]: "` + string(url) + `" is not allowed; policy.adoptions allows none; ` +
+				`it would be allowed by ` + url.Address()
 			if len(got) != 1 || got[0].Message != want || got[0].Path != "spec.adopt.endpoints[0]" {
 				t.Errorf("got  %q\nwant %q", got, want)
 			}

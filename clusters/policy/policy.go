@@ -117,7 +117,7 @@ func (r *refusals) refuse(path, asked string, kind Kind, a Allowed) {
 
 func (a Allowed) describe(kind Kind) string {
 	none := "none"
-	if kind == BackupDestinations || kind == Adoptions {
+	if kind == BackupDestinations {
 		none = fmt.Sprintf("none (--%s sets it)", kind)
 	}
 	return fmt.Sprintf("%s allows %s", kind.Setting(), cmp.Or(strings.Join(a.Patterns, ", "), none))
