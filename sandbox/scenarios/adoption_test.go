@@ -82,7 +82,9 @@ func (w *world) adopt(id, more, rule string) {
 }
 
 // release returns the field that releases members. Unquoted IDs may be numbers in YAML.
-func release(members []string) string { return fmt.Sprintf(`, release: ["%s"]`, strings.Join(members, `", "`)) }
+func release(members []string) string {
+	return fmt.Sprintf(`, release: ["%s"]`, strings.Join(members, `", "`))
+}
 
 // watchWritesToBoth starts applications that know the members of both clusters.
 func (w *world) watchWritesToBoth() *history {
