@@ -97,6 +97,8 @@ func TestInspectFindsDamage(t *testing.T) {
 	}{
 		{"no database", func(b []byte) []byte { return bytes.Repeat([]byte("x"), len(b)) }},
 		{"no pages", func(b []byte) []byte { return b[:0] }},
+		{"one page", func(b []byte) []byte { return b[:4096] }},
+		{"less than two pages", func(b []byte) []byte { return b[:8191] }},
 		{"half of it", func(b []byte) []byte { return b[:8192] }},
 	} {
 		file := filepath.Join(t.TempDir(), "s.db")

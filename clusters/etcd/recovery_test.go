@@ -51,9 +51,11 @@ func TestBestSurvivorHoldsAcknowledgedWrites(t *testing.T) {
 				}
 			}
 			dirs := slices.Delete([]string{s.dirs[pod(0)], s.dirs[pod(1)], s.dirs[pod(2)]}, lost, lost+1)
-			if latest, err := recovery.Latest(t.Context(), recovery.TrustedFiles{}, cluster, dirs); err != nil || latest.Lag != nil || latest.Survivor.End != revision {
+			latest, err := recovery.Latest(t.Context(), recovery.TrustedFiles{}, cluster, dirs)
+			if err != nil || latest.Lag != nil || latest.Survivor.End != revision {
 				t.Errorf("without %s, %s is copied: %v, %v", pod(lost), latest.DataDir, latest.Lag, err)
 			}
+			latest.Close()
 			held := s.recovered(t, best)
 			for _, key := range acknowledged {
 				if !held[key] {

@@ -124,9 +124,11 @@ func (f *importFlags) check(args []string) (put backup.Order, err error) {
 // take copies the data, or backs it up, or both.
 func (f *importFlags) take(ctx context.Context, std streams, put backup.Order) (stored store.Manifest, err error) {
 	if !f.apart.prepared {
-		if err := f.choose(ctx, std); err != nil {
+		source, err := f.choose(ctx, std)
+		if err != nil {
 			return stored, err
 		}
+		defer source.Close() // until then, no member can acknowledge further writes
 	}
 	if !f.apart.prepare {
 		return f.rescue(ctx, std, put)
@@ -142,21 +144,22 @@ func (f *importFlags) take(ctx context.Context, std streams, put backup.Order) (
 
 // choose finds the data directory whose log ends last. Unlike a recovery, an import does not write to the directories,
 // so other users may be able to change them, as on many volumes.
-func (f *importFlags) choose(ctx context.Context, std streams) error {
+func (f *importFlags) choose(ctx context.Context, std streams) (recovery.Stopped, error) {
 	var dirs []string
 	for _, volume := range f.volumes {
 		dir, err := snapshot.FindDataDir(volume, f.path)
 		if err != nil {
-			return explainImport(recovery.Unreadable(err))
+			return recovery.Stopped{}, explainImport(recovery.Unreadable(err))
 		}
 		dirs = append(dirs, dir)
 	}
 	latest, err := recovery.Latest(ctx, memberInChildProcess{}, f.lost, dirs)
 	switch {
 	case err != nil:
-		return explainImport(err)
+		return latest, explainImport(err)
 	case latest.Lag != nil && !f.acceptLag:
-		return fmt.Errorf("%w. If you accept that, set --accept-lag (in a declaration, "+
+		latest.Close()
+		return latest, fmt.Errorf("%w. If you accept that, set --accept-lag (in a declaration, "+
 			"spec.restore.from.claims.acceptLag)", latest.Lag)
 	case latest.Lag != nil:
 		fmt.Fprintln(std.err, "quorate:", printable.Line(latest.Lag.Error()))
@@ -165,14 +168,17 @@ func (f *importFlags) choose(ctx context.Context, std streams) error {
 	fmt.Fprintf(std.out, "using the data of member %s in %s: its log ends last, at term %d, index %d\n",
 		printable.Line(s.Name), latest.DataDir, s.End.Term, s.End.Index)
 	f.into.DataDir = latest.DataDir
-	return nil
+	return latest, nil
 }
 
-// explainImport adds the names of the settings that fix an error.
+// explainImport adds what the user can do about an error.
 func explainImport(err error) error {
+	const omit = "omit this member's data if a majority of the voters remains"
 	switch {
 	case errors.Is(err, snapshot.ErrLayout):
-		return fmt.Errorf("%w (--path; in a declaration, spec.restore.from.claims.path)", err)
+		return fmt.Errorf("%w (--path; in a declaration, spec.restore.from.claims.path), or "+omit, err)
+	case errors.Is(err, snapshot.ErrDamaged), errors.Is(err, snapshot.ErrNoMember):
+		return fmt.Errorf("%w. To proceed, "+omit, err)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w (in a declaration, spec.restore.from.claims.runAsUser)", err)
 	}

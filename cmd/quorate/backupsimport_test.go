@@ -169,6 +169,13 @@ func TestImportHasEveryAcknowledgedWrite(t *testing.T) {
 			t.Errorf("%s: it has the last write: %t", name, holds)
 		}
 	}
+	damaged := t.TempDir()
+	if err := snapshot.CopyMember(t.Context(), i.dataDir(2), filepath.Join(damaged, "data")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(snapshot.Database(filepath.Join(damaged, "data")), 8192); err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct {
 		volumes []string
 		more    []string
@@ -180,6 +187,8 @@ func TestImportHasEveryAcknowledgedWrite(t *testing.T) {
 		"another cluster": {v[:], []string{"--cluster-id=c1"}, exitBlocked,
 			"import ns/a: this member cannot be used to create a cluster: " + i.dataDir(0) + " belongs to cluster " + i.id + ", not c1"},
 		"no data":           {[]string{v[0], v[1], t.TempDir()}, nil, exitBlocked, "contains member/wal and member/snap; specify the path of the data directory (--path; in a declaration, spec.restore"},
+		"damaged":           {[]string{v[0], v[1], damaged}, nil, exitBlocked, filepath.Join(damaged, "data") + ": the database is damaged: it has 8192 of"},
+		"damaged, advice":   {[]string{v[0], v[1], damaged}, nil, exitBlocked, "To proceed, omit this member's data if a majority of the voters remains"},
 		"wrong path":        {v[:], []string{"--path=data"}, exitBlocked, "the data directory does not contain a member"},
 		"outside":           {v[:], []string{"--path=../data"}, exitInvalid, "--path ../data: expected a path below --data-dir"},
 		"too large":         {v[:], []string{"--max-bytes=4096"}, exitBlocked, "more than 4096 bytes; to raise the limit, set --max-bytes"},

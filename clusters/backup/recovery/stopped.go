@@ -28,16 +28,37 @@ type Stopped struct {
 	Survivor snapshot.Survivor
 	// Lag is ErrLag with a reason, or nil if the member has every write that the cluster has acknowledged.
 	Lag error
+
+	held []*disk.Shared
+}
+
+// Close allows etcd to start on the data directories again.
+func (s Stopped) Close() {
+	for _, held := range s.held {
+		held.Close()
+	}
 }
 
 // Latest reads the data directories of members of a stopped cluster, and returns the voter whose log ends last. It does
-// not write to the directories. All of them must belong to different members of the cluster with the given ID.
+// not write to the directories. All of them must belong to different members of the cluster with the given ID. etcd
+// cannot start on any of the directories until the result is closed, so that what Latest returns remains true.
 //
 // etcd acknowledges a write once it is in the logs of a majority of the voters. Therefore, in any majority, the
 // voter whose log ends last has every acknowledged write (section 5.4.1 of the Raft paper).
-func Latest(ctx context.Context, files Files, clusterID uint64, dirs []string) (Stopped, error) {
+func Latest(ctx context.Context, files Files, clusterID uint64, dirs []string) (latest Stopped, err error) {
+	var locks Stopped
+	defer func() {
+		if err != nil {
+			locks.Close()
+		}
+	}()
 	var members []Stopped
 	for _, dir := range dirs {
+		held, err := snapshot.Hold(dir) // also checks whether the files can be read
+		if err != nil {
+			return Stopped{}, Unreadable(err)
+		}
+		locks.held = append(locks.held, held)
 		s, err := readStopped(ctx, files, clusterID, dir)
 		if err != nil {
 			return Stopped{}, err
@@ -55,8 +76,8 @@ func Latest(ctx context.Context, files Files, clusterID uint64, dirs []string) (
 		return Stopped{}, fmt.Errorf("%w: there is only the data of learners, which may lack many acknowledged "+
 			"writes; add the data of a voter", ErrUnfit)
 	}
-	latest := slices.MaxFunc(voters, func(a, b Stopped) int { return a.Survivor.End.Compare(b.Survivor.End) })
-	latest.Lag = lag(latest.Survivor, members)
+	latest = slices.MaxFunc(voters, func(a, b Stopped) int { return a.Survivor.End.Compare(b.Survivor.End) })
+	latest.Lag, latest.held = lag(latest.Survivor, members), locks.held
 	return latest, nil
 }
 
@@ -65,11 +86,6 @@ var firstStopped = etcdversion.Must("3.5.0").MajorMinor()
 
 // readStopped reads the member in a data directory.
 func readStopped(ctx context.Context, files Files, clusterID uint64, dir string) (snapshot.Survivor, error) {
-	held, err := snapshot.Hold(dir) // also checks whether the files can be read
-	if err != nil {
-		return snapshot.Survivor{}, Unreadable(err)
-	}
-	defer held.Close()
 	s, err := files.Survivor(ctx, dir)
 	if err != nil {
 		return s, err

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"quorate.dev/quorate/clusters/backup/disk"
 	"quorate.dev/quorate/clusters/backup/etcdprocess"
 	"quorate.dev/quorate/clusters/backup/snapshot"
 )
@@ -84,6 +85,17 @@ func TestLatestHasEveryAcknowledgedWrite(t *testing.T) {
 			dirs, files[filepath.Base(dir)] = append(dirs, dir), s
 		}
 		got, err := Latest(t.Context(), files, 0xc1, dirs)
+		for _, dir := range dirs {
+			if is := locked(t, snapshot.Database(dir)); is != (err == nil) {
+				t.Errorf("%s: %s is locked: %t, with %v", name, dir, is, err)
+			}
+		}
+		got.Close()
+		for _, dir := range dirs {
+			if locked(t, snapshot.Database(dir)) {
+				t.Errorf("%s: %s is still locked", name, dir)
+			}
+		}
 		if test.wrong != nil {
 			if want := strings.ReplaceAll(test.says, "DIR", volume); !errors.Is(err, test.wrong) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: got  %v\nwant %s", name, err, want)
@@ -97,6 +109,20 @@ func TestLatestHasEveryAcknowledgedWrite(t *testing.T) {
 			t.Errorf("%s: got  %v\nwant %s", name, got.Lag, test.lag)
 		}
 	}
+}
+
+// locked reports whether etcd would wait for a database.
+func locked(t *testing.T, path string) bool {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	stop() // does not wait
+	unlock, err := disk.Lock(ctx, path, nil)
+	if err == nil {
+		unlock()
+	} else if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	return err != nil
 }
 
 // TestUnreadableNamesOwner checks that the owner of an unreadable directory is reported, even if the file is below it.

@@ -139,6 +139,9 @@ type opener func(path string, flag int, mode os.FileMode) (*os.File, error)
 // openPlain opens a file for reading in a directory that others can write to.
 func openPlain(path string, _ int, _ os.FileMode) (*os.File, error) { return disk.Open(path) }
 
+// minBytes is the size of the smallest database: two pages, none of which is smaller than 4 KiB on any platform.
+const minBytes = 2 * 4096
+
 // reading opens a database and calls read. If pages refer to positions outside the file, bbolt panics or faults;
 // reading reports both as damage.
 func reading(path string, open opener, read func(*bolt.Tx) error) error {
@@ -150,8 +153,8 @@ func reading(path string, open opener, read func(*bolt.Tx) error) error {
 	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	if info.Size() == 0 { // bbolt would turn it into a database
-		return fmt.Errorf("%w: it is empty", ErrDamaged)
+	if info.Size() < minBytes { // bbolt would turn an empty file into a database
+		return fmt.Errorf("%w: it has only %d bytes", ErrDamaged, info.Size())
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	err = panics.Catch(func() error {
