@@ -173,11 +173,16 @@ func (f *importFlags) choose(ctx context.Context, std streams) (recovery.Stopped
 
 // explainImport adds what the user can do about an error.
 func explainImport(err error) error {
-	const omit = "omit this member's data if a majority of the voters remains"
+	const (
+		path = "(--path; in a declaration, spec.restore.from.claims.path)"
+		omit = "omit this member's data if a majority of the voters remains"
+	)
 	switch {
 	case errors.Is(err, snapshot.ErrLayout):
-		return fmt.Errorf("%w (--path; in a declaration, spec.restore.from.claims.path), or "+omit, err)
-	case errors.Is(err, snapshot.ErrDamaged), errors.Is(err, snapshot.ErrNoMember):
+		return fmt.Errorf("%w "+path+", or "+omit, err)
+	case errors.Is(err, snapshot.ErrNoMember):
+		return fmt.Errorf("%w. Correct the path "+path+", or "+omit, err)
+	case errors.Is(err, snapshot.ErrDamaged):
 		return fmt.Errorf("%w. To proceed, "+omit, err)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w (in a declaration, spec.restore.from.claims.runAsUser)", err)

@@ -189,7 +189,7 @@ func TestImportHasEveryAcknowledgedWrite(t *testing.T) {
 		"no data":           {[]string{v[0], v[1], t.TempDir()}, nil, exitBlocked, "contains member/wal and member/snap; specify the path of the data directory (--path; in a declaration, spec.restore"},
 		"damaged":           {[]string{v[0], v[1], damaged}, nil, exitBlocked, filepath.Join(damaged, "data") + ": the database is damaged: it has 8192 of"},
 		"damaged, advice":   {[]string{v[0], v[1], damaged}, nil, exitBlocked, "To proceed, omit this member's data if a majority of the voters remains"},
-		"wrong path":        {v[:], []string{"--path=data"}, exitBlocked, "the data directory does not contain a member"},
+		"wrong path":        {v[:], []string{"--path=data"}, exitBlocked, "the data directory does not contain a member. Correct the path (--path"},
 		"outside":           {v[:], []string{"--path=../data"}, exitInvalid, "--path ../data: expected a path below --data-dir"},
 		"too large":         {v[:], []string{"--max-bytes=4096"}, exitBlocked, "more than 4096 bytes; to raise the limit, set --max-bytes"},
 		"nothing":           {nil, nil, exitInvalid, "--data-dir is required"},
