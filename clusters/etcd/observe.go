@@ -102,49 +102,67 @@ func (c *Clients) askForList(ctx context.Context, cluster Cluster) ([]reply, pol
 	return replies, c.list(ctx, cluster, replies)
 }
 
-// accept returns the replies that count, best first. An endpoint is untrusted: its response does not count if it is from
-// a cluster other than the adopted one, or from a replica, which responds only in its pod. Without recorded guests,
-// endpoints do not count either if all pods belong to other clusters. Of several endpoints that lead to one member, one
-// counts.
+// accept returns the replies that count, best first. Endpoints are untrusted: see reject. If several endpoints lead to
+// one member, or an endpoint leads to a member whose pod has responded, only one reply counts.
 func (c Cluster) accept(replies []reply) []reply {
-	joined, elsewhere := false, false
-	for _, r := range replies {
-		if !r.endpoint && r.answered() {
-			is := decide.ID(r.status.Header.ClusterId) == c.Adopted
-			joined, elsewhere = joined || is, elsewhere || !is
-		}
-	}
-	formedOtherwise := c.Adopted != 0 && len(c.Known) == 0 && elsewhere && !joined
+	elsewhere := c.formedElsewhere(replies)
 	for i := range replies {
-		r := &replies[i]
-		if !r.endpoint || !r.answered() {
-			continue
-		}
-		switch belongs := decide.ID(r.status.Header.ClusterId); {
-		case formedOtherwise:
-			r.status, r.err = nil, fmt.Errorf("the pods do not belong to cluster %s", c.Adopted)
-		case c.Adopted != 0 && belongs != c.Adopted:
-			r.status, r.err = nil, fmt.Errorf("it belongs to cluster %s, not %s", belongs, c.Adopted)
-		case slices.Contains(c.Replicas, r.id()):
-			r.status, r.err = nil, fmt.Errorf("it leads to a replica, %s", r.id())
-		case len(c.Known) > 0 && !slices.Contains(c.Known, r.id()):
-			r.status, r.err = nil, fmt.Errorf("it leads to member %s, which is not recorded", r.id())
+		if r := &replies[i]; r.endpoint && r.answered() {
+			if err := c.reject(*r, elsewhere); err != nil {
+				r.status, r.err = nil, err
+			}
 		}
 	}
 	slices.SortFunc(replies, bestFirst)
 	responded := map[[2]uint64]bool{}
-	for _, fromPod := range []bool{true, false} {
-		replies = slices.DeleteFunc(replies, func(r reply) bool {
-			if !r.answered() || r.endpoint == fromPod {
+	for _, r := range replies {
+		if !r.endpoint && r.answered() {
+			responded[r.member()] = true
+		}
+	}
+	return slices.DeleteFunc(replies, func(r reply) bool {
+		if !r.endpoint || !r.answered() {
+			return false
+		}
+		again := responded[r.member()]
+		responded[r.member()] = true
+		return again
+	})
+}
+
+// formedElsewhere reports whether no guests are recorded and all pods that have responded belong to clusters other than
+// the adopted one.
+func (c Cluster) formedElsewhere(replies []reply) bool {
+	if c.Adopted == 0 || len(c.Known) > 0 {
+		return false
+	}
+	elsewhere := false
+	for _, r := range replies {
+		if !r.endpoint && r.answered() {
+			if decide.ID(r.status.Header.ClusterId) == c.Adopted {
 				return false
 			}
-			member := [2]uint64{r.status.Header.ClusterId, r.status.Header.MemberId}
-			again := responded[member]
-			responded[member] = true
-			return again && r.endpoint
-		})
+			elsewhere = true
+		}
 	}
-	return replies
+	return elsewhere
+}
+
+// reject returns an error if a response from an endpoint does not count: if it is from a cluster other than the adopted
+// one, from a replica, which responds only in its pod, or from a member that is not recorded. If the pods have formed a
+// different cluster, no endpoint counts.
+func (c Cluster) reject(r reply, elsewhere bool) error {
+	switch belongs := decide.ID(r.status.Header.ClusterId); {
+	case elsewhere:
+		return fmt.Errorf("the pods do not belong to cluster %s", c.Adopted)
+	case c.Adopted != 0 && belongs != c.Adopted:
+		return fmt.Errorf("it belongs to cluster %s, not %s", belongs, c.Adopted)
+	case slices.Contains(c.Replicas, r.id()):
+		return fmt.Errorf("it leads to a replica, %s", r.id())
+	case len(c.Known) > 0 && !slices.Contains(c.Known, r.id()):
+		return fmt.Errorf("it leads to member %s, which is not recorded", r.id())
+	}
+	return nil
 }
 
 // firstAndLast splits the pods into those to ask first and those to ask last.
@@ -315,6 +333,11 @@ func (c *Clients) deadline(ctx context.Context) (context.Context, context.Cancel
 }
 
 func (r reply) id() decide.ID { return decide.ID(r.status.Header.MemberId) }
+
+// member returns the IDs of the responding member's cluster and of the member.
+func (r reply) member() [2]uint64 {
+	return [2]uint64{r.status.Header.ClusterId, r.status.Header.MemberId}
+}
 
 // is reports whether a later response is from the same member.
 func (r reply) is(header *etcdserverpb.ResponseHeader) bool {

@@ -110,13 +110,13 @@ func lag(latest snapshot.Survivor, members []Stopped) error {
 	for _, m := range members {
 		switch s := m.Survivor; {
 		case s.Learners > 0: // etcd before 3.5.20 stores promoted members as learners (etcd issue 19557)
-			return fmt.Errorf("%w: the member list of %s contains learners, which may be voters. Start the source with "+
-				"etcd 3.5.26 or newer, promote or remove its learners, and stop it again", ErrLag,
+			return fmt.Errorf("%w: the member list of %s contains learners, which may be voters. Start the source "+
+				"with etcd 3.5.26 or newer, promote or remove its learners, and stop it again", ErrLag,
 				printable.Line(s.Name))
 		case s.Committed > latest.End.Index:
-			return fmt.Errorf("%w: %s has committed entries up to index %d, but the log of %s ends at index %d: a part "+
-				"of it is missing, or a member was started with --force-new-cluster", ErrLag, printable.Line(s.Name),
-				s.Committed, printable.Line(latest.Name), latest.End.Index)
+			return fmt.Errorf("%w: %s has committed entries up to index %d, but the log of %s ends at index %d: a "+
+				"part of it is missing, or a member was started with --force-new-cluster", ErrLag,
+				printable.Line(s.Name), s.Committed, printable.Line(latest.Name), latest.End.Index)
 		}
 	}
 	var missing []string
