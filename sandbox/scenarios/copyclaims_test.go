@@ -80,19 +80,20 @@ func (w *world) writeUntilStopped() (acknowledged []string) {
 	var mutex sync.Mutex
 	var writers sync.WaitGroup
 	counts := [3]int{}
+	running, stop := context.WithCancel(w.ctx())
 	for ordinal := range counts {
 		client := w.member("old", ordinal)
 		writers.Go(func() {
-			for n := 0; ; n++ {
+			for n := 0; running.Err() == nil; n++ {
 				key := fmt.Sprintf("written/%d-%06d", ordinal, n)
-				ctx, cancel := context.WithTimeout(w.ctx(), answerTimeout)
+				ctx, cancel := context.WithTimeout(running, answerTimeout)
 				_, err := client.Put(ctx, key, key)
 				cancel()
 				if err != nil {
-					return // its member has been stopped
+					continue // its member has been stopped, or the leader has
 				}
 				mutex.Lock()
-				acknowledged, counts[ordinal] = append(acknowledged, key), n+1
+				acknowledged, counts[ordinal] = append(acknowledged, key), counts[ordinal]+1
 				mutex.Unlock()
 			}
 		})
@@ -125,6 +126,7 @@ func (w *world) writeUntilStopped() (acknowledged []string) {
 			written(0, before+50)
 		}
 	}
+	stop()
 	writers.Wait()
 	return acknowledged
 }
