@@ -107,8 +107,7 @@ func (c *cluster) guestNeeded(ctx context.Context, id decide.ID, now decide.Memb
 	if !record.Hosts(id) || !released || record.Adopted != now.ClusterID {
 		return fmt.Sprintf("%s is not recorded as a guest that git releases", id), nil
 	}
-	others := now
-	others.Members = slices.DeleteFunc(slices.Clone(now.Members), func(m decide.Member) bool { return m.ID == id })
+	others := now.Without(id)
 	if !others.HasQuorum() {
 		return "the other members would not have quorum", nil
 	}

@@ -49,7 +49,7 @@ func (c *cluster) standing(next decide.Action) ([]objects.Object, error) {
 		return nil, nil // the desired objects depend on the CA, which is unusable or not trusted
 	}
 	required := decide.RequiredRecord(c.state, "unknown")
-	if len(required.Members) == 0 && len(required.Guests) == 0 {
+	if required.Empty() {
 		return nil, nil // without members, objects are not needed
 	}
 	in, err := c.input(required)

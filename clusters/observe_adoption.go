@@ -51,11 +51,6 @@ func (c *cluster) askEndpoints(ctx context.Context, hashes bool) decide.Membersh
 	return answer.Membership
 }
 
-// recorded reports whether a record with members or guests exists.
-func (c *cluster) recorded() bool {
-	return len(c.state.Record.Members) > 0 || len(c.state.Record.Guests) > 0
-}
-
 // hasReplicas reports whether a slot has a pod or a volume.
 func (c *cluster) hasReplicas() bool {
 	return slices.ContainsFunc(c.state.Replicas, func(r decide.Replica) bool {
@@ -92,7 +87,7 @@ func (c *cluster) mayHaveGuests() bool {
 	case r.MayFound() || r.Restoring():
 		return false
 	}
-	return c.recorded() || c.hasReplicas()
+	return !c.state.Record.Empty() || c.hasReplicas()
 }
 
 // withoutEvidence returns m, or an unknown membership if the declaration is the only evidence that this cluster adopted

@@ -70,7 +70,7 @@ func Build(in Input) ([]Object, error) {
 	if c.UID == "" {
 		return nil, fmt.Errorf("build the objects of %s/%s: the custom resource has no UID yet", c.Namespace, c.Name)
 	}
-	if in.Record.Token == "" || len(in.Record.Members) == 0 && len(in.Record.Guests) == 0 {
+	if in.Record.Token == "" || in.Record.Empty() {
 		return nil, fmt.Errorf("build the objects of %s/%s: the record has no token or no members",
 			c.Namespace, c.Name)
 	}

@@ -42,7 +42,7 @@ func newImports(t *testing.T) imports {
 		urls, members = append(urls, url), append(members, etcd)
 	}
 	for _, url := range urls {
-		waitForHealth(t, url)
+		waitForHealth(t, http.DefaultClient, url, time.Minute)
 	}
 	put := func(url, body string) {
 		t.Helper()
@@ -58,7 +58,7 @@ func newImports(t *testing.T) imports {
 	}
 	for _, n := range []int{2, 0, 1} {
 		if n == 0 {
-			waitForHealth(t, urls[0]) // with a leader
+			waitForHealth(t, http.DefaultClient, urls[0], time.Minute) // with a leader
 			put(urls[0], `{"key":"aw==","value":"dg=="}`)
 		}
 		_ = members[n].Process.Kill()
@@ -83,22 +83,6 @@ func (i imports) member(n int, dir string) (url string, etcd *exec.Cmd) {
 		fmt.Sprintf("--initial-cluster=old-0=%s,old-1=%s,old-2=%s", i.peers[0], i.peers[1], i.peers[2]))
 	startEtcd(i.T, etcd)
 	return url, etcd
-}
-
-func waitForHealth(t *testing.T, url string) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
-		answer, err := http.Get(url + "/health")
-		if err == nil {
-			answer.Body.Close()
-		}
-		if err == nil && answer.StatusCode == http.StatusOK {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("etcd does not serve: %v", err)
-		}
-	}
 }
 
 // run imports the given volumes.

@@ -72,7 +72,13 @@ func tinyKeys(t *testing.T, path string, n int) {
 func serving(t *testing.T, etcd *exec.Cmd, client *http.Client, url string) {
 	t.Helper()
 	startEtcd(t, etcd)
-	for end := time.Now().Add(10 * time.Minute); ; <-time.After(100 * time.Millisecond) {
+	waitForHealth(t, client, url, 10*time.Minute)
+}
+
+// waitForHealth waits until etcd serves requests.
+func waitForHealth(t *testing.T, client *http.Client, url string, patience time.Duration) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
 		answer, err := client.Get(url + "/health")
 		if err == nil {
 			answer.Body.Close()

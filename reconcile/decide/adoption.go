@@ -221,6 +221,6 @@ func (s State) describeGuests() string {
 }
 
 // describeGuest returns a guest's name and ID. Guests may have equal names.
-func (s State) describeGuest(m Member) string {
+func (m Member) describeGuest() string {
 	return fmt.Sprintf("guest %s (%s)", orUnknown(m.Name), m.ID)
 }

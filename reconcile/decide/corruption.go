@@ -204,7 +204,7 @@ func (s State) mayBeJudged() bool {
 		switch {
 		case s.stoppedByCheck(m) && (r.PodSince.IsZero() || s.Now.Sub(r.PodSince) < longPatience):
 			checksAgain = true
-			others := s.Membership.without(m.ID)
+			others := s.Membership.Without(m.ID)
 			coming = coming || stands && others.votes(s.Membership.agreed()) == len(others.Voters())
 		case !m.Answers && ours && s.unrecoverable(ordinal):
 			out = true

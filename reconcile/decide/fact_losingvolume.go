@@ -75,7 +75,7 @@ func FewerCopies(seen, now State, but ID) bool {
 //
 // Voters that must move are therefore removed one at a time, and the number of copies never decreases.
 func (s State) mayGiveUp(m Member) bool {
-	if !s.othersAreWell(m) || !s.Membership.without(m.ID).HasQuorum() {
+	if !s.othersAreWell(m) || !s.Membership.Without(m.ID).HasQuorum() {
 		return false
 	}
 	_, unfilled := s.freeOrdinal()

@@ -15,9 +15,10 @@ func (s State) Formed() bool {
 
 // recorded reports whether a record with members or guests exists. A record without members does not specify how
 // members may start.
-func (s State) recorded() bool { return !s.Record.empty() }
+func (s State) recorded() bool { return !s.Record.Empty() }
 
-func (r Record) empty() bool { return len(r.Members) == 0 && len(r.Guests) == 0 }
+// Empty reports whether the record contains neither members nor guests.
+func (r Record) Empty() bool { return len(r.Members) == 0 && len(r.Guests) == 0 }
 
 // founding reports whether, according to earlier passes, the members are only about to bootstrap the cluster. etcd may
 // have formed the cluster since.

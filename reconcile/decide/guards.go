@@ -294,7 +294,7 @@ func membershipUnknown(s State) (Decision, bool) {
 		pronoun := itOrThem(s.strangers())
 		return block("no quorum confirms the member list%s: %s. Quorate cannot query %s. Remove %s manually with "+
 			"etcdctl member remove", s.why(), strings.Join(s.strangers(), "; "), pronoun, pronoun)
-	case RequiredRecord(s, "").empty():
+	case RequiredRecord(s, "").Empty():
 		if kept := s.wayOutOfMarks(); kept != "" {
 			return block("the cluster has formed before (%s), but none of its remaining members may be started%s",
 				s.describeSigns(), kept)

@@ -65,8 +65,8 @@ func (a Alarm) compare(b Alarm) int {
 	return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Kind, b.Kind))
 }
 
-// without returns the membership without the given member.
-func (m Membership) without(id ID) Membership {
+// Without returns the membership without the given member.
+func (m Membership) Without(id ID) Membership {
 	rest := m
 	rest.Members = nil
 	for _, member := range m.Members {

@@ -36,7 +36,7 @@ func TestRemovedLearnerIsNotMissing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Record, s.Membership = announced, s.Membership.without(removal.ID)
+		s.Record, s.Membership = announced, s.Membership.Without(removal.ID)
 		if d := Decide(s); d.Verdict == Block {
 			t.Errorf("%s: %s: %s", what, d.Rule, d.Message)
 		}

@@ -16,7 +16,7 @@ func replaceMember(s State) (Decision, bool) {
 	var stuck Decision
 	for _, m := range slices.Backward(s.MembersInOrder()) {
 		why := s.lost(m)
-		if why == "" || !s.Membership.without(m.ID).HasQuorum() || m.Answers && !s.othersWaitForNone(m) {
+		if why == "" || !s.Membership.Without(m.ID).HasQuorum() || m.Answers && !s.othersWaitForNone(m) {
 			continue
 		}
 		if again := s.replacedAgainAndAgain(m); again != "" {

@@ -57,7 +57,7 @@ func (s State) unfit() []string {
 	guests := then.Guests()
 	for _, m := range guests {
 		if trouble := then.Explain(m); trouble != "" {
-			facts = append(facts, then.describeGuest(m)+" "+trouble)
+			facts = append(facts, m.describeGuest()+" "+trouble)
 		}
 	}
 	for _, m := range then.Membership.Members {
@@ -114,11 +114,11 @@ func (s State) unfitData(guests []Member) []string {
 		declared := minorOf(s.Declared.Version)
 		if v, err := etcdversion.ParseRunning(m.Version); err != nil || v.MajorMinor() != declared {
 			facts = append(facts, fmt.Sprintf("%s runs etcd %s, but git declares %s: declare a release of the same "+
-				"minor version, and upgrade once the last guest has left", s.describeGuest(m), orUnknown(m.Version),
+				"minor version, and upgrade once the last guest has left", m.describeGuest(), orUnknown(m.Version),
 				s.Declared.Version))
 		}
 		if m.HashWhy != "" {
-			facts = append(facts, fmt.Sprintf("%s did not return a hash of its data: %s", s.describeGuest(m),
+			facts = append(facts, fmt.Sprintf("%s did not return a hash of its data: %s", m.describeGuest(),
 				m.HashWhy))
 		}
 	}
@@ -175,9 +175,9 @@ func releaseGuest(s State) (Decision, bool) {
 		case !s.Declared.Adoption.releases(m.ID):
 		case m.Answers:
 			healthy = append(healthy, m)
-		case !s.copyCounts(m) && s.Membership.without(m.ID).HasQuorum():
+		case !s.copyCounts(m) && s.Membership.Without(m.ID).HasQuorum():
 			return s.removal(ruleReleaseGuest, RemoveMember{ID: m.ID, Name: s.nameOf(m)},
-				"%s does not respond, and git releases it: removing it; %s", s.describeGuest(m), s.describeResponding())
+				"%s does not respond, and git releases it: removing it; %s", m.describeGuest(), s.describeResponding())
 		}
 	}
 	_, unfilled := s.freeOrdinal()
@@ -189,24 +189,24 @@ func releaseGuest(s State) (Decision, bool) {
 
 func (s State) releaseHealthy(m Member) (Decision, bool) {
 	own := len(s.ownVoters())
-	if remaining := len(s.Membership.without(m.ID).Voters()); own < Quorum(remaining) {
+	if remaining := len(s.Membership.Without(m.ID).Voters()); own < Quorum(remaining) {
 		return block("git releases %s, but the replicas would not have quorum without the guests: %d of %d voters. "+
-			"Declare at least %s", s.describeGuest(m), own, remaining, plural(len(s.Guests()), "replica", "replicas"))
+			"Declare at least %s", m.describeGuest(), own, remaining, plural(len(s.Guests()), "replica", "replicas"))
 	}
 	leader := s.leader()
 	if leader.ID == 0 {
-		return wait(recheckSettling, "git releases %s: waiting until a member reports the leader", s.describeGuest(m))
+		return wait(recheckSettling, "git releases %s: waiting until a member reports the leader", m.describeGuest())
 	}
 	if _, ours := s.OrdinalOf(leader); !ours {
 		return s.transferLeadership(leader, func(to Member) bool { return !s.isForeign(to) },
-			"git releases %s, and a guest is the leader", s.describeGuest(m))
+			"git releases %s, and a guest is the leader", m.describeGuest())
 	}
 	last := ""
 	if len(s.Guests()) == 1 {
 		last = ", the last guest, so that the adoption can no longer be abandoned"
 	}
 	return s.removal(ruleReleaseGuest, RemoveMember{ID: m.ID, Name: s.nameOf(m)}, "git releases %s: removing it%s; %s",
-		s.describeGuest(m), last, s.describeResponding())
+		m.describeGuest(), last, s.describeResponding())
 }
 
 // holding reports that the replicas and the guests are one cluster. Nothing is changed until git releases guests, so

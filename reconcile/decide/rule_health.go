@@ -19,7 +19,7 @@ func applyObjects(s State) (Decision, bool) {
 	if s.toRun() && s.Record.Restoring() && s.ReportedClusterID == 0 && s.besideRestore() != "" {
 		return Decision{}, false // a record that may be wrong would stop the pods
 	}
-	if !s.Formed() || len(facts) == 0 || RequiredRecord(s, "").empty() || s.BeginsAdoption() {
+	if !s.Formed() || len(facts) == 0 || RequiredRecord(s, "").Empty() || s.BeginsAdoption() {
 		return Decision{}, false
 	}
 	if refusal, _ := s.judgeVersion(); !s.hasStatefulSet() && !s.mayRoll() {
@@ -172,7 +172,7 @@ func (s State) neverReady() (Decision, bool) {
 func (s State) replacedInTime(ordinal int) bool {
 	m, _ := s.listedAt(ordinal)
 	return s.Declared.ReplaceAfter > 0 && s.replaceable(m, s.Replica(ordinal)) && !s.standsBehindList(m) &&
-		s.Membership.without(m.ID).HasQuorum()
+		s.Membership.Without(m.ID).HasQuorum()
 }
 
 func waitForMembers(s State) (Decision, bool) {

@@ -19,7 +19,7 @@ func scaleDown(s State) (Decision, bool) {
 	if !surplus || takesPlace || !s.Membership.Known {
 		return Decision{}, false
 	}
-	if s.copyCounts(victim) || !s.Membership.without(victim.ID).HasQuorum() {
+	if s.copyCounts(victim) || !s.Membership.Without(victim.ID).HasQuorum() {
 		return Decision{}, false
 	}
 	listed, declared := len(s.Membership.Members), s.wanted()

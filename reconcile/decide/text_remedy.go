@@ -203,7 +203,7 @@ func (s State) remedyForJoining(ordinal int) string {
 func (s State) remedyForData(ordinal int) string {
 	m, r := s.listed()[ordinal], s.Replica(ordinal)
 	crashes := m.Started && r.PodCrashes >= crashLoopThreshold
-	canBeSpared := s.Membership.Known && s.sparedBy(m) && s.Membership.without(m.ID).HasQuorum()
+	canBeSpared := s.Membership.Known && s.sparedBy(m) && s.Membership.Without(m.ID).HasQuorum()
 	if !crashes || !hasVolume(r) || r.VolumeTerminating || !canBeSpared {
 		return ""
 	}

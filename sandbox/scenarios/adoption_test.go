@@ -18,10 +18,7 @@ import (
 func TestAdoptionOfStatefulSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.apply(oldThree)
-	id := w.requireOneCluster("old", 3)
-	w.waitForClusterVersion("old-0")
-	members := w.listedIDs("old")
+	id, members := w.startOld()
 	before := w.foreignVersions()
 	history := w.watchWritesToBoth()
 
@@ -54,10 +51,7 @@ func TestAdoptionOfStatefulSet(t *testing.T) {
 // three replicas join with the time in which the same cluster then scales from three to six and back.
 func BenchmarkAdoption(b *testing.B) {
 	w := newWorld(b)
-	w.apply(oldThree)
-	id := w.requireOneCluster("old", 3)
-	w.waitForClusterVersion("old-0")
-	members := w.listedIDs("old")
+	id, members := w.startOld()
 	history := w.watchWritesToBoth()
 	start := time.Now()
 	w.adopt(id, "", "Holding")
@@ -70,6 +64,15 @@ func BenchmarkAdoption(b *testing.B) {
 		w.converge()
 	}
 	figure("adopt_join_ratio", joined.Seconds()/time.Since(start).Seconds(), "ratio")
+}
+
+// startOld starts the cluster to adopt, and returns its ID and its members' IDs.
+func (w *world) startOld() (id string, members []string) {
+	w.t.Helper()
+	w.apply(oldThree)
+	id = w.requireOneCluster("old", 3)
+	w.waitForClusterVersion("old-0")
+	return id, w.listedIDs("old")
 }
 
 // adopt declares that cluster a adopts cluster old, with more fields of spec.adopt, and runs passes until the given rule

@@ -22,9 +22,8 @@ func TestCopyOfClaims(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.loadImage()
-	w.apply(strings.NewReplacer("name: a}", "name: old}", "etcd: a}", "etcd: old}", "serviceName: a\n", "serviceName: old\n",
-		"a-0", "old-0", "a-1", "old-1", "a-2", "old-2", ".a:", ".old:", "/data/etcd", "/data/data/default.etcd",
-		"      securityContext: {runAsNonRoot", "      nodeSelector: {kubernetes.io/hostname: node-1}\n      securityContext: {runAsNonRoot").Replace(bareThree))
+	w.apply(strings.NewReplacer("/data/etcd", "/data/data/default.etcd",
+		"      securityContext: {runAsNonRoot", "      nodeSelector: {kubernetes.io/hostname: node-1}\n      securityContext: {runAsNonRoot").Replace(oldThree))
 	id := w.requireOneCluster("old", 3)
 	w.waitForClusterVersion("old-0")
 
