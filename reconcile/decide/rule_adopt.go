@@ -236,9 +236,9 @@ func (s State) adoptionTakenBack() bool {
 }
 
 func (s State) declareAdoptionAgain() string {
-	return fmt.Sprintf("git no longer declares the adoption of cluster %s, whose members are still recorded as guests. "+
-		"Declare spec.adopt again: to complete the adoption, with release; to leave the cluster, with abandon: true",
-		s.Record.Adopted)
+	return fmt.Sprintf("git no longer declares the adoption of cluster %s, whose members are still recorded as "+
+		"guests. Declare spec.adopt again: to complete the adoption, with release; to leave the cluster, with "+
+		"abandon: true", s.Record.Adopted)
 }
 
 // abandonIsVoid is why the replicas do not leave if the record was lost.

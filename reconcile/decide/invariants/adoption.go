@@ -14,8 +14,8 @@ var adoptionInvariants = []invariant{
 			"while all members respond, and only if the replicas have quorum without any guest."},
 		guestsLeaveAsDeclared},
 	{Invariant{"an adopted cluster keeps its voters",
-		"While guests are recorded, Quorate does not stop or delete the pods of recorded members. Guests are recorded " +
-			"before any replica exists."},
+		"While guests are recorded, Quorate does not stop or delete the pods of recorded members. Guests are " +
+			"recorded before any replica exists."},
 		joinedKeepRunning},
 }
 
