@@ -212,24 +212,25 @@ func (w *world) requireQuietBy(rule, cluster string) (r result, requests []fault
 	return r, proxy.Requests()
 }
 
-// testQuietPass checks that a pass right after convergence does not write anything.
+// testQuietPass checks that passes over a converged cluster do not write anything. On a busy machine, an earlier pass may
+// have reported a member as unresponsive, and the database size may still change. The next pass corrects the status.
 func testQuietPass(t *testing.T, w *world) {
-	proxy := w.newProxy()
-	for range 2 {
-		proxy.Break(nil)
-		r := w.runFrom(through(proxy), "run", "--detailed-exitcode", patientWithEtcd).requireCode(t, exitDone)
-		requests := proxy.Requests()
-		t.Logf("a quiet pass over one cluster: %d requests, %s", len(requests), r.took)
+	eventually(t, "passes and a plan that write nothing", func() error {
+		_, requests := w.requireQuietBy("Converged", "a")
+		t.Logf("a quiet pass over one cluster: %d requests", len(requests))
+		before := w.resource("a").GetResourceVersion()
+		proxy := w.newProxy()
+		w.runFrom(through(proxy), "run", "--detailed-exitcode", patientWithEtcd).requireCode(t, exitDone)
+		w.runFrom(inside, "run", "--detailed-exitcode", patientWithEtcd).requireCode(t, exitDone)
+		w.runFrom(outside, "plan", "--detailed-exitcode", patientWithEtcd).requireCode(t, exitDone)
 		if writes := proxy.Writes(); len(writes) > 0 {
-			t.Errorf("a quiet pass writes: %v", writes)
+			return fmt.Errorf("a quiet pass writes %v", writes)
 		}
-	}
-	before := w.resource("a").GetResourceVersion()
-	w.runFrom(inside, "run", "--detailed-exitcode", patientWithEtcd).requireCode(t, exitDone)
-	w.runFrom(outside, "plan", "--detailed-exitcode", patientWithEtcd).requireCode(t, exitDone)
-	if after := w.resource("a").GetResourceVersion(); after != before {
-		t.Error("a quiet pass from inside, or a plan, wrote into the custom resource")
-	}
+		if after := w.resource("a").GetResourceVersion(); after != before {
+			return fmt.Errorf("a quiet pass from inside, or a plan, wrote into the custom resource")
+		}
+		return nil
+	})
 }
 
 // testStatusDeleted checks that a status that was deleted manually is restored with the same facts.
