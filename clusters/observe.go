@@ -54,6 +54,10 @@ type cluster struct {
 	// hidden is the error if the Secrets could not be listed. ownHidden is the error if Quorate's own Secret could not
 	// be read by name either.
 	hidden, ownHidden error
+	// adopted are certificates issued from the CA of the cluster to adopt, if that CA must be taken over, and caRefused
+	// is why it cannot be.
+	adopted   objects.Certificates
+	caRefused string
 	// hiddenBackups is the error if CronJobs and Jobs could not be listed.
 	hiddenBackups error
 	// forbidden holds the API server's error if it denies access to the pods.
@@ -100,6 +104,7 @@ func (c *cluster) Leave(soon bool) {
 	c.state, c.err, c.own = decide.State{}, errors.New("the cluster has already been processed"), nil
 	c.listed = nil
 	c.buildable, c.certificates, c.drifted = nil, objects.Certificates{}, nil
+	c.adopted = objects.Certificates{}
 	if !soon {
 		c.live.etcd.CloseCluster(c.target.Cluster.Namespace, c.target.Cluster.Name)
 	}
@@ -218,6 +223,9 @@ func (c *cluster) gather(ctx context.Context) error {
 	}
 	c.findStranded(ctx)
 	c.findRefused(ctx)
+	if err := c.takeOverCA(ctx); err != nil {
+		return err
+	}
 	c.askEtcd(ctx)
 	status.RecallSilence(c.own.Custom, c.state.Membership.Members, c.state.Now)
 	return c.compare(ctx)

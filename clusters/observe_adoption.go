@@ -33,10 +33,10 @@ func (c *cluster) askSource(ctx context.Context) {
 // must belong to one cluster.
 func (c *cluster) askEndpoints(ctx context.Context, hashes bool) decide.Membership {
 	endpoints := c.endpoints()
-	if len(endpoints) == 0 {
-		return decide.Membership{}
+	if len(endpoints) == 0 || c.caRefused != "" {
+		return decide.Membership{Why: c.caRefused}
 	}
-	in := c.etcd(endpoints, nil)
+	in := c.etcd(endpoints, c.clientTLS())
 	in.CompareData, in.Adopted = hashes, 0
 	answer := c.live.etcd.Observe(ctx, in)
 	var ids []string

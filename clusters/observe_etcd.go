@@ -28,6 +28,10 @@ func (c *cluster) askEtcd(ctx context.Context) {
 		return
 	}
 	tls := c.clientTLS()
+	if c.caRefused != "" {
+		c.state.Membership = decide.Membership{Why: c.caRefused}
+		return
+	}
 	if tls == nil && c.target.Cluster.Spec.TLS.Mode == v1alpha1.TLSManaged {
 		c.state.Membership = decide.Membership{Why: c.whyNoClient()}
 		return
@@ -119,8 +123,12 @@ func (c *cluster) reachable() []etcd.Pod {
 }
 
 // clientTLS returns Quorate's TLS client configuration, or nil if the cluster runs without TLS or the Secret is
-// missing. Until Quorate's own Secret exists, the applications' Secret is used.
+// missing. Until Quorate's own Secret exists, the applications' Secret is used. Before a cluster with TLS takes over the
+// CA of the cluster to adopt, a certificate from that CA is used.
 func (c *cluster) clientTLS() *etcd.TLS {
+	if own := c.adopted.Own; !own.IsZero() {
+		return &etcd.TLS{CA: c.adopted.CA.Certificate, Cert: own.Certificate, Key: own.Key, Now: c.clock}
+	}
 	secret := inventory.Get[*corev1.Secret](c.own, "Secret", c.names.OwnSecret)
 	if secret == nil {
 		secret = inventory.Get[*corev1.Secret](c.own, "Secret", c.names.ClientSecret)

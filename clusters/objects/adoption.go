@@ -5,6 +5,14 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
+// adoptedCA returns the name of the Secret with the CA of the cluster to adopt, or "".
+func adoptedCA(c *v1alpha1.EtcdCluster) string {
+	if c.Spec.Adopt == nil {
+		return ""
+	}
+	return c.Spec.Adopt.CASecretName
+}
+
 // AdoptionOf returns the running etcd cluster that a declaration adopts, or zero.
 func AdoptionOf(c *v1alpha1.EtcdCluster) decide.AdoptionOrder {
 	adopt := c.Spec.Adopt

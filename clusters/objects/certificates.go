@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"quorate.dev/quorate/clusters/pki"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
@@ -53,6 +55,20 @@ func NewCertificates(c *v1alpha1.EtcdCluster, now time.Time) (Certificates, erro
 	}
 	made, _, err := Certificates{CA: ca.Pair()}.Renew(c, now)
 	return made, err
+}
+
+// TakeOver returns a cluster's certificates, issued from the CA of the cluster that it adopts. The data is that of a
+// Secret of type kubernetes.io/tls. The error says why members of both clusters would not trust each other.
+func TakeOver(c *v1alpha1.EtcdCluster, data map[string][]byte, now time.Time) (Certificates, error) {
+	ca, err := pki.ReadCA(pki.Pair{Certificate: data[keyCertificate], Key: data[keyPrivate]}, now)
+	if err != nil {
+		return Certificates{}, err
+	}
+	if err := ca.CheckRoot(); err != nil {
+		return Certificates{}, err
+	}
+	issued, _, err := Certificates{CA: ca.Pair()}.Renew(c, now)
+	return issued, err
 }
 
 // ReadCertificates reads the certificates from the data of the cluster's Secrets, by name. Missing certificates are
@@ -207,7 +223,14 @@ func peerLeaf(c *v1alpha1.EtcdCluster) pki.Leaf {
 
 func serverLeaf(c *v1alpha1.EtcdCluster) pki.Leaf {
 	names := memberNames(c)
-	for _, service := range []string{NamesOf(c.Name).ClientService, NamesOf(c.Name).Service} {
+	services := []string{NamesOf(c.Name).ClientService, NamesOf(c.Name).Service}
+	for _, name := range c.Spec.TLS.ServiceNames {
+		// Certificates may be renewed even if the spec is invalid, but never for a host outside the namespace.
+		if len(validation.IsDNS1035Label(string(name))) == 0 && !slices.Contains(services, string(name)) {
+			services = append(services, string(name))
+		}
+	}
+	for _, service := range services {
 		host := service + "." + c.Namespace
 		names = append(names, service, host, host+".svc", host+".svc.cluster.local")
 	}

@@ -198,7 +198,7 @@ func transportSecurity(in Input) map[string]any {
 		"trusted-ca-file":  peerTLSMount + "/" + keyCA,
 		"client-cert-auth": true,
 	}
-	if v, err := declaredVersion(in.Cluster.Spec.Version); err == nil && v.AtLeast(withAllowedNames) {
+	if v, err := declaredVersion(in.Cluster.Spec.Version); err == nil && v.AtLeast(withAllowedNames) && !trustsGuests(in) {
 		// A client with a certificate from the same CA must not be accepted as a member.
 		peer["allowed-cn"] = []string{peerName(in.Cluster)}
 	}
@@ -211,4 +211,11 @@ func transportSecurity(in Input) map[string]any {
 			"client-cert-auth": true,
 		},
 	}
+}
+
+// trustsGuests reports whether members accept other members with any name in their certificates, because guests have
+// names of their own. Once git no longer declares the adoption, the pods' template changes, so that all members restart
+// and accept only replicas.
+func trustsGuests(in Input) bool {
+	return adoptedCA(in.Cluster) != "" || len(in.Record.Guests) > 0
 }

@@ -12,7 +12,7 @@ import (
 // SpecHash returns a digest of all declared fields that affect how a pod runs, regardless of their notation. It
 // excludes the version, so that a version change can be recognized (hard case H110), but includes the digest of the
 // version's image. It also excludes the pull secrets, which matter only when a pod is created, and everything that does
-// not concern pods, such as replicas and storage. A missing quota counts as its default.
+// not concern pods, such as replicas, storage and names in certificates. A missing quota counts as its default.
 func SpecHash(c *v1alpha1.EtcdCluster) string {
 	c = c.DeepCopy()
 	Normalize(c)
@@ -26,13 +26,15 @@ func SpecHash(c *v1alpha1.EtcdCluster) string {
 func spelledHash(c *v1alpha1.EtcdCluster) string {
 	spec := c.Spec
 	spec.Etcd.Quota = quotaOf(spec)
+	spec.TLS.ServiceNames = nil // etcd rereads its certificate
 	text, err := json.Marshal(struct {
 		Repository string               `json:"repository"`
 		Digest     v1alpha1.ImageDigest `json:"digest,omitempty"`
 		TLS        v1alpha1.TLSSpec     `json:"tls"`
 		Etcd       v1alpha1.EtcdOptions `json:"etcd"`
 		Pod        v1alpha1.PodSpec     `json:"pod"`
-	}{spec.Image.Repository, spec.Image.Digests[spec.Version], spec.TLS, spec.Etcd, spec.Pod})
+		AdoptedCA  string               `json:"adoptedCA,omitempty"`
+	}{spec.Image.Repository, spec.Image.Digests[spec.Version], spec.TLS, spec.Etcd, spec.Pod, adoptedCA(c)})
 	if err != nil {
 		panic(fmt.Sprintf("encode the spec: %v", err)) // plain data can always be encoded
 	}

@@ -29,9 +29,9 @@ func TestLongKeyIsRejected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	block := &pem.Block{Type: "PRIVATE KEY", Bytes: make([]byte, 2<<10)}
+	block := &pem.Block{Type: "PRIVATE KEY", Bytes: make([]byte, 8<<10)}
 	_, err = pki.ReadCA(pki.Pair{Certificate: ca.Pair().Certificate, Key: pem.EncodeToMemory(block)}, time.Now())
-	if err == nil || !strings.Contains(err.Error(), "the key is longer than 2 KiB") {
+	if err == nil || !strings.Contains(err.Error(), "the key is longer than 8 KiB") {
 		t.Errorf("got %v", err)
 	}
 }

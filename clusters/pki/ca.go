@@ -1,6 +1,7 @@
 package pki
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -21,11 +22,11 @@ const (
 )
 
 // CA is the CA of one cluster. Clusters never share a CA, because every member trusts all certificates that its CA has
-// issued.
+// issued. Its key may be of any kind, because a cluster that adopts another takes over that cluster's CA.
 type CA struct {
 	pair        Pair
 	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
+	key         crypto.Signer
 }
 
 // NewCA creates a CA for the cluster with the given name and namespace. Its subject and its key ID are unique, so that
@@ -59,7 +60,7 @@ func NewCA(name, namespace string, now time.Time) (*CA, error) {
 
 // ReadCA returns the CA that was stored as p, or an error if the CA cannot be used.
 func ReadCA(p Pair, now time.Time) (*CA, error) {
-	certificate, key, err := p.parse()
+	certificate, key, err := p.parse(parseAnyKey)
 	if err != nil {
 		return nil, fmt.Errorf("read the CA: %w", err)
 	}
@@ -77,6 +78,15 @@ func ReadCA(p Pair, now time.Time) (*CA, error) {
 		return nil, fmt.Errorf("read the CA: %w", err)
 	}
 	return &CA{pair: p, certificate: certificate, key: key}, nil
+}
+
+// CheckRoot returns an error if the CA is an intermediate CA. Members that trust only its root would reject the
+// certificates that it issues, because they are presented without a chain.
+func (a *CA) CheckRoot() error {
+	if err := a.certificate.CheckSignatureFrom(a.certificate); err != nil {
+		return fmt.Errorf("it is an intermediate CA, issued by %q", a.certificate.Issuer)
+	}
+	return nil
 }
 
 // Pair returns the CA in its stored form.
@@ -101,7 +111,7 @@ func (a *CA) Issue(l Leaf, now time.Time) (Pair, error) {
 	return pair, nil
 }
 
-func sign(template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) (Pair, error) {
+func sign(template, parent *x509.Certificate, key *ecdsa.PrivateKey, parentKey crypto.Signer) (Pair, error) {
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, parentKey)
 	if err != nil {
 		return Pair{}, err

@@ -2,6 +2,7 @@ package pki
 
 import (
 	"crypto/ecdsa"
+	"crypto/rsa"
 	"crypto/x509"
 	"fmt"
 	"net"
@@ -107,14 +108,24 @@ func checkLimits(c *x509.Certificate) error {
 	return nil
 }
 
-// enoughBits is the size of the smallest curve that crypto/tls accepts.
-const enoughBits = 256
+// enoughBits is the size of the smallest curve that crypto/tls accepts, and enoughRSABits the size of the smallest RSA
+// key that public CAs may use.
+const (
+	enoughBits    = 256
+	enoughRSABits = 2048
+)
 
 // Weakness returns the reason why the key of a certificate is too weak, or "".
 func Weakness(certificate *x509.Certificate) string {
-	key, ok := certificate.PublicKey.(*ecdsa.PublicKey)
-	if !ok || key.Params().BitSize >= enoughBits {
-		return ""
+	switch key := certificate.PublicKey.(type) {
+	case *ecdsa.PublicKey:
+		if key.Params().BitSize < enoughBits {
+			return key.Params().Name
+		}
+	case *rsa.PublicKey:
+		if bits := key.N.BitLen(); bits < enoughRSABits {
+			return fmt.Sprintf("RSA with %d bits", bits)
+		}
 	}
-	return key.Params().Name
+	return ""
 }

@@ -36,7 +36,7 @@ func (l Leaf) template() *x509.Certificate {
 // third of its lifetime is left or it expires with the CA. Otherwise, the error contains the reasons why p must be
 // reissued.
 func (a *CA) Check(p Pair, l Leaf, now time.Time) error {
-	certificate, _, err := p.parse()
+	certificate, _, err := p.parse(parseOwnKey)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 package pki
 
 import (
-	"crypto/ecdsa"
+	"crypto"
 	"crypto/x509"
 	"fmt"
 	"io"
@@ -30,7 +30,7 @@ type Pair struct {
 func (p Pair) IsZero() bool { return len(p.Certificate) == 0 && len(p.Key) == 0 }
 
 // parse decodes both halves and checks that they belong together.
-func (p Pair) parse() (*x509.Certificate, *ecdsa.PrivateKey, error) {
+func (p Pair) parse(parseKey func(PrivateKey) (crypto.Signer, error)) (*x509.Certificate, crypto.Signer, error) {
 	if len(p.Certificate) == 0 {
 		return nil, nil, fmt.Errorf("the certificate is missing")
 	}
@@ -48,7 +48,8 @@ func (p Pair) parse() (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if !key.PublicKey.Equal(certificates[0].PublicKey) {
+	public, comparable := key.Public().(interface{ Equal(crypto.PublicKey) bool })
+	if !comparable || !public.Equal(certificates[0].PublicKey) {
 		return nil, nil, fmt.Errorf("the key does not match the certificate")
 	}
 	return certificates[0], key, nil

@@ -2,15 +2,20 @@ package pki
 
 import (
 	"bytes"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"slices"
 )
 
 const (
-	blockCertificate = "CERTIFICATE"
-	blockKey         = "PRIVATE KEY"
+	blockCertificate  = "CERTIFICATE"
+	blockKey          = "PRIVATE KEY"
+	blockRSAKey       = "RSA PRIVATE KEY"
+	blockECKey        = "EC PRIVATE KEY"
+	blockECParameters = "EC PARAMETERS"
 )
 
 // MaxPEM is the maximum length of PEM text in bytes. A Secret can contain a mebibyte, which would take minutes to
@@ -41,8 +46,8 @@ func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
 		return nil, err
 	}
 	certificates := make([]*x509.Certificate, 0, len(blocks))
-	for i, der := range blocks {
-		certificate, err := x509.ParseCertificate(der)
+	for i, block := range blocks {
+		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
 			return nil, fmt.Errorf("parse certificate %d: %w", i+1, err)
 		}
@@ -51,7 +56,8 @@ func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
 	return certificates, nil
 }
 
-func parseKey(text PrivateKey) (*ecdsa.PrivateKey, error) {
+// parseOwnKey parses a key that Quorate created.
+func parseOwnKey(text PrivateKey) (crypto.Signer, error) {
 	if len(text) > maxKey {
 		return nil, fmt.Errorf("the key is longer than %d KiB, more than any key that Quorate creates", maxKey>>10)
 	}
@@ -62,7 +68,7 @@ func parseKey(text PrivateKey) (*ecdsa.PrivateKey, error) {
 	if len(blocks) != 1 {
 		return nil, fmt.Errorf("expected one key, found %d", len(blocks))
 	}
-	key, err := x509.ParsePKCS8PrivateKey(blocks[0])
+	key, err := x509.ParsePKCS8PrivateKey(blocks[0].Bytes)
 	if err != nil {
 		return nil, fmt.Errorf("parse key: %w", err)
 	}
@@ -73,13 +79,44 @@ func parseKey(text PrivateKey) (*ecdsa.PrivateKey, error) {
 	return ec, nil
 }
 
-// parseBlocks returns the contents of one or more PEM blocks of type blockType. Only white space is allowed around the
-// blocks.
-func parseBlocks(text []byte, blockType string) ([][]byte, error) {
+// parseAnyKey parses an RSA, ECDSA or Ed25519 key in any of the PEM formats that OpenSSL and Go write.
+func parseAnyKey(text PrivateKey) (crypto.Signer, error) {
+	if len(text) > MaxKey {
+		return nil, fmt.Errorf("the key is longer than %d KiB", MaxKey>>10)
+	}
+	blocks, err := parseBlocks(text, blockKey, blockRSAKey, blockECKey, blockECParameters)
+	if err != nil {
+		return nil, err
+	}
+	blocks = slices.DeleteFunc(blocks, func(b *pem.Block) bool { return b.Type == blockECParameters })
+	if len(blocks) != 1 {
+		return nil, fmt.Errorf("expected one key, found %d", len(blocks))
+	}
+	var key any
+	switch blocks[0].Type {
+	case blockRSAKey:
+		key, err = x509.ParsePKCS1PrivateKey(blocks[0].Bytes)
+	case blockECKey:
+		key, err = x509.ParseECPrivateKey(blocks[0].Bytes)
+	default:
+		key, err = x509.ParsePKCS8PrivateKey(blocks[0].Bytes)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("parse key: %w", err)
+	}
+	signer, signs := key.(crypto.Signer)
+	if !signs {
+		return nil, fmt.Errorf("the key is a %T, which cannot sign", key)
+	}
+	return signer, nil
+}
+
+// parseBlocks returns one or more PEM blocks of the given types. Only white space is allowed around the blocks.
+func parseBlocks(text []byte, types ...string) ([]*pem.Block, error) {
 	if err := CheckLength(text); err != nil {
 		return nil, err
 	}
-	var blocks [][]byte
+	var blocks []*pem.Block
 	for rest := bytes.TrimSpace(text); len(rest) > 0; {
 		if !bytes.HasPrefix(rest, []byte("-----BEGIN ")) {
 			return nil, fmt.Errorf("text found outside the PEM blocks")
@@ -89,10 +126,10 @@ func parseBlocks(text []byte, blockType string) ([][]byte, error) {
 		if block == nil || bytes.Count(after, []byte("-----BEGIN ")) != before-1 {
 			return nil, fmt.Errorf("PEM block %d is malformed", len(blocks)+1)
 		}
-		if block.Type != blockType {
-			return nil, fmt.Errorf("PEM block %d is a %s, not a %s", len(blocks)+1, block.Type, blockType)
+		if !slices.Contains(types, block.Type) {
+			return nil, fmt.Errorf("PEM block %d is a %s, not a %s", len(blocks)+1, block.Type, types[0])
 		}
-		blocks = append(blocks, block.Bytes)
+		blocks = append(blocks, block)
 		rest = bytes.TrimSpace(after)
 	}
 	if len(blocks) == 0 {

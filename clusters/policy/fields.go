@@ -22,7 +22,8 @@ type decision struct {
 // decisions covers every field of a spec, in the order in which refusals are reported. A bound source may not set a
 // field that is not covered, so a new field is refused until a decision is added for it.
 var decisions = []decision{
-	{nil, "", `replicas version replaceAfter suspend lifecycle tls.mode image.digests image.pullSecrets[].name`},
+	{nil, "", `replicas version replaceAfter suspend lifecycle image.digests image.pullSecrets[].name`},
+	{nil, "tls", `mode serviceNames`}, // Services in the cluster's namespace
 	{nil, "storage", `size storageClassName retention`},
 	{nil, "etcd", `quota autoCompaction.mode autoCompaction.retention snapshotCount heartbeatInterval electionTimeout
 		maxRequestBytes options`},
@@ -60,7 +61,7 @@ var decisions = []decision{
 	{(*refusals).etcdEndpoints, "restore.from.etcd", `endpoints`},
 	{nil, "restore.from.etcd", `clusterID secretName acceptLag`}, // the Secret is in the cluster's namespace
 	{(*refusals).adoptedEndpoints, "adopt", `endpoints`},
-	{nil, "adopt", `clusterID release abandon`},
+	{nil, "adopt", `clusterID caSecretName release abandon`},
 	{(*refusals).claims, "restore.from.claims", `names`},
 	// The user has no capabilities, and reads only the allowed claims.
 	{nil, "restore.from.claims", `clusterID path runAsUser acceptLag`},

@@ -4,6 +4,7 @@ package v1alpha1
 // the guests.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.abandon) || !self.abandon || !has(self.release) || self.release.size() == 0",message="abandon leaves the cluster to the guests; omit release"
+// +kubebuilder:validation:XValidation:rule="self.endpoints.all(url, url.startsWith(has(self.caSecretName) ? 'https://' : 'http://'))",message="endpoints must begin with https:// if caSecretName is set, and otherwise with http://; to copy a cluster whose CA key you do not have, declare spec.restore.from.etcd",fieldPath=".endpoints"
 type AdoptionSpec struct {
 	// clusterID is the cluster ID that the guests must report, in hexadecimal, as in the output of etcdctl endpoint
 	// status --write-out=fields --hex.
@@ -17,8 +18,17 @@ type AdoptionSpec struct {
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=15
-	// +kubebuilder:validation:XValidation:rule="self.all(url, url.startsWith('http://'))",message="endpoints must begin with http://; to copy a cluster that uses TLS, declare spec.restore.from.etcd"
 	Endpoints []EtcdEndpoint `json:"endpoints"`
+	// caSecretName is the name of a Secret of type kubernetes.io/tls in the cluster's namespace with the CA of the
+	// cluster to adopt: tls.crt is its certificate, tls.key its private key. The new cluster takes over this CA, so that
+	// guests, replicas and clients trust each other. It is required with TLS. While it is set, the peer port accepts
+	// every certificate that the CA has issued; once it is removed, the replicas restart one at a time, and from then on
+	// accept only each other.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="caSecretName must be the name of a Secret"
+	CASecretName string `json:"caSecretName,omitempty"`
 	// release lists the member IDs of guests that may be removed from etcd, as printed by etcdctl member list. A guest
 	// that responds is removed only once all replicas are healthy members. If unset, guests are not removed.
 	// +optional

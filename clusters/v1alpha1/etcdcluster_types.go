@@ -53,7 +53,7 @@ type EtcdClusterList struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.image.digests) || self.image.digests.size() == 0 || self.version in self.image.digests",message="image.digests must contain a digest for spec.version if it is set; a digest is valid for one version only",fieldPath=".image.digests"
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.adopt) || self.tls.mode == 'Disabled'",message="adopt requires tls.mode Disabled; to copy a cluster that uses TLS, declare spec.restore.from.etcd",fieldPath=".adopt"
+// +kubebuilder:validation:XValidation:rule="!has(self.adopt) || has(self.adopt.caSecretName) == (self.tls.mode == 'Managed')",message="adopt requires caSecretName, or tls.mode Disabled if the cluster to adopt does not use TLS",fieldPath=".adopt"
 // +kubebuilder:validation:XValidation:rule="!has(self.adopt) || !has(self.restore) && !has(self.recovery) && !has(self.networkPolicy)",message="omit restore, recovery and networkPolicy; once the last guest has left, remove adopt to declare recovery or networkPolicy",fieldPath=".adopt"
 type EtcdClusterSpec struct {
 	// replicas is the number of voting members, from 1 to 9. Defaults to 3. Odd numbers are best: an even number does
@@ -114,8 +114,7 @@ type EtcdClusterSpec struct {
 	Restore *RestoreSpec `json:"restore,omitempty"`
 
 	// adopt specifies a running etcd cluster that the replicas join, so that they can take over from its members, the
-	// guests. That cluster must not use TLS or authentication. If unset, the replicas form a new cluster. It has no
-	// effect on a cluster that has formed otherwise.
+	// guests. If unset, the replicas form a new cluster. It has no effect on a cluster that has formed otherwise.
 	// +optional
 	Adopt *AdoptionSpec `json:"adopt,omitempty"`
 
@@ -249,7 +248,20 @@ type TLSSpec struct {
 	// +optional
 	// +kubebuilder:default=Managed
 	Mode TLSMode `json:"mode,omitempty"`
+	// serviceNames lists other Services in the cluster's namespace through which clients reach the members, such as the
+	// Service of an adopted cluster. The members' certificates for clients are valid for their names, too. Pods are not
+	// restarted if the list changes.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	ServiceNames []ServiceName `json:"serviceNames,omitempty"`
 }
+
+// ServiceName is the name of a Service.
+//
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="serviceNames must be names of Services, without a namespace"
+type ServiceName string
 
 // Duration is a length of time such as 100ms, 90s, 5m or 1h30m. The units are ms, s, m and h.
 //

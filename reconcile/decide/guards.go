@@ -186,8 +186,10 @@ func (r Replica) stays() bool {
 
 func caLost(s State) (Decision, bool) {
 	switch lost := sentence(s.Objects.Irreplaceable); {
-	case lost == "":
+	case lost == "" || s.BeginsAdoption(): // see adopt
 		return Decision{}, false
+	case !s.CAInUse() && s.mayHaveGuests():
+		return block("%s", lost)
 	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPodThatStays):
 		return wait(recheck, "%s; it will be recreated once the pods that trust it are gone", lost)
 	}

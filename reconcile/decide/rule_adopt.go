@@ -19,6 +19,8 @@ func adopt(s State) (Decision, bool) {
 	case order.Abandon:
 		return Decision{Verdict: Done, Message: fmt.Sprintf("cluster %s is not adopted: spec.adopt.abandon is set",
 			order.ClusterID)}, true
+	case len(s.Objects.Irreplaceable) > 0:
+		return block("%s", sentence(s.Objects.Irreplaceable))
 	case !s.Source.Known:
 		return wait(recheck, "the cluster to adopt does not return a member list%s; nothing is changed until it does",
 			because(s.Source.Why))
@@ -66,6 +68,14 @@ func (s State) unfit() []string {
 				"member %s with etcdctl member remove", then.nameOf(m), m.ID))
 		}
 	}
+	ours := scheme(s.Declared.Adoption.PeerURL)
+	for _, m := range guests {
+		reachable := func(url string) bool { return scheme(url) == ours }
+		if !slices.ContainsFunc(append([]string{m.PeerURL}, m.MorePeerURLs...), reachable) {
+			facts = append(facts, fmt.Sprintf("%s has the peer URL %s, but the peer URLs of replicas begin with %s",
+				m.describeGuest(), m.PeerURL, ours))
+		}
+	}
 	facts = append(facts, then.doubts()...)
 	facts = append(facts, then.unfitAlarms()...)
 	facts = append(facts, then.unfitData(guests)...)
@@ -84,6 +94,12 @@ func (s State) unfit() []string {
 		facts = append(facts, "not all members returned a hash of their data")
 	}
 	return facts
+}
+
+// scheme returns the beginning of a URL, including "://".
+func scheme(url string) string {
+	before, _, _ := strings.Cut(url, "//")
+	return before + "//"
 }
 
 // unfitAlarms returns the alarms of members that the source no longer lists, except alarms that put its data in doubt.

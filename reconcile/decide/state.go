@@ -276,7 +276,8 @@ type Objects struct {
 	Relabelled []string `json:"relabelled,omitempty"`
 	// Terminating lists objects that Kubernetes is deleting.
 	Terminating []string `json:"terminating,omitempty"`
-	// Irreplaceable lists lost objects that must not be recreated while members depend on the old objects.
+	// Irreplaceable lists lost objects that must not be recreated while members depend on the old objects. Guests
+	// depend on the CA of the cluster to adopt.
 	Irreplaceable []string `json:"irreplaceable,omitempty"`
 	// Rewritten are fields that an admission policy or webhook sets to a value other than the applied value, in any
 	// order. Drift also lists the fields that are not accepted.

@@ -330,13 +330,15 @@ func (w *world) add(args []datadriven.CmdArg) error {
 			m.DBSize = size
 		case "name":
 			m.Name = decidetest.Value(arg)
+		case "peer":
+			m.PeerURL = decidetest.Value(arg)
 		case "id":
 			if err := m.ID.UnmarshalText([]byte(decidetest.Value(arg))); err != nil {
 				return err
 			}
 		}
 	}
-	if args[0].Key != "member" {
+	if args[0].Key != "member" && m.PeerURL == "" {
 		m.PeerURL = "https://" + m.Name + ".old:2380"
 	}
 	switch args[0].Key {

@@ -1,7 +1,17 @@
 package scenarios
 
 import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -18,45 +28,106 @@ import (
 func TestAdoptionOfStatefulSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	id, members := w.startOld()
+	old := w.startOld()
 	before := w.foreignVersions()
-	history := w.watchWritesToBoth()
+	history := w.watchWritesToBoth(old)
 
-	w.adopt(id, "", "Holding")
+	w.adopt(old, "", "Holding")
 	w.requireVoters("a", 6)
-	w.adopt(id, ", abandon: true", "Holding")
+	w.adopt(old, ", abandon: true", "Holding")
 	w.requireOneCluster("old", 3)
-	w.adopt(id, "", "Holding")
+	w.adopt(old, "", "Holding")
 	if now := w.foreignVersions(); !slices.Equal(now, before) {
 		t.Errorf("objects of the old cluster were written: %v, before: %v", now, before)
 	}
-	for i := range members {
+	for i := range old.members {
 		rule := "Holding"
-		if i == len(members)-1 {
+		if i == len(old.members)-1 {
 			rule = "Converged"
 		}
-		w.adopt(id, release(members[:i+1]), rule)
+		w.adopt(old, release(old.members[:i+1]), rule)
 	}
 	history.end()
-	if now := w.status("a").ClusterID; strings.TrimLeft(now, "0") != strings.TrimLeft(id, "0") {
-		t.Errorf("cluster %s became cluster %s", id, now)
-	}
+	w.requireSameCluster(old)
 	w.requireSize(3)
 	w.declare(modern, three, "tls: {mode: Disabled}")
 	w.converge()
 	w.requireQuiet("a")
 }
 
+// TestAdoptionWithTLS adopts a hand-written StatefulSet with TLS and authentication, whose CA has an RSA key, while
+// applications write with their old certificate. The replicas join, leave again, join once more and take over. Once
+// spec.adopt is removed, they restart, and members accept only each other's certificates on the peer port.
+func TestAdoptionWithTLS(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.createOldCertificates()
+	old := w.startOld()
+	w.enableAuthOf("old", "old-client-tls")
+	history := w.watchWritesToBoth(old)
+
+	w.adopt(old, "", "Holding")
+	w.requireVoters("old", 6)
+	w.adopt(old, ", abandon: true", "Holding")
+	w.requireOneCluster("old", 3)
+	w.adopt(old, "", "Holding")
+	w.adopt(old, release(old.members), "Converged")
+	w.requireSameCluster(old)
+	w.requireSize(3)
+	if w.limitsPeers() {
+		t.Error("members limit the names of their peers while guests may be members")
+	}
+	pods := w.podUIDs("a")
+	w.declare(modern, three)
+	w.converge()
+	history.end()
+	if !w.limitsPeers() {
+		t.Error("members accept every certificate of the CA as a member's")
+	}
+	for name, uid := range w.podUIDs("a") {
+		if pods[name] == uid {
+			t.Errorf("%s was not restarted", name)
+		}
+	}
+	if !bytes.Equal(w.secretData("a-ca")["ca.crt"], w.secretData("old-ca")["tls.crt"]) {
+		t.Error("the CA was replaced")
+	}
+	w.requireQuiet("a")
+}
+
+// limitsPeers reports whether the configuration of cluster a's members limits the names in peers' certificates.
+func (w *world) limitsPeers() bool {
+	w.t.Helper()
+	files, err := w.kube.CoreV1().ConfigMaps(w.namespace).Get(w.ctx(), "a-members", metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, text := range files.Data {
+		if strings.Contains(text, "allowed-cn") {
+			return true
+		}
+	}
+	return false
+}
+
+// oldCluster is the cluster to adopt.
+type oldCluster struct {
+	id string
+	// members are the IDs of its members.
+	members []string
+	secure  bool
+}
+
 // BenchmarkAdoption measures how long applications wait for a write during an adoption. It compares the time in which
 // three replicas join with the time in which the same cluster then scales from three to six and back.
 func BenchmarkAdoption(b *testing.B) {
 	w := newWorld(b)
-	id, members := w.startOld()
-	history := w.watchWritesToBoth()
+	old := w.startOld()
+	history := w.watchWritesToBoth(old)
 	start := time.Now()
-	w.adopt(id, "", "Holding")
+	w.adopt(old, "", "Holding")
 	joined := time.Since(start)
-	w.adopt(id, release(members), "Converged")
+	w.adopt(old, release(old.members), "Converged")
 	figure("adopt_write_gap_ms", float64(history.end().longest.Milliseconds()), "ms")
 	start = time.Now()
 	for _, size := range []string{"replicas: 6", three} {
@@ -66,22 +137,44 @@ func BenchmarkAdoption(b *testing.B) {
 	figure("adopt_join_ratio", joined.Seconds()/time.Since(start).Seconds(), "ratio")
 }
 
-// startOld starts the cluster to adopt, and returns its ID and its members' IDs.
-func (w *world) startOld() (id string, members []string) {
+// startOld starts the cluster to adopt, with TLS if its certificates exist.
+func (w *world) startOld() oldCluster {
 	w.t.Helper()
-	w.apply(oldThree)
-	id = w.requireOneCluster("old", 3)
+	security, err := w.clientTLS("old")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	old := oldCluster{secure: security != nil}
+	if old.secure {
+		w.apply(secureOldThree)
+	} else {
+		w.apply(oldThree)
+	}
+	old.id = w.requireOneCluster("old", 3)
 	w.waitForClusterVersion("old-0")
-	return id, w.listedIDs("old")
+	old.members = w.listedIDs("old")
+	return old
 }
 
 // adopt declares that cluster a adopts cluster old, with more fields of spec.adopt, and runs passes until the given rule
 // reports that nothing is left to do.
-func (w *world) adopt(id, more, rule string) {
+func (w *world) adopt(old oldCluster, more, rule string) {
 	w.t.Helper()
-	w.declare(modern, three, "tls: {mode: Disabled}", fmt.Sprintf("adopt: {clusterID: %q, endpoints: [%s]%s}", id,
-		strings.Join(w.endpointsOf("old", 3), ", "), more))
+	mode := "tls: {mode: Disabled}"
+	if old.secure {
+		mode, more = "tls: {mode: Managed}", ", caSecretName: old-ca"+more
+	}
+	w.declare(modern, three, mode, fmt.Sprintf("adopt: {clusterID: %q, endpoints: [%s]%s}", old.id,
+		strings.Join(w.endpointsOf("old", old.secure), ", "), more))
 	w.convergeFrom(outside, w.allowsAdoption()...).requireRule(w.t, "a", rule)
+}
+
+// requireSameCluster fails unless cluster a is the cluster that it has adopted.
+func (w *world) requireSameCluster(old oldCluster) {
+	w.t.Helper()
+	if now := w.status("a").ClusterID; strings.TrimLeft(now, "0") != strings.TrimLeft(old.id, "0") {
+		w.t.Errorf("cluster %s became cluster %s", old.id, now)
+	}
 }
 
 // release returns the field that releases members. Unquoted IDs may be numbers in YAML.
@@ -89,11 +182,16 @@ func release(members []string) string {
 	return fmt.Sprintf(`, release: ["%s"]`, strings.Join(members, `", "`))
 }
 
-// watchWritesToBoth starts applications that know the members of both clusters.
-func (w *world) watchWritesToBoth() *history {
+// watchWritesToBoth starts applications that know the members of both clusters. With TLS, they use a certificate of the
+// old cluster.
+func (w *world) watchWritesToBoth(old oldCluster) *history {
 	w.t.Helper()
 	return w.watchWritesBy(func() (*clientv3.Client, error) {
-		return w.applicationOf(slices.Concat(w.endpointsOf("old", 3), w.endpointsOf("a", 3)), nil)
+		security, err := w.clientTLS("old")
+		if err != nil {
+			return nil, err
+		}
+		return w.applicationOf(slices.Concat(w.endpointsOf("old", old.secure), w.endpointsOf("a", old.secure)), security)
 	})
 }
 
@@ -101,11 +199,68 @@ func (w *world) watchWritesToBoth() *history {
 var oldThree = strings.NewReplacer("name: a}", "name: old}", "etcd: a}", "etcd: old}", "serviceName: a\n", "serviceName: old\n",
 	"a-0", "old-0", "a-1", "old-1", "a-2", "old-2", ".a:", ".old:").Replace(bareThree)
 
-// endpointsOf returns the client URLs of a cluster's members without TLS.
-func (w *world) endpointsOf(cluster string, n int) []string {
+// secureOldThree is oldThree with TLS.
+var secureOldThree = strings.NewReplacer("http://", "https://",
+	"command: [etcd,", "command: [etcd, --client-cert-auth, --trusted-ca-file=/tls/ca.crt, --cert-file=/tls/tls.crt, --key-file=/tls/tls.key, "+
+		"--peer-client-cert-auth, --peer-trusted-ca-file=/tls/ca.crt, --peer-cert-file=/tls/tls.crt, --peer-key-file=/tls/tls.key,",
+	"mountPath: /data}]", "mountPath: /data}, {name: tls, mountPath: /tls}]\n      volumes: [{name: tls, secret: {secretName: old-tls}}]").Replace(oldThree)
+
+// createOldCertificates creates the Secrets of an old cluster with TLS: its CA, which has an RSA key, a certificate that
+// its members use on all ports, and a client's certificate with the name of etcd's superuser.
+func (w *world) createOldCertificates() {
+	w.t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	authority := &x509.Certificate{
+		Subject: pkix.Name{CommonName: "etcd-ca"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	issue := func(template *x509.Certificate, public crypto.PublicKey) []byte {
+		template.SerialNumber = big.NewInt(time.Now().UnixNano())
+		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour*24*365)
+		der, err := x509.CreateCertificate(rand.Reader, template, authority, public, key)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	}
+	ca := issue(authority, key.Public())
+	rsaKey := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
+	w.createSecret("old-ca", map[string][]byte{"tls.crt": ca, "tls.key": rsaKey})
+	host := "*.old." + w.namespace + ".svc"
+	for name, template := range map[string]*x509.Certificate{
+		"old-tls": {
+			Subject: pkix.Name{CommonName: "etcd"}, DNSNames: []string{"*.old", host, host + ".cluster.local"},
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		},
+		"old-client-tls": {Subject: pkix.Name{CommonName: "root"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}},
+	} {
+		leaf, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		der, err := x509.MarshalPKCS8PrivateKey(leaf)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.createSecret(name, map[string][]byte{
+			"ca.crt": ca, "tls.crt": issue(template, leaf.Public()),
+			"tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}),
+		})
+	}
+}
+
+// endpointsOf returns the client URLs of a cluster's three members.
+func (w *world) endpointsOf(cluster string, secure bool) []string {
+	scheme := "http"
+	if secure {
+		scheme = "https"
+	}
 	var urls []string
-	for ordinal := range n {
-		urls = append(urls, fmt.Sprintf("http://%s-%d.%[1]s.%[3]s.svc:2379", cluster, ordinal, w.namespace))
+	for ordinal := range 3 {
+		urls = append(urls, fmt.Sprintf("%s://%s-%d.%[2]s.%[4]s.svc:2379", scheme, cluster, ordinal, w.namespace))
 	}
 	return urls
 }

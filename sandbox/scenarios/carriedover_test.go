@@ -84,8 +84,14 @@ func (w *world) requireUser(secret, want string) {
 	}
 }
 
-// enableAuth enables authentication, with an application user that has full access to keys with the prefix app/.
+// enableAuth enables authentication of cluster a, with an application user that has full access to keys with the prefix app/.
 func (w *world) enableAuth() {
+	w.t.Helper()
+	w.enableAuthOf("a", "a-quorate-tls")
+}
+
+// enableAuthOf is like enableAuth, for any cluster. The Secret contains a certificate with the name root.
+func (w *world) enableAuthOf(cluster, secret string) {
 	w.t.Helper()
 	nobody := &clientv3.UserAddOptions{NoPassword: true}
 	for _, step := range []func(context.Context, clientv3.Auth) error{
@@ -113,14 +119,19 @@ func (w *world) enableAuth() {
 		},
 		func(ctx context.Context, c clientv3.Auth) error { _, err := c.AuthEnable(ctx); return err },
 	} {
-		w.auth(step)
+		w.authAs(secret, cluster, step)
 	}
 }
 
-// auth changes users and roles as etcd's root user.
+// auth changes users and roles of cluster a as etcd's root user.
 func (w *world) auth(change func(context.Context, clientv3.Auth) error) {
 	w.t.Helper()
-	m := w.memberAs("a-quorate-tls", "a", 0)
+	w.authAs("a-quorate-tls", "a", change)
+}
+
+func (w *world) authAs(secret, cluster string, change func(context.Context, clientv3.Auth) error) {
+	w.t.Helper()
+	m := w.memberAs(secret, cluster, 0)
 	ctx, cancel := m.ctx()
 	defer cancel()
 	if err := change(ctx, m.Client); err != nil {

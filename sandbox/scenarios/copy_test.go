@@ -106,11 +106,19 @@ func TestCopyIsRepeatedWhileSourceChanges(t *testing.T) {
 	requireRestored(t, copied.Client, revision)
 }
 
-// waitForClusterVersion waits until the members without TLS of a new cluster have agreed on its version. Until then, for
+// waitForClusterVersion waits until the members of cluster old, which is new, have agreed on its version. Until then, for
 // about four seconds, the version is 3.0.
 func (w *world) waitForClusterVersion(pod string) {
 	w.t.Helper()
-	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+	security, err := w.clientTLS("old")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	scheme := "http"
+	if security != nil {
+		scheme, security.ServerName = "https", pod+".old"
+	}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: security, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 		_, port, err := net.SplitHostPort(address)
 		if err != nil {
 			return nil, err
@@ -119,7 +127,7 @@ func (w *world) waitForClusterVersion(pod string) {
 	}}}
 	defer client.CloseIdleConnections()
 	eventually(w.t, "the cluster has a version", func() error {
-		answer, err := client.Get(fmt.Sprintf("http://%s:%d/version", pod, clientPort))
+		answer, err := client.Get(fmt.Sprintf("%s://%s:%d/version", scheme, pod, clientPort))
 		if err != nil {
 			return err
 		}

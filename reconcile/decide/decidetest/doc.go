@@ -85,7 +85,7 @@
 //	add drift|backup-drift|remaining|foreign|relabelled|terminating|irreplaceable=(Service a-client: missing)
 //	add rewritten|rewritten-unsafely=(StatefulSet a: spec.template.spec.nodeSelector)
 //	add member name=stranger id=d1 silent
-//	add guest|source name=old-0 id=d1 silent gone learner leads alarm=(NOSPACE) runs=3.6.16 db=20 hash-why=(no)
+//	add guest|source name=old-0 id=d1 silent gone learner leads alarm=(NOSPACE) runs=3.6.16 db=20 hash-why=(no) peer=(http://x:2380)
 //	remove a-2
 //	remove record|recovery|status|pods|volumes|members|jobs|drift|rewritten|remaining|terminating|foreign|relabelled|irreplaceable
 //

@@ -1,0 +1,123 @@
+package clusters
+
+import (
+	"encoding/json"
+	"net/http"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/kube/kubetest"
+	"quorate.dev/quorate/clusters/pki"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// TestSourceCA checks that certificates are issued only from the CA of the cluster to adopt, until the cluster has its
+// own copy of that CA, and that nothing is done if that CA is not available.
+func TestSourceCA(t *testing.T) {
+	source, another := newCA(t), newCA(t)
+	recorded := decide.Record{Token: "t", ClusterID: fakeClusterID, Adopted: fakeClusterID, Guests: []decide.ID{firstGuest}, CA: pki.Fingerprint(source.Certificate)}
+	for what, test := range map[string]struct {
+		secret *pki.Pair
+		status int
+		record decide.Record
+		says   string
+		fails  bool
+	}{
+		"stored":                      {secret: &source},
+		"missing":                     {status: http.StatusNotFound, says: "Secret old-ca does not exist"},
+		"forbidden":                   {status: http.StatusForbidden, says: "Secret old-ca may not be read by this run"},
+		"unknown":                     {status: http.StatusInternalServerError, fails: true},
+		"another's key":               {secret: &pki.Pair{Certificate: source.Certificate, Key: another.Key}, says: "the key does not match the certificate"},
+		"interrupted":                 {secret: &source, record: recorded},
+		"interrupted, then missing":   {status: http.StatusNotFound, record: recorded, says: "Secret old-ca does not exist"},
+		"interrupted, then exchanged": {secret: &another, record: recorded, says: "is recorded"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			l := newAdoption(t)
+			l.record = test.record
+			l.old = New(secretClient(t, test.secret, test.status), Options{Timeout: time.Second})
+			t.Cleanup(l.old.etcd.Close)
+			c := l.seen(l.old)
+			c.state.Now = time.Now()
+			c.target.Cluster.Spec.TLS.Mode = v1alpha1.TLSManaged
+			c.target.Cluster.Spec.Adopt = &v1alpha1.AdoptionSpec{CASecretName: "old-ca"}
+			if err := c.takeOverCA(t.Context()); err != nil || test.fails {
+				if (err != nil) != test.fails {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if err := c.readCertificates(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if test.says == "" {
+				if got := c.state.CA.Secret; got != pki.Fingerprint(source.Certificate) || c.clientTLS() == nil {
+					t.Errorf("certificates are issued from CA %s", got)
+				}
+				return
+			}
+			d := decide.Decide(c.state)
+			if d.Verdict != decide.Block || !strings.Contains(d.Message, test.says) || c.state.CA.Secret != "" {
+				t.Errorf("%s (certificates from CA %q)", d, c.state.CA.Secret)
+			}
+			if standing, err := c.standing(nil); len(standing) > 0 || err != nil {
+				t.Errorf("objects are required, although there is no CA: %v, %v", standing, err)
+			}
+		})
+	}
+}
+
+// TestOwnCopyOfCA checks that the source's CA is not read again once the cluster has its own copy, or runs.
+func TestOwnCopyOfCA(t *testing.T) {
+	l := newHolding(t)
+	c := l.seen(l.old)
+	c.target.Cluster.Spec.TLS.Mode = v1alpha1.TLSManaged
+	c.target.Cluster.Spec.Adopt = &v1alpha1.AdoptionSpec{CASecretName: "old-ca"}
+	if c.takesOverCA() {
+		t.Error("a running cluster would take over the CA again")
+	}
+}
+
+func newCA(t *testing.T) pki.Pair {
+	t.Helper()
+	ca, err := pki.NewCA("old", "default", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ca.Pair()
+}
+
+// secretClient is a client of an API server that responds with a Secret that contains the pair or, if it is nil, with
+// an error.
+func secretClient(t *testing.T, pair *pki.Pair, status int) *kube.Client {
+	t.Helper()
+	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if pair == nil {
+			w.WriteHeader(status)
+			_ = json.NewEncoder(w).Encode(metav1.Status{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(status),
+				Reason: map[int]metav1.StatusReason{http.StatusNotFound: metav1.StatusReasonNotFound, http.StatusForbidden: metav1.StatusReasonForbidden}[status],
+			})
+			return
+		}
+		if name := path.Base(r.URL.Path); name != "old-ca" {
+			t.Errorf("%s is read", r.URL.Path)
+		}
+		_ = json.NewEncoder(w).Encode(corev1.Secret{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+			Data:     map[string][]byte{corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key},
+		})
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}

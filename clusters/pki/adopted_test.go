@@ -1,0 +1,130 @@
+package pki
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestCAOfAnotherTool checks that certificates are issued from a CA whose key is of any kind and in any PEM format, and
+// that everyone who trusts that CA accepts them.
+func TestCAOfAnotherTool(t *testing.T) {
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ecKey, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, edKey, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sec1, err := x509.MarshalECPrivateKey(ecKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parameters := pem.EncodeToMemory(&pem.Block{Type: "EC PARAMETERS", Bytes: []byte{6, 5, 43, 129, 4, 0, 34}})
+	for what, test := range map[string]struct {
+		key    crypto.Signer
+		stored []byte
+	}{
+		"RSA, PKCS #1":           {rsaKey, encode("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey))},
+		"RSA, PKCS #8":           {rsaKey, pkcs8(t, rsaKey)},
+		"ECDSA, with parameters": {ecKey, append(parameters, encode("EC PRIVATE KEY", sec1)...)},
+		"ECDSA, PKCS #8":         {ecKey, pkcs8(t, ecKey)},
+		"Ed25519, PKCS #8":       {edKey, pkcs8(t, edKey)},
+	} {
+		t.Run(what, func(t *testing.T) {
+			ca, err := ReadCA(Pair{Certificate: selfSigned(t, test.key), Key: test.stored}, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := ca.CheckRoot(); err != nil {
+				t.Error(err)
+			}
+			leaf := Leaf{CommonName: "a", DNSNames: []string{"a.example"}, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+			pair, err := ca.Issue(leaf, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := ca.Check(pair, leaf, now); err != nil {
+				t.Error(err)
+			}
+			roots := x509.NewCertPool()
+			roots.AppendCertsFromPEM(ca.Pair().Certificate)
+			issued, err := ParseCertificates(pair.Certificate)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := issued[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: "a.example", CurrentTime: now}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestIntermediateCA checks that an intermediate CA is recognized. Its certificates would have to be presented with a
+// chain.
+func TestIntermediateCA(t *testing.T) {
+	root, err := NewCA("root", "ns", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := sign(caTemplate(), root.certificate, key, root.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, err := ReadCA(pair, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ca.CheckRoot(); err == nil || !strings.Contains(err.Error(), `an intermediate CA, issued by "CN=root CA`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func caTemplate() *x509.Certificate {
+	return &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "old"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(5 * 365 * 24 * time.Hour),
+	}
+}
+
+func selfSigned(t *testing.T, key crypto.Signer) []byte {
+	t.Helper()
+	template := caTemplate()
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encodeCertificate(der)
+}
+
+func pkcs8(t *testing.T, key crypto.Signer) []byte {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encode("PRIVATE KEY", der)
+}
+
+func encode(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}
