@@ -11,6 +11,7 @@ import (
 
 	"quorate.dev/quorate/clusters/pki"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // TestMembersAreTrustedByCA checks that every current or future member is trusted under its own name by clients that
@@ -244,5 +245,43 @@ func TestObjectNamesAreUniqueAcrossClusters(t *testing.T) {
 			}
 			seen[i.String()] = fmt.Sprint(cluster)
 		}
+	}
+}
+
+// TestServiceNames checks that members' certificates are also valid for other Services in the cluster's namespace, and
+// for nothing else.
+func TestServiceNames(t *testing.T) {
+	c := threeMembers(t, "3.6.16")
+	before := serverLeaf(c).DNSNames
+	c.Spec.TLS.ServiceNames = []v1alpha1.ServiceName{"old", "old", "a-client", "etcd.example.com", "*", "", "ad.kube-system"}
+	after := serverLeaf(c).DNSNames
+	added := slices.DeleteFunc(slices.Clone(after), func(name string) bool { return slices.Contains(before, name) })
+	namespace := c.Namespace
+	if want := []string{"old", "old." + namespace, "old." + namespace + ".svc", "old." + namespace + ".svc.cluster.local"}; !slices.Equal(added, want) {
+		t.Errorf("added %q, want %q", added, want)
+	}
+	if len(after) != len(before)+len(added) {
+		t.Errorf("names are repeated: %q", after)
+	}
+}
+
+// TestPeersOfAdoptedCluster checks that members accept guests' certificates, whose names are unknown, while git declares
+// the adoption or guests are recorded, and only then.
+func TestPeersOfAdoptedCluster(t *testing.T) {
+	limits := func(in Input) bool {
+		peer, _ := transportSecurity(in)["peer-transport-security"].(map[string]any)
+		return peer["client-cert-auth"] == true && peer["allowed-cn"] != nil
+	}
+	in := Input{Cluster: threeMembers(t, "3.6.16")}
+	if !limits(in) {
+		t.Error("members accept every certificate of the CA")
+	}
+	in.Record.Guests = []decide.ID{1}
+	if limits(in) {
+		t.Error("members reject recorded guests")
+	}
+	in.Record.Guests, in.Cluster.Spec.Adopt = nil, &v1alpha1.AdoptionSpec{CASecretName: "old-ca"}
+	if limits(in) {
+		t.Error("members reject guests of a declared adoption")
 	}
 }

@@ -235,6 +235,7 @@ func TestSpecHash(t *testing.T) {
 		"digest of another version": func(s *v1alpha1.EtcdClusterSpec) {
 			s.Image.Digests = map[string]v1alpha1.ImageDigest{"3.7.3": "sha256:1"}
 		},
+		"service names": func(s *v1alpha1.EtcdClusterSpec) { s.TLS.ServiceNames = []v1alpha1.ServiceName{"old"} },
 		"same quantity": func(s *v1alpha1.EtcdClusterSpec) { s.Etcd.Quota = quantity("2048Mi") },
 	} {
 		after := before.DeepCopy()
@@ -249,8 +250,9 @@ func TestSpecHash(t *testing.T) {
 		"digest": func(s *v1alpha1.EtcdClusterSpec) {
 			s.Image.Digests = map[string]v1alpha1.ImageDigest{"3.6.16": "sha256:1"}
 		},
-		"TLS":   func(s *v1alpha1.EtcdClusterSpec) { s.TLS.Mode = v1alpha1.TLSDisabled },
-		"label": func(s *v1alpha1.EtcdClusterSpec) { s.Pod.Labels = map[string]v1alpha1.PodLabelValue{"a": "b"} },
+		"CA to adopt": func(s *v1alpha1.EtcdClusterSpec) { s.Adopt = &v1alpha1.AdoptionSpec{CASecretName: "old-ca"} },
+		"TLS":         func(s *v1alpha1.EtcdClusterSpec) { s.TLS.Mode = v1alpha1.TLSDisabled },
+		"label":       func(s *v1alpha1.EtcdClusterSpec) { s.Pod.Labels = map[string]v1alpha1.PodLabelValue{"a": "b"} },
 	} {
 		after := before.DeepCopy()
 		if change(&after.Spec); SpecHash(after) == hash {

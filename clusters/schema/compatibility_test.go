@@ -80,7 +80,7 @@ func TestNarrowed(t *testing.T) {
 var newRules = map[string][]string{
 	"": {"!has(self.spec.backup) || self.metadata.name.size() <= 45"},
 	".spec": {
-		"!has(self.adopt) || self.tls.mode == 'Disabled'",
+		"!has(self.adopt) || has(self.adopt.caSecretName) == (self.tls.mode == 'Managed')",
 		"!has(self.adopt) || !has(self.restore) && !has(self.recovery) && !has(self.networkPolicy)",
 	},
 	".spec.storage.size":           {quick},
