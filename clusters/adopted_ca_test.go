@@ -18,9 +18,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestSourceCA checks that certificates are issued only from the CA of the cluster to adopt, until the cluster has its
-// own copy of that CA, and that nothing is done if that CA is not available.
-func TestSourceCA(t *testing.T) {
+// TestCertificatesAreIssuedFromSourceCA checks that certificates are issued only from the CA of the cluster to adopt
+// until the new cluster has its own copy of that CA, and that nothing is done if that CA is unavailable.
+func TestCertificatesAreIssuedFromSourceCA(t *testing.T) {
 	source, another := newCA(t), newCA(t)
 	recorded := decide.Record{Token: "t", ClusterID: fakeClusterID, Adopted: fakeClusterID, Guests: []decide.ID{firstGuest}, CA: pki.Fingerprint(source.Certificate)}
 	for what, test := range map[string]struct {
@@ -30,14 +30,14 @@ func TestSourceCA(t *testing.T) {
 		says   string
 		fails  bool
 	}{
-		"stored":                      {secret: &source},
-		"missing":                     {status: http.StatusNotFound, says: "Secret old-ca does not exist"},
-		"forbidden":                   {status: http.StatusForbidden, says: "Secret old-ca may not be read by this run"},
-		"unknown":                     {status: http.StatusInternalServerError, fails: true},
-		"another's key":               {secret: &pki.Pair{Certificate: source.Certificate, Key: another.Key}, says: "the key does not match the certificate"},
-		"interrupted":                 {secret: &source, record: recorded},
-		"interrupted, then missing":   {status: http.StatusNotFound, record: recorded, says: "Secret old-ca does not exist"},
-		"interrupted, then exchanged": {secret: &another, record: recorded, says: "is recorded"},
+		"stored":                     {secret: &source},
+		"missing":                    {status: http.StatusNotFound, says: "Secret old-ca does not exist"},
+		"forbidden":                  {status: http.StatusForbidden, says: "Secret old-ca cannot be read by this run"},
+		"server error":               {status: http.StatusInternalServerError, fails: true},
+		"key of another CA":          {secret: &pki.Pair{Certificate: source.Certificate, Key: another.Key}, says: "the key does not match the certificate"},
+		"interrupted":                {secret: &source, record: recorded},
+		"interrupted, then missing":  {status: http.StatusNotFound, record: recorded, says: "Secret old-ca does not exist"},
+		"interrupted, then replaced": {secret: &another, record: recorded, says: "the recorded CA is"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			l := newAdoption(t)
@@ -68,14 +68,15 @@ func TestSourceCA(t *testing.T) {
 				t.Errorf("%s (certificates from CA %q)", d, c.state.CA.Secret)
 			}
 			if standing, err := c.standing(nil); len(standing) > 0 || err != nil {
-				t.Errorf("objects are required, although there is no CA: %v, %v", standing, err)
+				t.Errorf("objects are required although the CA is missing: %v, %v", standing, err)
 			}
 		})
 	}
 }
 
-// TestOwnCopyOfCA checks that the source's CA is not read again once the cluster has its own copy, or runs.
-func TestOwnCopyOfCA(t *testing.T) {
+// TestSourceCAIsNotReadAgain checks that the source's CA is not read again once the cluster has its own copy or is
+// running.
+func TestSourceCAIsNotReadAgain(t *testing.T) {
 	l := newHolding(t)
 	c := l.seen(l.old)
 	c.target.Cluster.Spec.TLS.Mode = v1alpha1.TLSManaged
@@ -94,8 +95,8 @@ func newCA(t *testing.T) pki.Pair {
 	return ca.Pair()
 }
 
-// secretClient is a client of an API server that responds with a Secret that contains the pair or, if it is nil, with
-// an error.
+// secretClient returns a client of an API server that responds with a Secret that contains pair or, if pair is nil,
+// with an error of the given status.
 func secretClient(t *testing.T, pair *pki.Pair, status int) *kube.Client {
 	t.Helper()
 	client, err := kube.New(kubetest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
@@ -109,7 +110,7 @@ func secretClient(t *testing.T, pair *pki.Pair, status int) *kube.Client {
 			return
 		}
 		if name := path.Base(r.URL.Path); name != "old-ca" {
-			t.Errorf("%s is read", r.URL.Path)
+			t.Errorf("unexpected read of %s", r.URL.Path)
 		}
 		_ = json.NewEncoder(w).Encode(corev1.Secret{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},

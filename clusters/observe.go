@@ -54,8 +54,8 @@ type cluster struct {
 	// hidden is the error if the Secrets could not be listed. ownHidden is the error if Quorate's own Secret could not
 	// be read by name either.
 	hidden, ownHidden error
-	// adopted are certificates issued from the CA of the cluster to adopt, if that CA must be taken over, and caRefused
-	// is why it cannot be.
+	// adopted holds certificates issued from the CA of the cluster to adopt, if that CA must be taken over. caRefused is
+	// the reason why that CA cannot be taken over.
 	adopted   objects.Certificates
 	caRefused string
 	// hiddenBackups is the error if CronJobs and Jobs could not be listed.

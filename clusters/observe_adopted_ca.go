@@ -14,9 +14,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// takesOverCA reports whether the certificates must be issued from the CA of the cluster to adopt, because the cluster
-// does not have that CA yet: its adoption begins, or a pass was interrupted after it had begun. Once pods run, they
-// depend on the cluster's own copy of the CA.
+// takesOverCA reports whether the certificates must be issued from the CA of the cluster to adopt, because the new
+// cluster does not have that CA yet: the adoption is beginning, or a pass was interrupted after it began. Once pods
+// run, they depend on the new cluster's own copy of the CA.
 func (c *cluster) takesOverCA() bool {
 	adopt := c.target.Cluster.Spec.Adopt
 	switch {
@@ -34,8 +34,8 @@ func (c *cluster) takesOverCA() bool {
 	return present.CheckCA(c.state.Now) != nil || recorded != "" && pki.Fingerprint(present.CA.Certificate) != recorded
 }
 
-// takeOverCA reads the CA of the cluster to adopt, if it must be taken over, and issues certificates from it. They are
-// also needed to query that cluster.
+// takeOverCA reads the CA of the cluster to adopt, if that CA must be taken over, and issues certificates from it. The
+// certificates are also needed to query that cluster.
 func (c *cluster) takeOverCA(ctx context.Context) error {
 	c.adopted, c.caRefused = objects.Certificates{}, ""
 	if !c.takesOverCA() {
@@ -56,22 +56,23 @@ func (c *cluster) takeOverCA(ctx context.Context) error {
 	return nil
 }
 
-// issueFrom returns certificates issued from the CA in a Secret, which is nil if it does not exist.
+// issueFrom returns certificates issued from the CA in a Secret. object is nil if the Secret does not exist. unreadable
+// is the error if this run cannot read the Secret.
 func (c *cluster) issueFrom(object metav1.Object, unreadable error) (objects.Certificates, error) {
 	secret, is := object.(*corev1.Secret)
 	switch {
 	case unreadable != nil:
-		return objects.Certificates{}, fmt.Errorf("may not be read by this run: %w", unreadable)
+		return objects.Certificates{}, fmt.Errorf("cannot be read by this run: %w", unreadable)
 	case !is:
 		return objects.Certificates{}, errors.New("does not exist; create it with kubectl create secret tls")
 	}
 	issued, err := objects.TakeOver(&c.target.Cluster, secret.Data, c.state.Now)
 	if err != nil {
-		return objects.Certificates{}, fmt.Errorf("is not suitable: %w", err)
+		return objects.Certificates{}, fmt.Errorf("cannot be used: %w", err)
 	}
 	read, recorded := pki.Fingerprint(issued.CA.Certificate), c.state.Record.CA
 	if recorded != "" && !c.state.BeginsAdoption() && read != recorded {
-		return objects.Certificates{}, fmt.Errorf("contains CA %s, but CA %s is recorded", read, recorded)
+		return objects.Certificates{}, fmt.Errorf("contains CA %s, but the recorded CA is %s", read, recorded)
 	}
 	return issued, nil
 }

@@ -123,8 +123,8 @@ func (c *cluster) reachable() []etcd.Pod {
 }
 
 // clientTLS returns Quorate's TLS client configuration, or nil if the cluster runs without TLS or the Secret is
-// missing. Until Quorate's own Secret exists, the applications' Secret is used. Before a cluster with TLS takes over the
-// CA of the cluster to adopt, a certificate from that CA is used.
+// missing. Until Quorate's own Secret exists, the applications' Secret is used. Until a cluster with TLS has taken over
+// the CA of the cluster to adopt, a certificate issued from that CA is used.
 func (c *cluster) clientTLS() *etcd.TLS {
 	if own := c.adopted.Own; !own.IsZero() {
 		return &etcd.TLS{CA: c.adopted.CA.Certificate, Cert: own.Certificate, Key: own.Key, Now: c.clock}

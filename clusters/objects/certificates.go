@@ -57,8 +57,8 @@ func NewCertificates(c *v1alpha1.EtcdCluster, now time.Time) (Certificates, erro
 	return made, err
 }
 
-// TakeOver returns a cluster's certificates, issued from the CA of the cluster that it adopts. The data is that of a
-// Secret of type kubernetes.io/tls. The error says why members of both clusters would not trust each other.
+// TakeOver returns a cluster's certificates, issued from the CA of the cluster that it adopts. data is the data of a
+// Secret of type kubernetes.io/tls. The error explains why members of the two clusters would not trust each other.
 func TakeOver(c *v1alpha1.EtcdCluster, data map[string][]byte, now time.Time) (Certificates, error) {
 	ca, err := pki.ReadCA(pki.Pair{Certificate: data[keyCertificate], Key: data[keyPrivate]}, now)
 	if err != nil {
@@ -225,7 +225,7 @@ func serverLeaf(c *v1alpha1.EtcdCluster) pki.Leaf {
 	names := memberNames(c)
 	services := []string{NamesOf(c.Name).ClientService, NamesOf(c.Name).Service}
 	for _, name := range c.Spec.TLS.ServiceNames {
-		// Certificates may be renewed even if the spec is invalid, but never for a host outside the namespace.
+		// Certificates are renewed even if the spec is invalid, but must never name a host outside the namespace.
 		if len(validation.IsDNS1035Label(string(name))) == 0 && !slices.Contains(services, string(name)) {
 			services = append(services, string(name))
 		}

@@ -248,9 +248,9 @@ func TestObjectNamesAreUniqueAcrossClusters(t *testing.T) {
 	}
 }
 
-// TestServiceNames checks that members' certificates are also valid for other Services in the cluster's namespace, and
-// for nothing else.
-func TestServiceNames(t *testing.T) {
+// TestServiceNamesAreAddedToCertificates checks that tls.serviceNames adds only the names of Services in the cluster's
+// namespace to members' certificates.
+func TestServiceNamesAreAddedToCertificates(t *testing.T) {
 	c := threeMembers(t, "3.6.16")
 	before := serverLeaf(c).DNSNames
 	c.Spec.TLS.ServiceNames = []v1alpha1.ServiceName{"old", "old", "a-client", "etcd.example.com", "*", "", "ad.kube-system"}
@@ -261,20 +261,20 @@ func TestServiceNames(t *testing.T) {
 		t.Errorf("added %q, want %q", added, want)
 	}
 	if len(after) != len(before)+len(added) {
-		t.Errorf("names are repeated: %q", after)
+		t.Errorf("duplicate names: %q", after)
 	}
 }
 
-// TestPeersOfAdoptedCluster checks that members accept guests' certificates, whose names are unknown, while git declares
-// the adoption or guests are recorded, and only then.
-func TestPeersOfAdoptedCluster(t *testing.T) {
+// TestGuestsAreAcceptedAsPeers checks that members accept certificates with unknown names, such as those of guests, only
+// while git declares the adoption or guests are recorded.
+func TestGuestsAreAcceptedAsPeers(t *testing.T) {
 	limits := func(in Input) bool {
 		peer, _ := transportSecurity(in)["peer-transport-security"].(map[string]any)
 		return peer["client-cert-auth"] == true && peer["allowed-cn"] != nil
 	}
 	in := Input{Cluster: threeMembers(t, "3.6.16")}
 	if !limits(in) {
-		t.Error("members accept every certificate of the CA")
+		t.Error("members accept every certificate from the CA as a peer certificate")
 	}
 	in.Record.Guests = []decide.ID{1}
 	if limits(in) {

@@ -213,9 +213,9 @@ func transportSecurity(in Input) map[string]any {
 	}
 }
 
-// trustsGuests reports whether members accept other members with any name in their certificates, because guests have
-// names of their own. Once git no longer declares the adoption, the pods' template changes, so that all members restart
-// and accept only replicas.
+// trustsGuests reports whether members accept peer certificates with any name, because guests' certificates have
+// different names. Once git no longer declares the adoption, the pod template changes, so all members restart and then
+// accept only replicas.
 func trustsGuests(in Input) bool {
 	return adoptedCA(in.Cluster) != "" || len(in.Record.Guests) > 0
 }

@@ -26,7 +26,7 @@ func SpecHash(c *v1alpha1.EtcdCluster) string {
 func spelledHash(c *v1alpha1.EtcdCluster) string {
 	spec := c.Spec
 	spec.Etcd.Quota = quotaOf(spec)
-	spec.TLS.ServiceNames = nil // etcd rereads its certificate
+	spec.TLS.ServiceNames = nil // etcd reloads its certificate without a restart
 	text, err := json.Marshal(struct {
 		Repository string               `json:"repository"`
 		Digest     v1alpha1.ImageDigest `json:"digest,omitempty"`

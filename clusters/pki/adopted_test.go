@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// TestCAOfAnotherTool checks that certificates are issued from a CA whose key is of any kind and in any PEM format, and
-// that everyone who trusts that CA accepts them.
-func TestCAOfAnotherTool(t *testing.T) {
+// TestCAWithAnyKeyTypeIsUsed checks that certificates can be issued from a CA with a key of any type in any PEM format,
+// and that clients that trust the CA accept the certificates.
+func TestCAWithAnyKeyTypeIsUsed(t *testing.T) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -75,9 +75,9 @@ func TestCAOfAnotherTool(t *testing.T) {
 	}
 }
 
-// TestIntermediateCA checks that an intermediate CA is recognized. Its certificates would have to be presented with a
-// chain.
-func TestIntermediateCA(t *testing.T) {
+// TestIntermediateCAIsRejected checks that an intermediate CA is rejected. Certificates that it issues would have to be
+// presented with a chain.
+func TestIntermediateCAIsRejected(t *testing.T) {
 	root, err := NewCA("root", "ns", now)
 	if err != nil {
 		t.Fatal(err)

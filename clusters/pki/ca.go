@@ -23,7 +23,7 @@ const (
 )
 
 // CA is the CA of one cluster. Clusters never share a CA, because every member trusts all certificates that its CA has
-// issued. Its key may be of any kind, because a cluster that adopts another takes over that cluster's CA.
+// issued. A cluster that adopts another takes over that cluster's CA, whose key may be of any type.
 type CA struct {
 	pair        Pair
 	certificate *x509.Certificate
@@ -81,11 +81,11 @@ func ReadCA(p Pair, now time.Time) (*CA, error) {
 	return &CA{pair: p, certificate: certificate, key: key}, nil
 }
 
-// CheckRoot returns an error if the CA is an intermediate CA. Members that trust only its root would reject the
-// certificates that it issues, because they are presented without a chain.
+// CheckRoot returns an error if the CA is an intermediate CA. Members that trust only the root CA would reject the
+// certificates that the intermediate CA issues, because these certificates are presented without a chain.
 func (a *CA) CheckRoot() error {
 	if !bytes.Equal(a.certificate.RawIssuer, a.certificate.RawSubject) {
-		return fmt.Errorf("it is an intermediate CA, issued by %q", a.certificate.Issuer)
+		return fmt.Errorf("the certificate belongs to an intermediate CA, issued by %q", a.certificate.Issuer)
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func checkLimits(c *x509.Certificate) error {
 	return nil
 }
 
-// enoughBits is the size of the smallest curve that crypto/tls accepts, and enoughRSABits the size of the smallest RSA
+// enoughBits is the size of the smallest curve that crypto/tls accepts. enoughRSABits is the size of the smallest RSA
 // key that public CAs may use.
 const (
 	enoughBits    = 256
@@ -124,7 +124,7 @@ func Weakness(certificate *x509.Certificate) string {
 		}
 	case *rsa.PublicKey:
 		if bits := key.N.BitLen(); bits < enoughRSABits {
-			return fmt.Sprintf("RSA with %d bits", bits)
+			return fmt.Sprintf("%d-bit RSA", bits)
 		}
 	}
 	return ""

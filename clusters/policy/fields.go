@@ -23,7 +23,7 @@ type decision struct {
 // field that is not covered, so a new field is refused until a decision is added for it.
 var decisions = []decision{
 	{nil, "", `replicas version replaceAfter suspend lifecycle image.digests image.pullSecrets[].name`},
-	{nil, "tls", `mode serviceNames`}, // Services in the cluster's namespace
+	{nil, "tls", `mode serviceNames`}, // the Services are in the cluster's namespace
 	{nil, "storage", `size storageClassName retention`},
 	{nil, "etcd", `quota autoCompaction.mode autoCompaction.retention snapshotCount heartbeatInterval electionTimeout
 		maxRequestBytes options`},

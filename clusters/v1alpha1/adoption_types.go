@@ -4,7 +4,7 @@ package v1alpha1
 // the guests.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.abandon) || !self.abandon || !has(self.release) || self.release.size() == 0",message="abandon leaves the cluster to the guests; omit release"
-// +kubebuilder:validation:XValidation:rule="self.endpoints.all(url, url.startsWith(has(self.caSecretName) ? 'https://' : 'http://'))",message="endpoints must begin with https:// if caSecretName is set, and otherwise with http://; to copy a cluster whose CA key you do not have, declare spec.restore.from.etcd",fieldPath=".endpoints"
+// +kubebuilder:validation:XValidation:rule="self.endpoints.all(url, url.startsWith(has(self.caSecretName) ? 'https://' : 'http://'))",message="endpoints must begin with https:// if caSecretName is set, otherwise with http://; without the CA's private key, copy the cluster with spec.restore.from.etcd",fieldPath=".endpoints"
 type AdoptionSpec struct {
 	// clusterID is the cluster ID that the guests must report, in hexadecimal, as in the output of etcdctl endpoint
 	// status --write-out=fields --hex.
@@ -19,11 +19,11 @@ type AdoptionSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=15
 	Endpoints []EtcdEndpoint `json:"endpoints"`
-	// caSecretName is the name of a Secret of type kubernetes.io/tls in the cluster's namespace with the CA of the
-	// cluster to adopt: tls.crt is its certificate, tls.key its private key. The new cluster takes over this CA, so that
-	// guests, replicas and clients trust each other. It is required with TLS. While it is set, the peer port accepts
-	// every certificate that the CA has issued; once it is removed, the replicas restart one at a time, and from then on
-	// accept only each other.
+	// caSecretName is the name of a Secret of type kubernetes.io/tls in the cluster's namespace. The Secret contains
+	// the CA of the cluster to adopt: its certificate in tls.crt and its private key in tls.key. The new cluster takes
+	// over this CA, so that guests, replicas and clients trust each other. caSecretName is required with TLS. While it
+	// is set, the peer port accepts every certificate issued from the CA. Once it is removed, the replicas restart one
+	// at a time and then accept only each other as peers.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

@@ -53,7 +53,7 @@ type EtcdClusterList struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.image.digests) || self.image.digests.size() == 0 || self.version in self.image.digests",message="image.digests must contain a digest for spec.version if it is set; a digest is valid for one version only",fieldPath=".image.digests"
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.adopt) || has(self.adopt.caSecretName) == (self.tls.mode == 'Managed')",message="adopt requires caSecretName, or tls.mode Disabled if the cluster to adopt does not use TLS",fieldPath=".adopt"
+// +kubebuilder:validation:XValidation:rule="!has(self.adopt) || has(self.adopt.caSecretName) == (self.tls.mode == 'Managed')",message="adopt requires either caSecretName or, if the cluster to adopt does not use TLS, tls.mode Disabled",fieldPath=".adopt"
 // +kubebuilder:validation:XValidation:rule="!has(self.adopt) || !has(self.restore) && !has(self.recovery) && !has(self.networkPolicy)",message="omit restore, recovery and networkPolicy; once the last guest has left, remove adopt to declare recovery or networkPolicy",fieldPath=".adopt"
 type EtcdClusterSpec struct {
 	// replicas is the number of voting members, from 1 to 9. Defaults to 3. Odd numbers are best: an even number does
@@ -249,8 +249,8 @@ type TLSSpec struct {
 	// +kubebuilder:default=Managed
 	Mode TLSMode `json:"mode,omitempty"`
 	// serviceNames lists other Services in the cluster's namespace through which clients reach the members, such as the
-	// Service of an adopted cluster. The members' certificates for clients are valid for their names, too. Pods are not
-	// restarted if the list changes.
+	// Service of an adopted cluster. The members' server certificates are also valid for the names of these Services.
+	// Changing the list does not restart pods.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
@@ -260,7 +260,7 @@ type TLSSpec struct {
 // ServiceName is the name of a Service.
 //
 // +kubebuilder:validation:MaxLength=63
-// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="serviceNames must be names of Services, without a namespace"
+// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="serviceNames must be Service names without a namespace"
 type ServiceName string
 
 // Duration is a length of time such as 100ms, 90s, 5m or 1h30m. The units are ms, s, m and h.

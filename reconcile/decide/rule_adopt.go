@@ -96,7 +96,7 @@ func (s State) unfit() []string {
 	return facts
 }
 
-// scheme returns the beginning of a URL, including "://".
+// scheme returns the scheme of a URL, including "://".
 func scheme(url string) string {
 	before, _, _ := strings.Cut(url, "//")
 	return before + "//"

@@ -55,9 +55,9 @@ func TestAdoptionOfStatefulSet(t *testing.T) {
 	w.requireQuiet("a")
 }
 
-// TestAdoptionWithTLS adopts a hand-written StatefulSet with TLS and authentication, whose CA has an RSA key, while
+// TestAdoptionWithTLS adopts a hand-written StatefulSet that uses TLS, authentication and a CA with an RSA key, while
 // applications write with their old certificate. The replicas join, leave again, join once more and take over. Once
-// spec.adopt is removed, they restart, and members accept only each other's certificates on the peer port.
+// spec.adopt is removed, the replicas restart and accept only each other's certificates on the peer port.
 func TestAdoptionWithTLS(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -75,14 +75,14 @@ func TestAdoptionWithTLS(t *testing.T) {
 	w.requireSameCluster(old)
 	w.requireSize(3)
 	if w.limitsPeers() {
-		t.Error("members limit the names of their peers while guests may be members")
+		t.Error("members restrict the names in peer certificates while guests may still be members")
 	}
 	pods := w.podUIDs("a")
 	w.declare(modern, three)
 	w.converge()
 	history.end()
 	if !w.limitsPeers() {
-		t.Error("members accept every certificate of the CA as a member's")
+		t.Error("members accept every certificate from the CA as a peer certificate")
 	}
 	for name, uid := range w.podUIDs("a") {
 		if pods[name] == uid {
@@ -95,7 +95,7 @@ func TestAdoptionWithTLS(t *testing.T) {
 	w.requireQuiet("a")
 }
 
-// limitsPeers reports whether the configuration of cluster a's members limits the names in peers' certificates.
+// limitsPeers reports whether the configuration of cluster a's members restricts the names in peer certificates.
 func (w *world) limitsPeers() bool {
 	w.t.Helper()
 	files, err := w.kube.CoreV1().ConfigMaps(w.namespace).Get(w.ctx(), "a-members", metav1.GetOptions{})
@@ -113,7 +113,7 @@ func (w *world) limitsPeers() bool {
 // oldCluster is the cluster to adopt.
 type oldCluster struct {
 	id string
-	// members are the IDs of its members.
+	// members holds the IDs of its members.
 	members []string
 	secure  bool
 }
@@ -169,7 +169,7 @@ func (w *world) adopt(old oldCluster, more, rule string) {
 	w.convergeFrom(outside, w.allowsAdoption()...).requireRule(w.t, "a", rule)
 }
 
-// requireSameCluster fails unless cluster a is the cluster that it has adopted.
+// requireSameCluster fails unless cluster a has the ID of the cluster that it adopted.
 func (w *world) requireSameCluster(old oldCluster) {
 	w.t.Helper()
 	if now := w.status("a").ClusterID; strings.TrimLeft(now, "0") != strings.TrimLeft(old.id, "0") {
@@ -182,8 +182,8 @@ func release(members []string) string {
 	return fmt.Sprintf(`, release: ["%s"]`, strings.Join(members, `", "`))
 }
 
-// watchWritesToBoth starts applications that know the members of both clusters. With TLS, they use a certificate of the
-// old cluster.
+// watchWritesToBoth starts applications that know the members of both clusters. With TLS, they use a client
+// certificate of the old cluster.
 func (w *world) watchWritesToBoth(old oldCluster) *history {
 	w.t.Helper()
 	return w.watchWritesBy(func() (*clientv3.Client, error) {
@@ -205,8 +205,8 @@ var secureOldThree = strings.NewReplacer("http://", "https://",
 		"--peer-client-cert-auth, --peer-trusted-ca-file=/tls/ca.crt, --peer-cert-file=/tls/tls.crt, --peer-key-file=/tls/tls.key,",
 	"mountPath: /data}]", "mountPath: /data}, {name: tls, mountPath: /tls}]\n      volumes: [{name: tls, secret: {secretName: old-tls}}]").Replace(oldThree)
 
-// createOldCertificates creates the Secrets of an old cluster with TLS: its CA, which has an RSA key, a certificate that
-// its members use on all ports, and a client's certificate with the name of etcd's superuser.
+// createOldCertificates creates the Secrets of an old cluster with TLS: a CA with an RSA key, a certificate that the
+// members use on all ports, and a client certificate for the user root.
 func (w *world) createOldCertificates() {
 	w.t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

@@ -84,13 +84,14 @@ func (w *world) requireUser(secret, want string) {
 	}
 }
 
-// enableAuth enables authentication of cluster a, with an application user that has full access to keys with the prefix app/.
+// enableAuth enables authentication in cluster a. An application user has full access to keys with the prefix app/.
 func (w *world) enableAuth() {
 	w.t.Helper()
 	w.enableAuthOf("a", "a-quorate-tls")
 }
 
-// enableAuthOf is like enableAuth, for any cluster. The Secret contains a certificate with the name root.
+// enableAuthOf enables authentication in any cluster, like enableAuth. The Secret contains a certificate for the user
+// root.
 func (w *world) enableAuthOf(cluster, secret string) {
 	w.t.Helper()
 	nobody := &clientv3.UserAddOptions{NoPassword: true}
@@ -123,7 +124,7 @@ func (w *world) enableAuthOf(cluster, secret string) {
 	}
 }
 
-// auth changes users and roles of cluster a as etcd's root user.
+// auth changes users and roles in cluster a as etcd's root user.
 func (w *world) auth(change func(context.Context, clientv3.Auth) error) {
 	w.t.Helper()
 	w.authAs("a-quorate-tls", "a", change)

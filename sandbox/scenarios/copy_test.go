@@ -106,8 +106,8 @@ func TestCopyIsRepeatedWhileSourceChanges(t *testing.T) {
 	requireRestored(t, copied.Client, revision)
 }
 
-// waitForClusterVersion waits until the members of cluster old, which is new, have agreed on its version. Until then, for
-// about four seconds, the version is 3.0.
+// waitForClusterVersion waits until the members of the newly started cluster old have agreed on the cluster version.
+// Until then, for about four seconds, the version is 3.0.
 func (w *world) waitForClusterVersion(pod string) {
 	w.t.Helper()
 	security, err := w.clientTLS("old")

@@ -212,10 +212,10 @@ func (w *world) requireQuietBy(rule, cluster string) (r result, requests []fault
 	return r, proxy.Requests()
 }
 
-// testQuietPass checks that passes over a converged cluster do not write anything. On a busy machine, an earlier pass may
-// have reported a member as unresponsive, and the database size may still change. The next pass corrects the status.
+// testQuietPass checks that passes over a converged cluster do not write anything. On a busy machine, an earlier pass
+// may have reported a member as unresponsive, and the database size may still change. The next pass corrects the status.
 func testQuietPass(t *testing.T, w *world) {
-	eventually(t, "passes and a plan that write nothing", func() error {
+	eventually(t, "passes and a plan write nothing", func() error {
 		_, requests := w.requireQuietBy("Converged", "a")
 		t.Logf("a quiet pass over one cluster: %d requests", len(requests))
 		before := w.resource("a").GetResourceVersion()
@@ -224,10 +224,10 @@ func testQuietPass(t *testing.T, w *world) {
 		w.runFrom(inside, "run", "--detailed-exitcode", patientWithEtcd).requireCode(t, exitDone)
 		w.runFrom(outside, "plan", "--detailed-exitcode", patientWithEtcd).requireCode(t, exitDone)
 		if writes := proxy.Writes(); len(writes) > 0 {
-			return fmt.Errorf("a quiet pass writes %v", writes)
+			return fmt.Errorf("a quiet pass wrote %v", writes)
 		}
 		if after := w.resource("a").GetResourceVersion(); after != before {
-			return fmt.Errorf("a quiet pass from inside, or a plan, wrote into the custom resource")
+			return fmt.Errorf("a quiet pass from inside, or a plan, changed the custom resource")
 		}
 		return nil
 	})
