@@ -27,6 +27,7 @@ func TestCertificatesAreIssuedFromSourceCA(t *testing.T) {
 		secret *pki.Pair
 		status int
 		record decide.Record
+		change func(*cluster)
 		says   string
 		fails  bool
 	}{
@@ -35,7 +36,13 @@ func TestCertificatesAreIssuedFromSourceCA(t *testing.T) {
 		"forbidden":                  {status: http.StatusForbidden, says: "Secret old-ca cannot be read by this run"},
 		"server error":               {status: http.StatusInternalServerError, fails: true},
 		"key of another CA":          {secret: &pki.Pair{Certificate: source.Certificate, Key: another.Key}, says: "the key does not match the certificate"},
+		"not allowed":                {change: func(c *cluster) { c.target.Problems = []string{"not allowed"} }, says: "not declare it"},
+		"orphaned":                   {change: func(c *cluster) { c.target.Orphaned = "git" }, says: "not declare it"},
 		"interrupted":                {secret: &source, record: recorded},
+		"copy lost while pods run":   {secret: &source, record: recorded, change: runs},
+		"both lost while pods run":   {status: http.StatusNotFound, record: recorded, change: runs, says: "Do not stop pods"},
+		"taken back":                 {record: recorded, change: func(c *cluster) { c.target.Cluster.Spec.Adopt = nil }, says: "declare spec.adopt again"},
+		"another declared":           {secret: &source, record: recorded, change: func(c *cluster) { c.state.Declared.Adoption.ClusterID = 0xc2 }},
 		"interrupted, then missing":  {status: http.StatusNotFound, record: recorded, says: "Secret old-ca does not exist"},
 		"interrupted, then replaced": {secret: &another, record: recorded, says: "the recorded CA is"},
 	} {
@@ -48,6 +55,9 @@ func TestCertificatesAreIssuedFromSourceCA(t *testing.T) {
 			c.state.Now = time.Now()
 			c.target.Cluster.Spec.TLS.Mode = v1alpha1.TLSManaged
 			c.target.Cluster.Spec.Adopt = &v1alpha1.AdoptionSpec{CASecretName: "old-ca"}
+			if test.change != nil {
+				test.change(c)
+			}
 			if err := c.takeOverCA(t.Context()); err != nil || test.fails {
 				if (err != nil) != test.fails {
 					t.Errorf("got %v", err)
@@ -64,7 +74,7 @@ func TestCertificatesAreIssuedFromSourceCA(t *testing.T) {
 				return
 			}
 			d := decide.Decide(c.state)
-			if d.Verdict != decide.Block || !strings.Contains(d.Message, test.says) || c.state.CA.Secret != "" {
+			if d.Verdict != decide.Block || !strings.Contains(d.Message, test.says) || c.state.CA.Secret != "" || !c.adopted.CA.IsZero() {
 				t.Errorf("%s (certificates from CA %q)", d, c.state.CA.Secret)
 			}
 			if standing, err := c.standing(nil); len(standing) > 0 || err != nil {
@@ -74,14 +84,24 @@ func TestCertificatesAreIssuedFromSourceCA(t *testing.T) {
 	}
 }
 
+func runs(c *cluster) {
+	c.own.Pods = []*corev1.Pod{{}}
+	c.state.Objects.RunsReplicas = 3
+}
+
 // TestSourceCAIsNotReadAgain checks that the source's CA is not read again once the cluster has its own copy or is
 // running.
 func TestSourceCAIsNotReadAgain(t *testing.T) {
-	l := newHolding(t)
+	l, copied := newHolding(t), newCA(t)
+	l.record.CA = pki.Fingerprint(copied.Certificate)
 	c := l.seen(l.old)
+	c.state.Now = time.Now()
 	c.target.Cluster.Spec.TLS.Mode = v1alpha1.TLSManaged
+	c.own.Objects = map[string]metav1.Object{"Secret/a-ca": &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "a-ca"}, Data: map[string][]byte{"ca.crt": copied.Certificate, "ca.key": copied.Key},
+	}}
 	c.target.Cluster.Spec.Adopt = &v1alpha1.AdoptionSpec{CASecretName: "old-ca"}
-	if c.takesOverCA() {
+	if c.lacksSourceCA() {
 		t.Error("a running cluster would take over the CA again")
 	}
 }
@@ -114,7 +134,7 @@ func secretClient(t *testing.T, pair *pki.Pair, status int) *kube.Client {
 		}
 		_ = json.NewEncoder(w).Encode(corev1.Secret{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-			Data:     map[string][]byte{corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key},
+			Type:     corev1.SecretTypeTLS, Data: map[string][]byte{corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key},
 		})
 	}))
 	if err != nil {

@@ -54,8 +54,9 @@ type cluster struct {
 	// hidden is the error if the Secrets could not be listed. ownHidden is the error if Quorate's own Secret could not
 	// be read by name either.
 	hidden, ownHidden error
-	// adopted holds certificates issued from the CA of the cluster to adopt, if that CA must be taken over. caRefused is
-	// the reason why that CA cannot be taken over.
+	// lacksCA is whether the CA of the cluster to adopt must be taken over. If it can be, adopted holds certificates
+	// issued from it. Otherwise, caRefused is the reason.
+	lacksCA   bool
 	adopted   objects.Certificates
 	caRefused string
 	// hiddenBackups is the error if CronJobs and Jobs could not be listed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,35 +15,47 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// takesOverCA reports whether the certificates must be issued from the CA of the cluster to adopt, because the new
-// cluster does not have that CA yet: the adoption is beginning, or a pass was interrupted after it began. Once pods
-// run, they depend on the new cluster's own copy of the CA.
-func (c *cluster) takesOverCA() bool {
-	adopt := c.target.Cluster.Spec.Adopt
-	switch {
-	case adopt == nil || adopt.CASecretName == "" || !c.hasTLS() || c.state.Declared.Lifecycle != decide.Running:
+// minRemaining is how long the CA of a cluster to adopt must remain valid, so that the adoption can be completed and the
+// CA replaced before it expires.
+const minRemaining = 30 * 24 * time.Hour
+
+// lacksSourceCA reports whether the cluster does not have the CA that the guests trust: the adoption is beginning, a
+// pass was interrupted after it began, or the new cluster's own copy has been lost or has expired.
+func (c *cluster) lacksSourceCA() bool {
+	if !c.hasTLS() || c.state.Declared.Lifecycle != decide.Running {
 		return false
-	case c.state.CAInUse() || len(c.own.Pods) > 0:
-		return false
-	case c.state.BeginsAdoption():
-		return !adopt.Abandon
-	case !c.mayHaveGuests() || c.hides("Secret"):
+	}
+	if c.state.BeginsAdoption() {
+		return !c.state.Declared.Adoption.Abandon
+	}
+	if !c.mayHaveGuests() && len(c.state.Record.Guests) == 0 || c.hides("Secret") {
 		return false
 	}
 	present := objects.ReadCertificates(&c.target.Cluster, c.own.Secrets())
+	if present.CheckCA(c.state.Now) != nil {
+		return true
+	}
 	recorded := c.state.Record.CA
-	return present.CheckCA(c.state.Now) != nil || recorded != "" && pki.Fingerprint(present.CA.Certificate) != recorded
+	another := recorded != "" && pki.Fingerprint(present.CA.Certificate) != recorded
+	return another && !c.dependsOnCA() // if pods depend on it, see the rule CAChanged
 }
 
-// takeOverCA reads the CA of the cluster to adopt, if that CA must be taken over, and issues certificates from it. The
-// certificates are also needed to query that cluster.
+// dependsOnCA reports whether pods depend on the cluster's own copy of the CA.
+func (c *cluster) dependsOnCA() bool { return c.state.CAInUse() || len(c.own.Pods) > 0 }
+
+// takeOverCA reads the CA of the cluster to adopt, if the new cluster lacks it, and issues certificates from it. The
+// certificates are also needed to query that cluster. Nothing is read if the declaration is invalid or not allowed.
 func (c *cluster) takeOverCA(ctx context.Context) error {
 	c.adopted, c.caRefused = objects.Certificates{}, ""
-	if !c.takesOverCA() {
+	if c.lacksCA = c.lacksSourceCA(); !c.lacksCA {
 		return nil
 	}
-	name := c.target.Cluster.Spec.Adopt.CASecretName
-	object, err := c.kube().Look(ctx, "Secret", c.target.Cluster.Namespace, name)
+	adopt := c.target.Cluster.Spec.Adopt
+	if adopt == nil || adopt.CASecretName == "" || !c.checked() {
+		c.caRefused = "the CA of the guests is missing, and git does not declare it: declare spec.adopt again"
+		return nil
+	}
+	object, err := c.kube().Look(ctx, "Secret", c.target.Cluster.Namespace, adopt.CASecretName)
 	if err != nil && !kube.NeedsSetup(err) {
 		return err
 	}
@@ -52,7 +65,7 @@ func (c *cluster) takeOverCA(ctx context.Context) error {
 		return nil
 	}
 	c.caRefused = fmt.Sprintf("the CA of cluster %s cannot be taken over: Secret %s %v",
-		c.state.Declared.Adoption.ClusterID, name, why)
+		c.state.Declared.Adoption.ClusterID, adopt.CASecretName, why)
 	return nil
 }
 
@@ -66,7 +79,14 @@ func (c *cluster) issueFrom(object metav1.Object, unreadable error) (objects.Cer
 	case !is:
 		return objects.Certificates{}, errors.New("does not exist; create it with kubectl create secret tls")
 	}
-	issued, err := objects.TakeOver(&c.target.Cluster, secret.Data, c.state.Now)
+	if secret.Type != corev1.SecretTypeTLS {
+		return objects.Certificates{}, fmt.Errorf("has the type %s, not %s", secret.Type, corev1.SecretTypeTLS)
+	}
+	until := c.state.Now
+	if c.state.BeginsAdoption() {
+		until = until.Add(minRemaining)
+	}
+	issued, err := objects.TakeOver(&c.target.Cluster, secret.Data, c.state.Now, until)
 	if err != nil {
 		return objects.Certificates{}, fmt.Errorf("cannot be used: %w", err)
 	}

@@ -20,7 +20,7 @@ import (
 // askSource queries the member list of the cluster to adopt while nothing is recorded and no replica exists. If that
 // cluster can be adopted, askSource also requests hashes of the members' data.
 func (c *cluster) askSource(ctx context.Context) {
-	if !c.state.BeginsAdoption() || c.state.Declared.Adoption.Abandon ||
+	if !c.state.BeginsAdoption() || !c.checked() || c.state.Declared.Adoption.Abandon ||
 		c.state.Declared.Lifecycle != decide.Running {
 		return
 	}
@@ -71,8 +71,12 @@ func (c *cluster) asked() []etcd.Pod {
 // because only the custom resource names the endpoint, it must be a pod in the cluster's namespace.
 func (c *cluster) mayAsk(host string) bool {
 	pod, _ := podAt(host, c.target.Cluster.Namespace)
-	checked := !c.target.Unchecked && c.target.Orphaned == "" && len(c.target.Problems) == 0
-	return checked || pod != ""
+	return c.checked() || pod != ""
+}
+
+// checked reports whether git declares the cluster, and its spec is valid and allowed by the policy.
+func (c *cluster) checked() bool {
+	return !c.target.Unchecked && c.target.Orphaned == "" && len(c.target.Problems) == 0
 }
 
 // mayHaveGuests reports whether members of the cluster to adopt may be members of this cluster, which is also possible

@@ -22,19 +22,18 @@ func (c *cluster) readCertificates(ctx context.Context) (err error) {
 		return nil
 	}
 	present := objects.ReadCertificates(&c.target.Cluster, c.own.Secrets())
-	if c.takesOverCA() {
-		c.certificates = c.adopted
-		c.seeCA(present, pki.Fingerprint(c.adopted.CA.Certificate))
-		if c.caRefused != "" {
-			c.state.Objects.Irreplaceable = append(c.state.Objects.Irreplaceable, c.caRefused)
-		}
-		return nil
+	if c.lacksCA {
+		present.CA = c.adopted.CA // unusable if it was refused
 	}
 	present.ClientIsRoot = c.clientStaysRoot(ctx, present)
 	c.certificates, c.state.Certificates = present, present.Validities(&c.target.Cluster)
 	unusable := present.CheckCA(c.state.Now)
 	switch {
 	case unusable == nil:
+	case c.lacksCA:
+		c.seeCA(present, "")
+		c.state.Objects.Irreplaceable = append(c.state.Objects.Irreplaceable, c.caRefused)
+		return nil
 	case c.state.CAInUse() || len(c.own.Pods) > 0:
 		c.seeCA(present, "")
 		c.state.Objects.Irreplaceable = append(c.state.Objects.Irreplaceable,

@@ -28,10 +28,6 @@ func (c *cluster) askEtcd(ctx context.Context) {
 		return
 	}
 	tls := c.clientTLS()
-	if c.caRefused != "" {
-		c.state.Membership = decide.Membership{Why: c.caRefused}
-		return
-	}
 	if tls == nil && c.target.Cluster.Spec.TLS.Mode == v1alpha1.TLSManaged {
 		c.state.Membership = decide.Membership{Why: c.whyNoClient()}
 		return

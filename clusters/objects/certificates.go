@@ -59,12 +59,13 @@ func NewCertificates(c *v1alpha1.EtcdCluster, now time.Time) (Certificates, erro
 
 // TakeOver returns a cluster's certificates, issued from the CA of the cluster that it adopts. data is the data of a
 // Secret of type kubernetes.io/tls. The error explains why members of the two clusters would not trust each other.
-func TakeOver(c *v1alpha1.EtcdCluster, data map[string][]byte, now time.Time) (Certificates, error) {
+// The CA must be valid until the given time.
+func TakeOver(c *v1alpha1.EtcdCluster, data map[string][]byte, now, until time.Time) (Certificates, error) {
 	ca, err := pki.ReadCA(pki.Pair{Certificate: data[keyCertificate], Key: data[keyPrivate]}, now)
 	if err != nil {
 		return Certificates{}, err
 	}
-	if err := ca.CheckRoot(); err != nil {
+	if err := ca.CheckTakeOver(until); err != nil {
 		return Certificates{}, err
 	}
 	issued, _, err := Certificates{CA: ca.Pair()}.Renew(c, now)
@@ -224,15 +225,18 @@ func peerLeaf(c *v1alpha1.EtcdCluster) pki.Leaf {
 func serverLeaf(c *v1alpha1.EtcdCluster) pki.Leaf {
 	names := memberNames(c)
 	services := []string{NamesOf(c.Name).ClientService, NamesOf(c.Name).Service}
-	for _, name := range c.Spec.TLS.ServiceNames {
-		// Certificates are renewed even if the spec is invalid, but must never name a host outside the namespace.
-		if len(validation.IsDNS1035Label(string(name))) == 0 && !slices.Contains(services, string(name)) {
-			services = append(services, string(name))
-		}
-	}
 	for _, service := range services {
 		host := service + "." + c.Namespace
 		names = append(names, service, host, host+".svc", host+".svc.cluster.local")
+	}
+	for _, name := range c.Spec.TLS.ServiceNames {
+		// Certificates are renewed even if the spec is invalid, but must never name a host outside the namespace. A name
+		// without the namespace would do so, because other clusters may trust a CA that was taken over.
+		if len(validation.IsDNS1035Label(string(name))) == 0 && !slices.Contains(services, string(name)) {
+			services = append(services, string(name))
+			host := string(name) + "." + c.Namespace
+			names = append(names, host, host+".svc", host+".svc.cluster.local")
+		}
 	}
 	return pki.Leaf{
 		CommonName:  c.Name + "-server",

@@ -257,7 +257,7 @@ func TestServiceNamesAreAddedToCertificates(t *testing.T) {
 	after := serverLeaf(c).DNSNames
 	added := slices.DeleteFunc(slices.Clone(after), func(name string) bool { return slices.Contains(before, name) })
 	namespace := c.Namespace
-	if want := []string{"old", "old." + namespace, "old." + namespace + ".svc", "old." + namespace + ".svc.cluster.local"}; !slices.Equal(added, want) {
+	if want := []string{"old." + namespace, "old." + namespace + ".svc", "old." + namespace + ".svc.cluster.local"}; !slices.Equal(added, want) {
 		t.Errorf("added %q, want %q", added, want)
 	}
 	if len(after) != len(before)+len(added) {
@@ -283,5 +283,13 @@ func TestGuestsAreAcceptedAsPeers(t *testing.T) {
 	in.Record.Guests, in.Cluster.Spec.Adopt = nil, &v1alpha1.AdoptionSpec{CASecretName: "old-ca"}
 	if limits(in) {
 		t.Error("members reject guests of a declared adoption")
+	}
+	in.Record = in.Record.With(decide.RecordedMember{Mode: decide.Sealed, ID: 1})
+	if !limits(in) {
+		t.Error("members of a cluster that formed otherwise accept every certificate from the CA")
+	}
+	in.Record.Adopted = 1
+	if limits(in) {
+		t.Error("members of an adopted cluster reject guests while git declares the adoption")
 	}
 }

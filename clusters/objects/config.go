@@ -217,5 +217,6 @@ func transportSecurity(in Input) map[string]any {
 // different names. Once git no longer declares the adoption, the pod template changes, so all members restart and then
 // accept only replicas.
 func trustsGuests(in Input) bool {
-	return adoptedCA(in.Cluster) != "" || len(in.Record.Guests) > 0
+	formedOtherwise := in.Record.Adopted == 0 && in.Record.NamesMembers()
+	return adoptedCA(in.Cluster) != "" && !formedOtherwise || len(in.Record.Guests) > 0
 }

@@ -9,6 +9,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"math/big"
 	"strings"
@@ -51,7 +52,7 @@ func TestCAWithAnyKeyTypeIsUsed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := ca.CheckRoot(); err != nil {
+			if err := ca.CheckTakeOver(now); err != nil {
 				t.Error(err)
 			}
 			leaf := Leaf{CommonName: "a", DNSNames: []string{"a.example"}, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
@@ -94,7 +95,7 @@ func TestIntermediateCAIsRejected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ca.CheckRoot(); err == nil || !strings.Contains(err.Error(), `an intermediate CA, issued by "CN=root CA`) {
+	if err := ca.CheckTakeOver(now); err == nil || !strings.Contains(err.Error(), `an intermediate CA, issued by "CN=root CA`) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -127,4 +128,50 @@ func pkcs8(t *testing.T, key crypto.Signer) []byte {
 
 func encode(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}
+
+// TestSlowKeyIsRejected checks that a key is rejected quickly if signing with it, or parsing it, would take seconds.
+func TestSlowKeyIsRejected(t *testing.T) {
+	exponent := func(n int) *big.Int { return new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), uint(n)), big.NewInt(1)) }
+	type rest struct{ Version, Modulus, E, D, P, Q, DP, DQ, QInv *big.Int }
+	zero := big.NewInt(0)
+	product := new(big.Int).Mul(exponent(2203), exponent(1279)) // Mersenne primes
+	ca, err := NewCA("a", "ns", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, test := range map[string]struct {
+		modulus *big.Int
+		version int64
+		says    string
+	}{
+		"several primes":        {product, 1, "more than two primes"},
+		"long":                  {new(big.Int).Mul(exponent(4423), exponent(3217)), 0, "has 7640 bits; the maximum is 4096"},
+		"of another":            {product, 0, "does not match"},
+		"of another, one prime": {exponent(2203), 0, "does not match"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			template := caTemplate()
+			public := &rsa.PublicKey{N: test.modulus, E: 65537}
+			if test.says == "does not match" {
+				public.N = new(big.Int).Mul(exponent(1279), exponent(607))
+			}
+			der, err := x509.CreateCertificate(rand.Reader, template, ca.certificate, public, ca.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			key, err := asn1.Marshal(rest{big.NewInt(test.version), test.modulus, big.NewInt(65537), zero, zero, zero, zero, zero, zero})
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			_, err = ReadCA(Pair{Certificate: encodeCertificate(der), Key: encode("RSA PRIVATE KEY", key)}, now)
+			if err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("got %v", err)
+			}
+			if took := time.Since(start); took > time.Second {
+				t.Errorf("took %s", took)
+			}
+		})
+	}
 }

@@ -31,7 +31,7 @@ func TestLongKeyIsRejected(t *testing.T) {
 	}
 	block := &pem.Block{Type: "PRIVATE KEY", Bytes: make([]byte, 8<<10)}
 	_, err = pki.ReadCA(pki.Pair{Certificate: ca.Pair().Certificate, Key: pem.EncodeToMemory(block)}, time.Now())
-	if err == nil || !strings.Contains(err.Error(), "the key is longer than 8 KiB") {
+	if err == nil || !strings.Contains(err.Error(), "the key is longer than 4 KiB") {
 		t.Errorf("got %v", err)
 	}
 }

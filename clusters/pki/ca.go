@@ -81,11 +81,15 @@ func ReadCA(p Pair, now time.Time) (*CA, error) {
 	return &CA{pair: p, certificate: certificate, key: key}, nil
 }
 
-// CheckRoot returns an error if the CA is an intermediate CA. Members that trust only the root CA would reject the
-// certificates that the intermediate CA issues, because these certificates are presented without a chain.
-func (a *CA) CheckRoot() error {
+// CheckTakeOver returns an error if another cluster must not take over the CA: it is an intermediate CA, or expires
+// before the given time. Members that trust only the root CA would reject the certificates that an intermediate CA
+// issues, because these certificates are presented without a chain.
+func (a *CA) CheckTakeOver(until time.Time) error {
 	if !bytes.Equal(a.certificate.RawIssuer, a.certificate.RawSubject) {
 		return fmt.Errorf("the certificate belongs to an intermediate CA, issued by %q", a.certificate.Issuer)
+	}
+	if at := a.certificate.NotAfter; at.Before(until) {
+		return fmt.Errorf("the CA expires too early, at %s: renew it first", at.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

@@ -30,7 +30,9 @@ type Pair struct {
 func (p Pair) IsZero() bool { return len(p.Certificate) == 0 && len(p.Key) == 0 }
 
 // parse decodes both halves and checks that they belong together.
-func (p Pair) parse(parseKey func(PrivateKey) (crypto.Signer, error)) (*x509.Certificate, crypto.Signer, error) {
+func (p Pair) parse(
+	parseKey func(PrivateKey, *x509.Certificate) (crypto.Signer, error),
+) (*x509.Certificate, crypto.Signer, error) {
 	if len(p.Certificate) == 0 {
 		return nil, nil, fmt.Errorf("the certificate is missing")
 	}
@@ -44,7 +46,7 @@ func (p Pair) parse(parseKey func(PrivateKey) (crypto.Signer, error)) (*x509.Cer
 	if len(certificates) != 1 {
 		return nil, nil, fmt.Errorf("expected one certificate, found %d", len(certificates))
 	}
-	key, err := parseKey(p.Key)
+	key, err := parseKey(p.Key, certificates[0])
 	if err != nil {
 		return nil, nil, err
 	}

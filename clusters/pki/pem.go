@@ -4,9 +4,14 @@ import (
 	"bytes"
 	"crypto"
 	"crypto/ecdsa"
+	"crypto/rsa"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"math/big"
 	"slices"
 )
 
@@ -29,6 +34,13 @@ const MaxKey = 8 << 10
 // maxKey is the maximum length of a private key in bytes. Quorate's own keys take a few hundred bytes. It takes most of
 // a minute to parse an RSA key of 32 KiB, and eight times as long to parse a key of MaxPEM bytes.
 const maxKey = 2 << 10
+
+// maxCAKey is the maximum length of a CA's private key in bytes, and maxRSABits the maximum size of an RSA key. Signing
+// with a longer key, or with one that has more than two primes, can take seconds, and a pass signs several certificates.
+const (
+	maxCAKey   = 4 << 10
+	maxRSABits = 4096
+)
 
 // CheckLength returns an error if text is too long to be parsed.
 func CheckLength(text []byte) error {
@@ -57,7 +69,7 @@ func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
 }
 
 // parseOwnKey parses a key that Quorate created.
-func parseOwnKey(text PrivateKey) (crypto.Signer, error) {
+func parseOwnKey(text PrivateKey, _ *x509.Certificate) (crypto.Signer, error) {
 	if len(text) > maxKey {
 		return nil, fmt.Errorf("the key is longer than %d KiB, more than any key that Quorate creates", maxKey>>10)
 	}
@@ -79,10 +91,13 @@ func parseOwnKey(text PrivateKey) (crypto.Signer, error) {
 	return ec, nil
 }
 
-// parseAnyKey parses an RSA, ECDSA or Ed25519 key in any of the PEM formats that OpenSSL and Go write.
-func parseAnyKey(text PrivateKey) (crypto.Signer, error) {
-	if len(text) > MaxKey {
-		return nil, fmt.Errorf("the key is longer than %d KiB", MaxKey>>10)
+// parseAnyKey parses the RSA, ECDSA or Ed25519 key of a certificate, in any of the PEM formats that OpenSSL and Go write.
+func parseAnyKey(text PrivateKey, certificate *x509.Certificate) (crypto.Signer, error) {
+	if len(text) > maxCAKey {
+		return nil, fmt.Errorf("the key is longer than %d KiB", maxCAKey>>10)
+	}
+	if public, is := certificate.PublicKey.(*rsa.PublicKey); is && public.N.BitLen() > maxRSABits {
+		return nil, fmt.Errorf("the RSA key has %d bits; the maximum is %d", public.N.BitLen(), maxRSABits)
 	}
 	blocks, err := parseBlocks(text, blockKey, blockRSAKey, blockECKey, blockECParameters)
 	if err != nil {
@@ -91,6 +106,9 @@ func parseAnyKey(text PrivateKey) (crypto.Signer, error) {
 	blocks = slices.DeleteFunc(blocks, func(b *pem.Block) bool { return b.Type == blockECParameters })
 	if len(blocks) != 1 {
 		return nil, fmt.Errorf("expected one key, found %d", len(blocks))
+	}
+	if err := checkRSAKey(blocks[0], certificate); err != nil {
+		return nil, err
 	}
 	var key any
 	switch blocks[0].Type {
@@ -110,6 +128,45 @@ func parseAnyKey(text PrivateKey) (crypto.Signer, error) {
 	}
 	return signer, nil
 }
+
+// checkRSAKey rejects an RSA key that has more than two primes, or does not belong to the certificate. crypto/x509 would
+// compute for seconds before it reports a long key.
+func checkRSAKey(block *pem.Block, certificate *x509.Certificate) error {
+	der := block.Bytes
+	var wrapped struct { // RFC 5208
+		Version   int
+		Algorithm pkix.AlgorithmIdentifier
+		Key       []byte
+	}
+	switch block.Type {
+	case blockECKey:
+		return nil
+	case blockKey:
+		if _, err := asn1.Unmarshal(der, &wrapped); err != nil {
+			return fmt.Errorf("parse key: %w", err)
+		}
+		if !wrapped.Algorithm.Algorithm.Equal(rsaEncryption) {
+			return nil
+		}
+		der = wrapped.Key
+	}
+	var key struct { // the beginning of an RSAPrivateKey, RFC 8017
+		Version int
+		Modulus *big.Int
+	}
+	public, is := certificate.PublicKey.(*rsa.PublicKey)
+	switch _, err := asn1.Unmarshal(der, &key); {
+	case err != nil:
+		return fmt.Errorf("parse key: %w", err)
+	case !is || key.Modulus.Cmp(public.N) != 0:
+		return errors.New("the key does not match the certificate")
+	case key.Version != 0:
+		return errors.New("the RSA key has more than two primes")
+	}
+	return nil
+}
+
+var rsaEncryption = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 1} // RFC 8017
 
 // parseBlocks returns one or more PEM blocks of the given types. Only white space is allowed around the blocks.
 func parseBlocks(text []byte, types ...string) ([]*pem.Block, error) {

@@ -249,8 +249,8 @@ type TLSSpec struct {
 	// +kubebuilder:default=Managed
 	Mode TLSMode `json:"mode,omitempty"`
 	// serviceNames lists other Services in the cluster's namespace through which clients reach the members, such as the
-	// Service of an adopted cluster. The members' server certificates are also valid for the names of these Services.
-	// Changing the list does not restart pods.
+	// Service of an adopted cluster. The members' server certificates are also valid for the names of these Services,
+	// such as NAME.NAMESPACE and NAME.NAMESPACE.svc. Changing the list does not restart pods.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8

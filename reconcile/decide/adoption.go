@@ -62,7 +62,7 @@ func (s State) adoptedID() ID {
 // While the replicas must leave, it does not: the members that etcd lists may have joined since.
 func (s State) takeUpGuests(r Record) Record {
 	order := s.Declared.Adoption
-	lacksThem := r.Adopted == 0 && !r.namesMembers()
+	lacksThem := r.Adopted == 0 && !r.NamesMembers()
 	if order.declared() && order.ClusterID == r.ClusterID && lacksThem && !order.Abandon {
 		r.Adopted, r.Guests = r.ClusterID, s.foreign()
 	}
@@ -105,7 +105,7 @@ func (s State) isForeign(m Member) bool {
 		return !s.atOurURL(m)
 	}
 	recorded := slices.ContainsFunc(s.Record.Members, func(r RecordedMember) bool { return r.ID == m.ID })
-	ordinary := !s.Declared.Adoption.declared() || s.Record.Adopted == 0 && s.Record.namesMembers()
+	ordinary := !s.Declared.Adoption.declared() || s.Record.Adopted == 0 && s.Record.NamesMembers()
 	return !recorded && (!ordinary || s.hasNamesake(m)) && !s.atOurURL(m)
 }
 
@@ -116,9 +116,9 @@ func (s State) hasNamesake(m Member) bool {
 	})
 }
 
-// namesMembers reports whether the record contains the ID of a member. A record that was recreated without etcd does
+// NamesMembers reports whether the record contains the ID of a member. A record that was recreated without etcd does
 // not.
-func (r Record) namesMembers() bool {
+func (r Record) NamesMembers() bool {
 	return slices.ContainsFunc(r.Members, func(m RecordedMember) bool { return m.ID != 0 })
 }
 
@@ -143,7 +143,7 @@ func (s State) mayHaveGuests() bool {
 	order := s.Declared.Adoption
 	other := s.Record.ClusterID != 0 && s.Record.ClusterID != order.ClusterID || s.ReportedClusterID != 0 &&
 		s.ReportedClusterID != order.ClusterID
-	lost := s.Record.Adopted == 0 && !s.Record.namesMembers() && !s.founding() && !s.Record.Restoring()
+	lost := s.Record.Adopted == 0 && !s.Record.NamesMembers() && !s.founding() && !s.Record.Restoring()
 	return s.adopting() || order.declared() && !other && lost
 }
 

@@ -27,7 +27,7 @@ func restartBroken(s State) (Decision, bool) {
 		if s.newPodsAsDeclared() && s.mayRestart(r) && (s.mayMoveTo() || s.anyReplica(s.onTrial)) {
 			return s.moveOne(r)
 		}
-		if s.WantsOtherPods() && (s.mayRoll() || s.stepBegun()) {
+		if s.WantsOtherPods() && (s.mayRoll() || s.stepBegun()) && !s.adoptionTakenBack() {
 			return act(s.rollout(), "%s is not running (%s); rolling out the declared pod template",
 				s.ReplicaName(r.Ordinal), s.describePod(r))
 		}

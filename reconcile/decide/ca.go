@@ -99,6 +99,10 @@ func caChanged(s State) (Decision, bool) {
 	if d, spoke := s.stopForCA(); spoke {
 		return d, true
 	}
+	if s.mayHaveGuests() {
+		return block("Secret %s contains CA %s, but %s. Delete the Secret, and the CA in spec.adopt.caSecretName is "+
+			"taken over again. Do not stop pods: the guests need their votes", s.caSecret(), short(s.CA.Secret), why)
+	}
 	return block("Secret %s contains CA %s, but %s. Nothing is issued from the CA in the Secret, "+
 		"because members would reject each other. Restore the Secret from a backup, including its key, "+
 		"or, to switch to the new CA, stop all pods%s", s.caSecret(), short(s.CA.Secret), why, s.howToStop())

@@ -188,8 +188,8 @@ func caLost(s State) (Decision, bool) {
 	switch lost := sentence(s.Objects.Irreplaceable); {
 	case lost == "" || s.BeginsAdoption(): // see adopt
 		return Decision{}, false
-	case !s.CAInUse() && s.mayHaveGuests():
-		return block("%s", lost)
+	case s.mayHaveGuests():
+		return block("%s. Do not stop pods: the guests need their votes", lost)
 	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPodThatStays):
 		return wait(recheck, "%s; it will be recreated once the pods that trust it are gone", lost)
 	}

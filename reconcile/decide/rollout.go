@@ -91,7 +91,7 @@ func orUnknown(text string) string {
 // may run the declared version, and neither a missing backup nor an alarm prevents it.
 func (s State) canRoll() bool {
 	enough := !s.tooFew() || !s.restartsMembers()
-	return s.settled() && enough && s.mayRoll() && !s.lacksBackup() && s.heldByAlarm() == ""
+	return s.settled() && enough && s.mayRoll() && !s.lacksBackup() && s.heldByAlarm() == "" && !s.adoptionTakenBack()
 }
 
 func startRollout(s State) (Decision, bool) {

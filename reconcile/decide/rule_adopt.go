@@ -86,6 +86,10 @@ func (s State) unfit() []string {
 		facts = append(facts, fmt.Sprintf("declare at least %s; once the last guest has left, you can declare fewer",
 			plural(n, "replica", "replicas")))
 	}
+	if v, err := etcdversion.Parse(s.Declared.Version); ours == "https://" && err == nil && !v.AtLeast(namesPeers) {
+		facts = append(facts, fmt.Sprintf("with TLS, declare etcd %s or newer: older members would accept all "+
+			"certificates from the CA as those of members", namesPeers))
+	}
 	if s.Source.Downgrade != "" {
 		facts = append(facts, "a downgrade to etcd "+s.Source.Downgrade+" is in progress")
 	}
@@ -95,6 +99,9 @@ func (s State) unfit() []string {
 	}
 	return facts
 }
+
+// namesPeers is the oldest etcd version whose configuration file can name the members' certificates.
+var namesPeers = etcdversion.Must("3.5.15")
 
 // scheme returns the scheme of a URL, including "://".
 func scheme(url string) string {

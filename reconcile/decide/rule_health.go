@@ -29,6 +29,10 @@ func applyObjects(s State) (Decision, bool) {
 	if !s.hasStatefulSet() && s.lacksBackup() {
 		return s.statefulSetAfterBackup()
 	}
+	if !s.hasStatefulSet() && s.adoptionTakenBack() && scheme(s.Declared.Adoption.PeerURL) == "https://" {
+		return block("the StatefulSet is missing, and new pods would reject the guests' certificates: %s",
+			s.declareAdoptionAgain())
+	}
 	if s.isBeingRestored() {
 		return act(ApplyObjects{}, "the record is lost while %s is being restored: %s", s.ReplicaName(SeedOrdinal),
 			sentence(s.Objects.Drift))
