@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -35,14 +36,27 @@ type stage struct {
 	spec   string // as declared in git
 }
 
+func TestMain(m *testing.M) { os.Exit(kubetest.Tests{M: m}.Run()) }
+
+// newStage returns a stage on an API server that other tests use later.
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	server := kubetest.Start(t)
+	return newStageOn(t, kubetest.Shared(t, installCRD))
+}
+
+func installCRD(server *kubetest.Server) error {
 	client, err := kube.New(server.Config)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	if err := client.InstallCRD(t.Context(), crd.YAML); err != nil {
+	return client.InstallCRD(context.Background(), crd.YAML)
+}
+
+// newStageOn returns a stage on an API server that has the CustomResourceDefinition.
+func newStageOn(t *testing.T, server *kubetest.Server) *stage {
+	t.Helper()
+	client, err := kube.New(server.Config)
+	if err != nil {
 		t.Fatal(err)
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}

@@ -15,6 +15,7 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/kube/kubetest"
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
@@ -93,7 +94,11 @@ func (s *stage) deleteSet() {
 // reported once and left alone. If security depends on the field, the cluster is blocked. In both cases, the field is
 // not applied again and again.
 func TestAdmissionRewritesAreNotReapplied(t *testing.T) {
-	s := newStage(t)
+	server := kubetest.Start(t) // its own, because the API server may apply deleted policies for some time
+	if err := installCRD(server); err != nil {
+		t.Fatal(err)
+	}
+	s := newStageOn(t, server)
 	s.spec = "version: 3.6.16, pod: {resources: {limits: {cpu: 1, memory: 1Gi}}}"
 	s.do(s.observe(), decide.Bootstrap{Replicas: 3}, true)
 	s.form()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -259,10 +260,18 @@ func TestRunProcessesNeighborsDuringSlowAncestryCheck(t *testing.T) {
 	}
 }
 
+// timings returns the number of random timings to try: few, or all in "make soak".
+func timings(few, all uint64) uint64 {
+	if os.Getenv("QUORATE_SOAK_PEOPLE") != "" {
+		return all
+	}
+	return few
+}
+
 // TestLoopHealsWithRandomSourceTiming checks that a loop processes a changing cluster at least every 45 seconds, and
 // eventually uses every declaration, even while other sources change, fail or have unknown ancestry at random times.
 func TestLoopHealsWithRandomSourceTiming(t *testing.T) {
-	for seed := range uint64(25) {
+	for seed := range timings(10, 25) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 3))
 			l, changes, begun := slowClusters("ns/a", "ns/b", "ns/c"), newEvents(), time.Now()

@@ -158,7 +158,7 @@ func TestBrieflyRefusedDeclarationIsProcessed(t *testing.T) {
 // never run after the end of the run, even if operations are slow, hang or are interrupted. The report must contain
 // each cluster exactly once, with its errors.
 func TestRandomDelaysDuplicateNothing(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range timings(25, 60) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			upTo := func(limit time.Duration) time.Duration { return time.Duration(random.Int64N(int64(limit))) }

@@ -304,7 +304,7 @@ func (s staged) Follow(ctx context.Context, _ time.Duration, known func(reconcil
 // number of lists, if sources become readable, fail or have their ancestry determined at random times, and clusters are
 // slow at random.
 func TestRunConvergesWithRandomSourceTiming(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range timings(40, 100) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 9))
 			upTo := func(d time.Duration) time.Duration { return time.Duration(random.Int64N(int64(d))) }

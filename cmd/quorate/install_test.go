@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"quorate.dev/quorate/clusters/kube/kubetest"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/deploy"
 )
@@ -341,7 +342,11 @@ status:
 // TestCRDUpgradeKeepsStoredObjects checks that the CustomResourceDefinition is upgraded in place. Objects stored with
 // an earlier definition are kept unchanged, and can be read and written.
 func TestCRDUpgradeKeepsStoredObjects(t *testing.T) {
-	w := newTenants(t, "own")
+	server := kubetest.Start(t) // its own, because the API server may use a replaced definition for some time
+	if err := installCRD(server); err != nil {
+		t.Fatal(err)
+	}
+	w := newTenantsOn(t, server, "own")
 	earlier, err := os.ReadFile("../../clusters/v1alpha1/crd/testdata/earlier.yaml")
 	if err != nil {
 		t.Fatal(err)

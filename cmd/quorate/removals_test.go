@@ -31,7 +31,7 @@ users: [{name: u, user: {token: TOKEN}}]
 
 func newFleet(t *testing.T) *declaredFleet {
 	t.Helper()
-	f := &declaredFleet{T: t, server: kubetest.Start(t), dir: t.TempDir(), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	f := &declaredFleet{T: t, server: kubetest.Shared(t, installCRD), dir: t.TempDir(), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 	text := strings.NewReplacer("SERVER", f.server.Config.Host, "TOKEN", f.server.Config.BearerToken).Replace(kubeconfig)
 	if err := os.WriteFile(f.kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

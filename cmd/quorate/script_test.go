@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"quorate.dev/quorate/clusters/kube/kubetest"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the expected output in testdata/script")
@@ -22,7 +24,7 @@ func TestMain(m *testing.M) {
 		}
 		main()
 	}
-	testscript.Main(m, map[string]func(){"quorate": main, plugin: main})
+	testscript.Main(kubetest.Tests{M: m}, map[string]func(){"quorate": main, plugin: main})
 }
 
 // TestScripts runs command lines as users type them, without a Kubernetes cluster.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,17 +31,28 @@ type tenants struct {
 	dir        string
 }
 
+// newTenants returns tenants on an API server that other tests use later.
 func newTenants(t *testing.T, namespaces ...string) *tenants {
+	t.Helper()
+	return newTenantsOn(t, kubetest.Shared(t, installCRD), namespaces...)
+}
+
+func installCRD(server *kubetest.Server) error {
+	client, err := kube.New(server.Config)
+	if err != nil {
+		return err
+	}
+	return client.InstallCRD(context.Background(), crd.YAML)
+}
+
+// newTenantsOn returns tenants on an API server that has the CustomResourceDefinition.
+func newTenantsOn(t *testing.T, server *kubetest.Server, namespaces ...string) *tenants {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
 	}
-	server := kubetest.Start(t)
 	client, err := kube.New(server.Config)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := client.InstallCRD(t.Context(), crd.YAML); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range namespaces {

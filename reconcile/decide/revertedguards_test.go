@@ -89,9 +89,12 @@ func TestForgedRepetitionsKeepInvariants(t *testing.T) {
 // forgedRepetitions returns lists of entries that a forged status of s may contain, recent and old.
 func forgedRepetitions(s decide.State) (lists [][]decide.Repeated) {
 	var undone []decide.Repeated
-	for _, r := range decide.Rules() {
-		for _, e := range decide.Repeats(s, decide.Decision{Rule: r.Name}, true) {
-			if e.Rule == r.Name && e.What != "preempted" {
+	for _, o := range decide.Opinions(s) {
+		if o.Decision.Verdict != decide.Act { // nothing can be reverted
+			continue
+		}
+		for _, e := range decide.Repeats(s, decide.Decision{Rule: o.Rule}, true) {
+			if e.Rule == o.Rule && e.What != "preempted" {
 				undone = append(undone, e)
 			}
 		}

@@ -30,7 +30,7 @@ func TestEveryRoadOfSmallWorlds(t *testing.T) {
 			flags    []string
 			every    int
 		}{
-			{1, anything, slices.DeleteFunc(slices.Clone(flags), worksOnVolume), 7},
+			{1, anything, slices.DeleteFunc(slices.Clone(flags), worksOnVolume), 11},
 			{2, telling, []string{"", "drift", "fewer", "more", "newer", "stopped", "deleted", "restarting", "joining together"}, 23},
 			{3, coarse, []string{"", "more", "fewer", "restarting", "reshaped", "newer", "deleted"}, 11},
 		} {

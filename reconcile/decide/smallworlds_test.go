@@ -531,23 +531,25 @@ func choices(slots []slot, n int, do func([]slot)) {
 var thorough = os.Getenv("QUORATE_SOAK_PEOPLE") != ""
 
 // TestEverySmallWorld checks the decision on every small state against the invariants: one ordinal with all possible
-// slots, two and three ordinals with telling slots, and four ordinals (five in "make soak") with common slots. The
-// results of single rules, and decisions in which repairs come first, are checked in every 11th state, and in all
-// states in "make soak".
+// slots, two and three ordinals with telling slots, and four ordinals (five in "make soak") with common slots. Of the
+// two largest sets with several ordinals, every fifth state is checked. The results of single rules, and decisions in
+// which repairs come first, are checked in every 11th checked state, or every seventh of these two sets. "make soak"
+// checks everything in all states.
 func TestEverySmallWorld(t *testing.T) {
 	seen := &tally{said: map[[2]string]bool{}}
 	for _, size := range []struct {
 		ordinals int
 		keep     func(slot) bool
 		flags    []string
+		sampled
 	}{
-		{1, anything, flags},
-		{1, telling, flagsOfAdoption},
-		{2, coarse, flagsOfAdoption},
-		{2, telling, []string{"", "drift", "fewer", "restarting", "torn", "joining together", "about to join together", "joined together"}},
-		{3, coarse, []string{"", "restarting", "outvoted", "stopped", "joining together"}},
-		{4, common, []string{"", "drift", "torn"}},
-		{5, common, []string{"", "outvoted"}},
+		{1, anything, flags, most},
+		{1, telling, flagsOfAdoption, most},
+		{2, coarse, flagsOfAdoption, most},
+		{2, telling, []string{"", "drift", "fewer", "restarting", "torn", "joining together", "about to join together", "joined together"}, few},
+		{3, coarse, []string{"", "restarting", "outvoted", "stopped", "joining together"}, few},
+		{4, common, []string{"", "drift", "torn"}, most},
+		{5, common, []string{"", "outvoted"}, most},
 	} {
 		if testing.Short() && size.ordinals > 1 || size.ordinals == 5 && !thorough {
 			continue
@@ -555,12 +557,20 @@ func TestEverySmallWorld(t *testing.T) {
 		for i, part := range parts(arounds(size.flags...)) {
 			t.Run(fmt.Sprintf("%d ordinals, part %d", size.ordinals, i), func(t *testing.T) {
 				t.Parallel()
-				seen.holdAll(t, every(size.keep), size.ordinals, part)
+				seen.holdAll(t, every(size.keep), size.ordinals, part, size.sampled)
 			})
 		}
 	}
 	t.Cleanup(func() { seen.compare(t) })
 }
+
+// sampled specifies which states are checked unless the run is thorough.
+type sampled struct {
+	every int // each surrounding state is combined with every nth choice of slots
+	whole int // the results of single rules are also checked in every nth checked state
+}
+
+var most, few = sampled{1, 11}, sampled{5, 7}
 
 // parts divides the list into up to four parts, which are tested in parallel.
 func parts(list []around) [][]around {
@@ -574,17 +584,21 @@ type tally struct {
 	said   map[[2]string]bool
 }
 
-// holdAll checks the decision for every combination of slots and surrounding state (see around).
-func (all *tally) holdAll(t *testing.T, slots []slot, ordinals int, list []around) {
-	mine := tally{said: map[[2]string]bool{}}
+// holdAll checks the decision for the combinations of slots and surrounding state (see around).
+func (all *tally) holdAll(t *testing.T, slots []slot, ordinals int, list []around, sampled sampled) {
+	mine, choice := tally{said: map[[2]string]bool{}}, 0
 	choices(slots, ordinals, func(chosen []slot) {
-		for _, a := range list {
+		choice++
+		for i, a := range list {
+			if (choice+i)%sampled.every != 0 && !thorough {
+				continue
+			}
 			s := smallWorld(chosen, a)
 			d := decide.Decide(s)
 			mine.states++
 			mine.said[[2]string{string(d.Verdict), d.Rule}] = true
 			var faults []string
-			if mine.states%11 == 0 || thorough { // the results of single rules in neighboring states are much the same
+			if mine.states%sampled.whole == 0 || thorough { // the results of single rules in neighboring states are much the same
 				faults = append(decidetest.Faults(s), outOfOrder(s, d)...)
 			} else {
 				faults = invariants.Broken(s, d)

@@ -57,24 +57,30 @@ func lasts(w *simulate.World, end decide.Decision) []string {
 // once with a pass in which the next write fails. It compares the ends of all paths.
 func crashAfterEach(start *simulate.World, most int) string {
 	straight := start.Clone()
-	writes := 0
-	for _, step := range straight.Converge(most) {
-		writes += len(step.Writes)
-	}
+	steps := straight.Converge(most)
 	want := ending(straight)
 	var out strings.Builder
 	var violations []string
-	for n := range writes + 1 {
-		for what, converge := range map[string]func(*simulate.World, int, int) []simulate.Step{
-			"a crash after": (*simulate.World).ConvergeDying, "a failure after": (*simulate.World).ConvergeFailing,
-		} {
-			w := start.Clone()
-			converge(w, most+10, n)
-			if got := ending(w); got != want {
-				fmt.Fprintf(&out, "!! %s write %d ends in\n%sinstead of\n%s", what, n, got, want)
+	here, writes := start.Clone(), 0 // before each pass, and the writes until then
+	for pass, step := range steps {
+		for n := range len(step.Writes) + 1 {
+			if n == 0 && pass > 0 { // the same as after the last write of the previous pass
+				continue
 			}
-			violations = append(violations, w.Violations()...)
+			for what, converge := range map[string]func(*simulate.World, int, int) []simulate.Step{
+				"a crash after": (*simulate.World).ConvergeDying, "a failure after": (*simulate.World).ConvergeFailing,
+			} {
+				w := here.Clone()
+				converge(w, most+10-pass, n)
+				if got := ending(w); got != want {
+					fmt.Fprintf(&out, "!! %s write %d ends in\n%sinstead of\n%s", what, writes+n, got, want)
+				}
+				violations = append(violations, w.Violations()...)
+			}
 		}
+		here.Pass(simulate.NoCrash)
+		here.Tick()
+		writes += len(step.Writes)
 	}
 	out.WriteString(marks(violations))
 	if out.Len() == 0 {

@@ -303,7 +303,7 @@ func TestEveryTwoDeeds(t *testing.T) {
 					t.Parallel()
 					for j, second := range deeds(replicas) {
 						for apart := range 3 {
-							if !thorough() && (i+j)%15 != apart {
+							if !thorough() && (i+j)%25 != apart {
 								continue
 							}
 							between := ""

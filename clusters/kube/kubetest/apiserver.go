@@ -44,10 +44,22 @@ type Server struct {
 // is skipped. Both processes end with the test.
 func Start(t *testing.T) *Server {
 	t.Helper()
-	program, etcds := os.Getenv("QUORATE_KUBE_APISERVER"), os.Getenv("QUORATE_ETCD_DIR")
-	if program == "" || etcds == "" {
+	program, etcds := programs(t)
+	return start(t, program, etcds)
+}
+
+// programs returns the path of kube-apiserver and the directory of etcd, or skips the test.
+func programs(t *testing.T) (apiserver, etcds string) {
+	t.Helper()
+	apiserver, etcds = os.Getenv("QUORATE_KUBE_APISERVER"), os.Getenv("QUORATE_ETCD_DIR")
+	if apiserver == "" || etcds == "" {
 		t.Skip("QUORATE_KUBE_APISERVER or QUORATE_ETCD_DIR is not set")
 	}
+	return apiserver, etcds
+}
+
+func start(t owner, program, etcds string) *Server {
+	t.Helper()
 	dir := t.TempDir()
 	etcd := startEtcd(t, etcds, dir)
 	key := serviceAccountKey(t, dir)
@@ -66,12 +78,17 @@ func Start(t *testing.T) *Server {
 		"--service-account-signing-key-file=" + key, "--service-cluster-ip-range=10.0.0.0/16",
 		"--authorization-mode=RBAC",
 	}
-	s.Run(t)
+	s.run(t)
 	return s
 }
 
 // Run starts the API server, initially or after it was killed, and returns once it is ready.
 func (s *Server) Run(t *testing.T) {
+	t.Helper()
+	s.run(t)
+}
+
+func (s *Server) run(t owner) {
 	t.Helper()
 	command := exec.Command(s.program, s.args...)
 	command.Args[0] = "kube-apiserver" // one file contains several programs, and the name selects one
@@ -82,7 +99,7 @@ func (s *Server) Run(t *testing.T) {
 // Kill kills the API server, because it takes half a minute to end watches on a regular shutdown.
 func (s *Server) Kill() { s.process.kill() }
 
-func connect(t *testing.T, address string) *Server {
+func connect(t owner, address string) *Server {
 	t.Helper()
 	config := &rest.Config{Host: "https://" + address, BearerToken: "secret",
 		TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
@@ -99,7 +116,7 @@ func connect(t *testing.T, address string) *Server {
 	return &Server{Config: config, Client: client, Objects: objects}
 }
 
-func (s *Server) awaitReady(t *testing.T) {
+func (s *Server) awaitReady(t owner) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; {
 		if _, err := s.Client.CoreV1().Namespaces().
@@ -118,7 +135,7 @@ func (s *Server) awaitReady(t *testing.T) {
 	}
 }
 
-func serviceAccountKey(t *testing.T, dir string) string {
+func serviceAccountKey(t owner, dir string) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -18,7 +18,7 @@ type Etcd struct {
 	process      *process
 }
 
-func startEtcd(t *testing.T, etcds, dir string) *Etcd {
+func startEtcd(t owner, etcds, dir string) *Etcd {
 	t.Helper()
 	programs, err := filepath.Glob(filepath.Join(etcds, "etcd-*/etcd"))
 	if err != nil || len(programs) == 0 {
@@ -28,13 +28,18 @@ func startEtcd(t *testing.T, etcds, dir string) *Etcd {
 		URL: "http://" + procgrouptest.Address(), PeerURL: "http://" + procgrouptest.Address(),
 		program: slices.Max(programs), log: filepath.Join(dir, "etcd.log"),
 	}
-	e.Run(t, "--data-dir="+filepath.Join(dir, "etcd"), "--initial-advertise-peer-urls="+e.PeerURL,
+	e.run(t, "--data-dir="+filepath.Join(dir, "etcd"), "--initial-advertise-peer-urls="+e.PeerURL,
 		"--initial-cluster=default="+e.PeerURL)
 	return e
 }
 
 // Run starts etcd, initially or after it was stopped, at the same address. The flags specify the data.
 func (e *Etcd) Run(t *testing.T, flags ...string) {
+	t.Helper()
+	e.run(t, flags...)
+}
+
+func (e *Etcd) run(t owner, flags ...string) {
 	t.Helper()
 	e.process = run(t, e.log, exec.Command(e.program, append([]string{
 		"--unsafe-no-fsync", "--listen-client-urls=" + e.URL, "--advertise-client-urls=" + e.URL,

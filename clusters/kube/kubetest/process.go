@@ -15,8 +15,17 @@ type process struct {
 	exited  chan struct{}
 }
 
-// run starts a program and appends its output to a file. The program is killed at the end of the test at the latest.
-func run(t *testing.T, logFile string, command *exec.Cmd) *process {
+// owner is a test, or anything else that programs end with.
+type owner interface {
+	Helper()
+	TempDir() string
+	Cleanup(end func())
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// run starts a program and appends its output to a file. The program is killed when its owner ends at the latest.
+func run(t owner, logFile string, command *exec.Cmd) *process {
 	t.Helper()
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
