@@ -182,6 +182,9 @@ func (w *world) allowsCopies() []string {
 func (w *world) createSecret(name string, data map[string][]byte) {
 	w.t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
+	if data[corev1.TLSCertKey] != nil {
+		secret.Type = corev1.SecretTypeTLS
+	}
 	if _, err := w.kube.CoreV1().Secrets(w.namespace).Create(w.ctx(), secret, metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
