@@ -81,7 +81,7 @@ fuzz: ## fuzz the code that reads hostile input, each target as often as listed,
 race: build ## test the packages under the race detector; requires a C compiler
 	CGO_ENABLED=1 $(TEST) -race ./...
 
-soak: ## walk a simulated world for a million steps of git changes, faults, manual actions and passes, and try all pairs of manual actions and all small worlds; STEPS and SEED override that
+soak: ## walk a simulated world for a million steps of git changes, faults, manual actions and passes, and try all pairs of manual actions, all small worlds and more random timings; STEPS and SEED override that
 	QUORATE_SOAK_STEPS=$(or $(STEPS),1000000) QUORATE_SOAK_SEED=$(SEED) $(TEST) -timeout 0 -count 1 -v -run 'TestLongPaths|TestNothingWaitsForever' ./reconcile/simulate
 	QUORATE_SOAK_PEOPLE=1 $(TEST) -timeout 0 -count 1 -v -run 'TestEvery.*(Deed|Sight|Incident|Moment|SmallWorld)|TestRandomDelays|RandomSourceTiming' ./reconcile/...
 

@@ -23,6 +23,8 @@ import (
 func TestCertificatesAreIssuedFromSourceCA(t *testing.T) {
 	source, another := newCA(t), newCA(t)
 	recorded := decide.Record{Token: "t", ClusterID: fakeClusterID, Adopted: fakeClusterID, Guests: []decide.ID{firstGuest}, CA: pki.Fingerprint(source.Certificate)}
+	unknown := recorded
+	unknown.CA = ""
 	for what, test := range map[string]struct {
 		secret *pki.Pair
 		status int
@@ -36,10 +38,11 @@ func TestCertificatesAreIssuedFromSourceCA(t *testing.T) {
 		"forbidden":                  {status: http.StatusForbidden, says: "Secret old-ca cannot be read by this run"},
 		"server error":               {status: http.StatusInternalServerError, fails: true},
 		"key of another CA":          {secret: &pki.Pair{Certificate: source.Certificate, Key: another.Key}, says: "the key does not match the certificate"},
-		"not allowed":                {change: func(c *cluster) { c.target.Problems = []string{"not allowed"} }, says: "not declare it"},
-		"orphaned":                   {change: func(c *cluster) { c.target.Orphaned = "git" }, says: "not declare it"},
+		"not allowed":                {change: func(c *cluster) { c.target.Problems = []string{"not allowed"} }, says: "only if git declares"},
+		"orphaned":                   {change: func(c *cluster) { c.target.Orphaned = "git" }, says: "only if git declares"},
 		"interrupted":                {secret: &source, record: recorded},
 		"copy lost while pods run":   {secret: &source, record: recorded, change: runs},
+		"record lost while pods run": {secret: &source, record: unknown, change: runs, says: "the recorded CA is unknown"},
 		"both lost while pods run":   {status: http.StatusNotFound, record: recorded, change: runs, says: "Do not stop pods"},
 		"taken back":                 {record: recorded, change: func(c *cluster) { c.target.Cluster.Spec.Adopt = nil }, says: "declare spec.adopt again"},
 		"another declared":           {secret: &source, record: recorded, change: func(c *cluster) { c.state.Declared.Adoption.ClusterID = 0xc2 }},

@@ -181,7 +181,7 @@ func (c *cluster) runsDeclared() bool {
 	if err != nil {
 		return false
 	}
-	in := objects.Input{Cluster: c.buildable, Runs: c.runs()}
+	in := objects.Input{Cluster: c.buildable, Record: c.state.Record, Runs: c.runs()}
 	if configMap := inventory.Get[*corev1.ConfigMap](c.own, "ConfigMap", c.names.ConfigMap); configMap != nil {
 		in.Live = configMap.Data
 	}

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,8 @@ import (
 const minRemaining = 30 * 24 * time.Hour
 
 // lacksSourceCA reports whether the cluster does not have the CA that the guests trust: the adoption is beginning, a
-// pass was interrupted after it began, or the new cluster's own copy has been lost or has expired.
+// pass was interrupted after it began, or the new cluster's own copy has been lost, has expired, or was replaced while no
+// pod depends on it.
 func (c *cluster) lacksSourceCA() bool {
 	if !c.hasTLS() || c.state.Declared.Lifecycle != decide.Running {
 		return false
@@ -51,7 +53,12 @@ func (c *cluster) takeOverCA(ctx context.Context) error {
 		return nil
 	}
 	adopt := c.target.Cluster.Spec.Adopt
-	if adopt == nil || adopt.CASecretName == "" || !c.checked() {
+	switch {
+	case !c.checked():
+		c.caRefused = "the CA of the guests is missing. It is taken over only if git declares the cluster, and its spec " +
+			"is valid and allowed"
+		return nil
+	case adopt == nil || adopt.CASecretName == "":
 		c.caRefused = "the CA of the guests is missing, and git does not declare it: declare spec.adopt again"
 		return nil
 	}
@@ -91,8 +98,9 @@ func (c *cluster) issueFrom(object metav1.Object, unreadable error) (objects.Cer
 		return objects.Certificates{}, fmt.Errorf("cannot be used: %w", err)
 	}
 	read, recorded := pki.Fingerprint(issued.CA.Certificate), c.state.Record.CA
-	if recorded != "" && !c.state.BeginsAdoption() && read != recorded {
-		return objects.Certificates{}, fmt.Errorf("contains CA %s, but the recorded CA is %s", read, recorded)
+	if bound := recorded != "" || c.dependsOnCA(); bound && read != recorded && !c.state.BeginsAdoption() {
+		return objects.Certificates{}, fmt.Errorf("contains CA %s, but the recorded CA is %s", read,
+			cmp.Or(recorded, "unknown"))
 	}
 	return issued, nil
 }

@@ -20,8 +20,11 @@ import (
 // askSource queries the member list of the cluster to adopt while nothing is recorded and no replica exists. If that
 // cluster can be adopted, askSource also requests hashes of the members' data.
 func (c *cluster) askSource(ctx context.Context) {
-	if !c.state.BeginsAdoption() || !c.checked() || c.state.Declared.Adoption.Abandon ||
-		c.state.Declared.Lifecycle != decide.Running {
+	if !c.state.BeginsAdoption() || c.state.Declared.Adoption.Abandon || c.state.Declared.Lifecycle != decide.Running {
+		return
+	}
+	if !c.checked() {
+		c.state.Source.Why = "it is queried only if git declares the cluster, and its spec is valid and allowed"
 		return
 	}
 	if c.state.Source = c.askEndpoints(ctx, false); c.state.MayAdopt() {

@@ -34,7 +34,7 @@ func (c *cluster) readCertificates(ctx context.Context) (err error) {
 		c.seeCA(present, "")
 		c.state.Objects.Irreplaceable = append(c.state.Objects.Irreplaceable, c.caRefused)
 		return nil
-	case c.state.CAInUse() || len(c.own.Pods) > 0:
+	case c.dependsOnCA():
 		c.seeCA(present, "")
 		c.state.Objects.Irreplaceable = append(c.state.Objects.Irreplaceable,
 			fmt.Sprintf("Secret %s: %v", c.names.CASecret, unusable))

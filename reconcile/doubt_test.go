@@ -260,7 +260,7 @@ func TestRunProcessesNeighborsDuringSlowAncestryCheck(t *testing.T) {
 	}
 }
 
-// timings returns the number of random timings to try: few, or all in "make soak".
+// timings returns the number of random timings to try: few, or all of them in "make soak".
 func timings(few, all uint64) uint64 {
 	if os.Getenv("QUORATE_SOAK_PEOPLE") != "" {
 		return all

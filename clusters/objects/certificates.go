@@ -58,7 +58,7 @@ func NewCertificates(c *v1alpha1.EtcdCluster, now time.Time) (Certificates, erro
 }
 
 // TakeOver returns a cluster's certificates, issued from the CA of the cluster that it adopts. data is the data of a
-// Secret of type kubernetes.io/tls. The error explains why members of the two clusters would not trust each other.
+// Secret of type kubernetes.io/tls. The error explains why the CA cannot be taken over.
 // The CA must be valid until the given time.
 func TakeOver(c *v1alpha1.EtcdCluster, data map[string][]byte, now, until time.Time) (Certificates, error) {
 	ca, err := pki.ReadCA(pki.Pair{Certificate: data[keyCertificate], Key: data[keyPrivate]}, now)
@@ -231,7 +231,7 @@ func serverLeaf(c *v1alpha1.EtcdCluster) pki.Leaf {
 	}
 	for _, name := range c.Spec.TLS.ServiceNames {
 		// Certificates are renewed even if the spec is invalid, but must never name a host outside the namespace. A name
-		// without the namespace would do so, because other clusters may trust a CA that was taken over.
+		// without a namespace could be used in any namespace, where others may trust a CA that was taken over.
 		if len(validation.IsDNS1035Label(string(name))) == 0 && !slices.Contains(services, string(name)) {
 			services = append(services, string(name))
 			host := string(name) + "." + c.Namespace

@@ -214,8 +214,8 @@ func transportSecurity(in Input) map[string]any {
 }
 
 // trustsGuests reports whether members accept peer certificates with any name, because guests' certificates have
-// different names. Once git no longer declares the adoption, the pod template changes, so all members restart and then
-// accept only replicas.
+// different names. Once the guests have left and git no longer declares the adoption, the pod template changes, so all
+// members restart and then accept only replicas.
 func trustsGuests(in Input) bool {
 	formedOtherwise := in.Record.Adopted == 0 && in.Record.NamesMembers()
 	return adoptedCA(in.Cluster) != "" && !formedOtherwise || len(in.Record.Guests) > 0

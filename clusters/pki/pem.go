@@ -91,7 +91,7 @@ func parseOwnKey(text PrivateKey, _ *x509.Certificate) (crypto.Signer, error) {
 	return ec, nil
 }
 
-// parseAnyKey parses the RSA, ECDSA or Ed25519 key of a certificate, in any of the PEM formats that OpenSSL and Go write.
+// parseAnyKey parses the RSA, ECDSA or Ed25519 key of a certificate, in any unencrypted PEM format that OpenSSL or Go writes.
 func parseAnyKey(text PrivateKey, certificate *x509.Certificate) (crypto.Signer, error) {
 	if len(text) > maxCAKey {
 		return nil, fmt.Errorf("the key is longer than %d KiB", maxCAKey>>10)

@@ -103,7 +103,7 @@ func selfDeclared(owned inventory.ByCluster, known bool) []Target {
 		t.Cluster.Labels, t.Cluster.Annotations = p.Custom.Labels, p.Custom.Annotations
 		t.Problems, t.Unchecked = notApplied(p.Custom), true
 		if known {
-			t.Orphaned, t.Held, t.Warnings = "", "", nil
+			t.Orphaned, t.Held, t.Warnings, t.Unchecked = "", "", nil, false // see refuse
 			t.Problems = t.unbuildable()
 		}
 		targets = append(targets, t)

@@ -22,8 +22,8 @@ type AdoptionSpec struct {
 	// caSecretName is the name of a Secret of type kubernetes.io/tls in the cluster's namespace. The Secret contains
 	// the CA of the cluster to adopt: its certificate in tls.crt and its private key in tls.key. The new cluster takes
 	// over this CA, so that guests, replicas and clients trust each other. caSecretName is required with TLS. While it
-	// is set, the peer port accepts every certificate issued from the CA. Once it is removed, the replicas restart one
-	// at a time and then accept only each other as peers.
+	// is set, the peer port accepts certificates from the CA with any common name. Once the last guest has left and
+	// adopt is removed, the replicas restart one at a time and then accept only each other as peers.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

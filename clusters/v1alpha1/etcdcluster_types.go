@@ -53,7 +53,7 @@ type EtcdClusterList struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.image.digests) || self.image.digests.size() == 0 || self.version in self.image.digests",message="image.digests must contain a digest for spec.version if it is set; a digest is valid for one version only",fieldPath=".image.digests"
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.adopt) || has(self.adopt.caSecretName) == (self.tls.mode == 'Managed')",message="adopt requires either caSecretName or, if the cluster to adopt does not use TLS, tls.mode Disabled",fieldPath=".adopt"
+// +kubebuilder:validation:XValidation:rule="!has(self.adopt) || has(self.adopt.caSecretName) == (self.tls.mode == 'Managed')",message="adopt requires caSecretName or, if the cluster to adopt does not use TLS, tls.mode Disabled",fieldPath=".adopt"
 // +kubebuilder:validation:XValidation:rule="!has(self.adopt) || !has(self.restore) && !has(self.recovery) && !has(self.networkPolicy)",message="omit restore, recovery and networkPolicy; once the last guest has left, remove adopt to declare recovery or networkPolicy",fieldPath=".adopt"
 type EtcdClusterSpec struct {
 	// replicas is the number of voting members, from 1 to 9. Defaults to 3. Odd numbers are best: an even number does

@@ -91,7 +91,7 @@ func caChanged(s State) (Decision, bool) {
 	switch {
 	case why == "":
 		return Decision{}, false
-	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPodThatStays):
+	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPodThatStays) && !s.mayHaveGuests():
 		return wait(recheck, "Secret %s contains CA %s, but %s; the CA in the Secret will be used once the pods "+
 			"are gone",
 			s.caSecret(), short(s.CA.Secret), why)
@@ -100,8 +100,13 @@ func caChanged(s State) (Decision, bool) {
 		return d, true
 	}
 	if s.mayHaveGuests() {
-		return block("Secret %s contains CA %s, but %s. Delete the Secret, and the CA in spec.adopt.caSecretName is "+
-			"taken over again. Do not stop pods: the guests need their votes", s.caSecret(), short(s.CA.Secret), why)
+		remedy := "Restore the Secret from a backup, or delete it, so that the CA in spec.adopt.caSecretName is taken " +
+			"over again"
+		if s.CA.Proven == s.CA.Secret {
+			remedy = "Correct the record"
+		}
+		return block("Secret %s contains CA %s, but %s. %s. Do not stop pods: the guests need their votes",
+			s.caSecret(), short(s.CA.Secret), why, remedy)
 	}
 	return block("Secret %s contains CA %s, but %s. Nothing is issued from the CA in the Secret, "+
 		"because members would reject each other. Restore the Secret from a backup, including its key, "+

@@ -87,8 +87,8 @@ func (s State) unfit() []string {
 			plural(n, "replica", "replicas")))
 	}
 	if v, err := etcdversion.Parse(s.Declared.Version); ours == "https://" && err == nil && !v.AtLeast(namesPeers) {
-		facts = append(facts, fmt.Sprintf("with TLS, declare etcd %s or newer: older members would accept all "+
-			"certificates from the CA as those of members", namesPeers))
+		facts = append(facts, fmt.Sprintf("with TLS, declare etcd %s or newer: older members cannot restrict the "+
+			"names in peer certificates", namesPeers))
 	}
 	if s.Source.Downgrade != "" {
 		facts = append(facts, "a downgrade to etcd "+s.Source.Downgrade+" is in progress")
@@ -100,7 +100,7 @@ func (s State) unfit() []string {
 	return facts
 }
 
-// namesPeers is the oldest etcd version whose configuration file can name the members' certificates.
+// namesPeers is the oldest etcd version whose configuration file can restrict the names in peer certificates.
 var namesPeers = etcdversion.Must("3.5.15")
 
 // scheme returns the scheme of a URL, including "://".

@@ -49,7 +49,8 @@ func (s State) cannotJoin(ordinal int, need string) (Decision, bool) {
 	}
 	asDeclared := s
 	asDeclared.Objects.RunsVersion = s.Declared.Version
-	if s.WantsOtherPods() && asDeclared.newPodsTooOld() == "" && s.mayRoll() && s.heldByAlarm() == "" {
+	held := s.heldByAlarm() != "" || s.adoptionTakenBack()
+	if s.WantsOtherPods() && asDeclared.newPodsTooOld() == "" && s.mayRoll() && !held {
 		return act(s.rollout(), "%s: using the declared template for new pods, so that %s can join",
 			need, s.ReplicaName(ordinal))
 	}

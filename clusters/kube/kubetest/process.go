@@ -15,7 +15,7 @@ type process struct {
 	exited  chan struct{}
 }
 
-// owner is a test, or anything else that programs end with.
+// owner is a test or a lender. Programs are killed when their owner ends.
 type owner interface {
 	Helper()
 	TempDir() string
@@ -24,7 +24,7 @@ type owner interface {
 	Fatalf(format string, args ...any)
 }
 
-// run starts a program and appends its output to a file. The program is killed when its owner ends at the latest.
+// run starts a program and appends its output to a file. The program is killed no later than when its owner ends.
 func run(t owner, logFile string, command *exec.Cmd) *process {
 	t.Helper()
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

@@ -34,7 +34,8 @@ func (t Tests) Run() int {
 // Shared returns an API server on which prepare has been called, and which otherwise contains only the objects that an
 // API server creates at startup. Tests that run one after another share it, because starting an API server takes
 // seconds of CPU time. Tests that run at the same time use different servers. When the test ends, the objects are
-// reset. Tests that restart the API server or its etcd, or change definitions that prepare installs, call Start.
+// reset. Tests that restart the API server or its etcd, or change definitions that prepare installs, must call Start
+// instead.
 //
 // All tests of a package must pass the same prepare, and TestMain must run them with Tests.
 func Shared(t *testing.T, prepare func(*Server) error) *Server {
@@ -81,7 +82,7 @@ func (s *servers) idle() *lender {
 	return l
 }
 
-// add reports whether the server will be ended after the tests.
+// add registers a server. It reports whether the server will be ended after the tests.
 func (s *servers) add(l *lender) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +112,7 @@ type lender struct {
 	cleanups []func()
 }
 
-// forTest is a lender that fails the test during which its server starts.
+// forTest makes the lender the owner of a server. Errors fail the test that starts the server.
 type forTest struct {
 	*testing.T
 	l *lender
@@ -194,7 +195,7 @@ func (l *lender) listable() (map[string]schema.GroupVersionResource, error) {
 	return lists, nil
 }
 
-// maintained are the keys of objects that the API server itself keeps up to date.
+// maintained contains prefixes of the keys of objects that the API server itself keeps up to date.
 var maintained = []string{
 	"/registry/apiregistration.k8s.io/", "/registry/configmaps/kube-system/extension-apiserver-authentication",
 	"/registry/endpointslices/default/kubernetes", "/registry/flowschemas/", "/registry/ipaddresses/",
@@ -203,8 +204,8 @@ var maintained = []string{
 	"/registry/services/specs/default/kubernetes",
 }
 
-// reset makes the objects the same as before the first test. It does this in etcd, because the API server would wait
-// for finalizers, and for controllers that do not run here. It returns once the API server has noticed.
+// reset restores the objects as they were before the first test. It writes directly to etcd, because the API server
+// would wait for finalizers, and for controllers that do not run here. It returns once the API server has noticed.
 func (l *lender) reset() error {
 	now, err := l.server.Etcd.contents()
 	if err != nil {
