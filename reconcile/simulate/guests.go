@@ -31,7 +31,7 @@ func (w *World) Adopt(n int, namesakes bool) {
 	}
 	w.rafts[source] = r
 	w.Declared.Adoption = decide.AdoptionOrder{ClusterID: source,
-		PeerURL: fmt.Sprintf("http://%[1]s-0.%[1]s.b.svc:2380", w.name)}
+		PeerURL: fmt.Sprintf("https://%[1]s-0.%[1]s.b.svc:2380", w.name)}
 	w.settleVersion(r)
 	w.runEtcd()
 	w.judgePods()
