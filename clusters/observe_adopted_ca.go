@@ -16,13 +16,13 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// minRemaining is how long the CA of a cluster to adopt must remain valid, so that the adoption can be completed and the
-// CA replaced before it expires.
+// minRemaining is how long the CA of a cluster to adopt must remain valid, so that the adoption can be completed and
+// the CA replaced before it expires.
 const minRemaining = 30 * 24 * time.Hour
 
 // lacksSourceCA reports whether the cluster does not have the CA that the guests trust: the adoption is beginning, a
-// pass was interrupted after it began, or the new cluster's own copy has been lost, has expired, or was replaced while no
-// pod depends on it.
+// pass was interrupted after it began, or the new cluster's own copy has been lost, has expired, or was replaced while
+// no pod depends on it.
 func (c *cluster) lacksSourceCA() bool {
 	if !c.hasTLS() || c.state.Declared.Lifecycle != decide.Running {
 		return false
@@ -52,17 +52,17 @@ func (c *cluster) takeOverCA(ctx context.Context) error {
 	if c.lacksCA = c.lacksSourceCA(); !c.lacksCA {
 		return nil
 	}
-	adopt := c.target.Cluster.Spec.Adopt
+	name := objects.AdoptedCA(&c.target.Cluster)
 	switch {
 	case !c.checked():
 		c.caRefused = "the CA of the guests is missing. It is taken over only if git declares the cluster, and its spec " +
 			"is valid and allowed"
 		return nil
-	case adopt == nil || adopt.CASecretName == "":
+	case name == "":
 		c.caRefused = "the CA of the guests is missing, and git does not declare it: declare spec.adopt again"
 		return nil
 	}
-	object, err := c.kube().Look(ctx, "Secret", c.target.Cluster.Namespace, adopt.CASecretName)
+	object, err := c.kube().Look(ctx, "Secret", c.target.Cluster.Namespace, name)
 	if err != nil && !kube.NeedsSetup(err) {
 		return err
 	}
@@ -72,7 +72,7 @@ func (c *cluster) takeOverCA(ctx context.Context) error {
 		return nil
 	}
 	c.caRefused = fmt.Sprintf("the CA of cluster %s cannot be taken over: Secret %s %v",
-		c.state.Declared.Adoption.ClusterID, adopt.CASecretName, why)
+		c.state.Declared.Adoption.ClusterID, name, why)
 	return nil
 }
 

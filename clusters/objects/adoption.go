@@ -5,8 +5,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// adoptedCA returns the name of the Secret with the CA of the cluster to adopt, or "".
-func adoptedCA(c *v1alpha1.EtcdCluster) string {
+// AdoptedCA returns the name of the Secret with the CA of the cluster to adopt, or "".
+func AdoptedCA(c *v1alpha1.EtcdCluster) string {
 	if c.Spec.Adopt == nil {
 		return ""
 	}

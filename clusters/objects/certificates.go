@@ -58,8 +58,8 @@ func NewCertificates(c *v1alpha1.EtcdCluster, now time.Time) (Certificates, erro
 }
 
 // TakeOver returns a cluster's certificates, issued from the CA of the cluster that it adopts. data is the data of a
-// Secret of type kubernetes.io/tls. The error explains why the CA cannot be taken over.
-// The CA must be valid until the given time.
+// Secret of type kubernetes.io/tls. The CA must be valid until the given time. The error explains why the CA cannot be
+// taken over.
 func TakeOver(c *v1alpha1.EtcdCluster, data map[string][]byte, now, until time.Time) (Certificates, error) {
 	ca, err := pki.ReadCA(pki.Pair{Certificate: data[keyCertificate], Key: data[keyPrivate]}, now)
 	if err != nil {
@@ -226,16 +226,14 @@ func serverLeaf(c *v1alpha1.EtcdCluster) pki.Leaf {
 	names := memberNames(c)
 	services := []string{NamesOf(c.Name).ClientService, NamesOf(c.Name).Service}
 	for _, service := range services {
-		host := service + "." + c.Namespace
-		names = append(names, service, host, host+".svc", host+".svc.cluster.local")
+		names = append(append(names, service), serviceHosts(service, c.Namespace)...)
 	}
 	for _, name := range c.Spec.TLS.ServiceNames {
 		// Certificates are renewed even if the spec is invalid, but must never name a host outside the namespace. A name
 		// without a namespace could be used in any namespace, where others may trust a CA that was taken over.
 		if len(validation.IsDNS1035Label(string(name))) == 0 && !slices.Contains(services, string(name)) {
 			services = append(services, string(name))
-			host := string(name) + "." + c.Namespace
-			names = append(names, host, host+".svc", host+".svc.cluster.local")
+			names = append(names, serviceHosts(string(name), c.Namespace)...)
 		}
 	}
 	return pki.Leaf{
@@ -244,6 +242,12 @@ func serverLeaf(c *v1alpha1.EtcdCluster) pki.Leaf {
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 		Usages:      bothUsages,
 	}
+}
+
+// serviceHosts returns the names of a Service that contain its namespace.
+func serviceHosts(service, namespace string) []string {
+	host := service + "." + namespace
+	return []string{host, host + ".svc", host + ".svc.cluster.local"}
 }
 
 func memberNames(c *v1alpha1.EtcdCluster) []string {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"quorate.dev/quorate/internal/etcdversion"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -179,9 +178,6 @@ func joinPeers(peers map[string][]string) string {
 	return strings.Join(list, ",")
 }
 
-// withAllowedNames is the first etcdversion.Version whose configuration file accepts a list for allowed-cn.
-var withAllowedNames = etcdversion.Must("3.5.15")
-
 // transportSecurity returns the keys that determine which certificates a member presents and trusts. Members present
 // certificates without names to each other. If an incoming peer certificate contains names, etcd looks them up in DNS,
 // or looks up the peer's address for wildcards, and rejects the peer unless they match (checkCertSAN in
@@ -198,7 +194,8 @@ func transportSecurity(in Input) map[string]any {
 		"trusted-ca-file":  peerTLSMount + "/" + keyCA,
 		"client-cert-auth": true,
 	}
-	if v, err := declaredVersion(in.Cluster.Spec.Version); err == nil && v.AtLeast(withAllowedNames) && !trustsGuests(in) {
+	v, err := declaredVersion(in.Cluster.Spec.Version)
+	if err == nil && v.AtLeast(decide.RestrictsPeerNames) && !trustsGuests(in) {
 		// A client with a certificate from the same CA must not be accepted as a member.
 		peer["allowed-cn"] = []string{peerName(in.Cluster)}
 	}
@@ -218,5 +215,5 @@ func transportSecurity(in Input) map[string]any {
 // members restart and then accept only replicas.
 func trustsGuests(in Input) bool {
 	formedOtherwise := in.Record.Adopted == 0 && in.Record.NamesMembers()
-	return adoptedCA(in.Cluster) != "" && !formedOtherwise || len(in.Record.Guests) > 0
+	return AdoptedCA(in.Cluster) != "" && !formedOtherwise || len(in.Record.Guests) > 0
 }

@@ -34,7 +34,7 @@ func spelledHash(c *v1alpha1.EtcdCluster) string {
 		Etcd       v1alpha1.EtcdOptions `json:"etcd"`
 		Pod        v1alpha1.PodSpec     `json:"pod"`
 		AdoptedCA  string               `json:"adoptedCA,omitempty"`
-	}{spec.Image.Repository, spec.Image.Digests[spec.Version], spec.TLS, spec.Etcd, spec.Pod, adoptedCA(c)})
+	}{spec.Image.Repository, spec.Image.Digests[spec.Version], spec.TLS, spec.Etcd, spec.Pod, AdoptedCA(c)})
 	if err != nil {
 		panic(fmt.Sprintf("encode the spec: %v", err)) // plain data can always be encoded
 	}

@@ -36,7 +36,8 @@ const MaxKey = 8 << 10
 const maxKey = 2 << 10
 
 // maxCAKey is the maximum length of a CA's private key in bytes, and maxRSABits the maximum size of an RSA key. Signing
-// with a longer key, or with one that has more than two primes, can take seconds, and a pass signs several certificates.
+// with a longer key, or with one that has more than two primes, can take seconds, and a pass signs several
+// certificates.
 const (
 	maxCAKey   = 4 << 10
 	maxRSABits = 4096
@@ -91,7 +92,8 @@ func parseOwnKey(text PrivateKey, _ *x509.Certificate) (crypto.Signer, error) {
 	return ec, nil
 }
 
-// parseAnyKey parses the RSA, ECDSA or Ed25519 key of a certificate, in any unencrypted PEM format that OpenSSL or Go writes.
+// parseAnyKey parses the RSA, ECDSA or Ed25519 key of a certificate, in any unencrypted PEM format that OpenSSL or Go
+// writes.
 func parseAnyKey(text PrivateKey, certificate *x509.Certificate) (crypto.Signer, error) {
 	if len(text) > maxCAKey {
 		return nil, fmt.Errorf("the key is longer than %d KiB", maxCAKey>>10)
@@ -129,8 +131,8 @@ func parseAnyKey(text PrivateKey, certificate *x509.Certificate) (crypto.Signer,
 	return signer, nil
 }
 
-// checkRSAKey rejects an RSA key that has more than two primes, or does not belong to the certificate. crypto/x509 would
-// compute for seconds before it reports a long key.
+// checkRSAKey rejects an RSA key that has more than two primes, or does not belong to the certificate. crypto/x509
+// would compute for seconds before it reports a long key.
 func checkRSAKey(block *pem.Block, certificate *x509.Certificate) error {
 	der := block.Bytes
 	var wrapped struct { // RFC 5208

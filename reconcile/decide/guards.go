@@ -189,8 +189,8 @@ func caLost(s State) (Decision, bool) {
 	case lost == "" || s.BeginsAdoption(): // see adopt
 		return Decision{}, false
 	case s.mayHaveGuests():
-		return block("%s. Correct the cause, or restore Secret %s from a backup. Do not stop pods: the guests need their votes",
-			lost, s.caSecret())
+		return block("%s. Correct the cause, or restore Secret %s from a backup. Do not stop pods: the guests need "+
+			"their votes", lost, s.caSecret())
 	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPodThatStays):
 		return wait(recheck, "%s; it will be recreated once the pods that trust it are gone", lost)
 	}

@@ -86,9 +86,10 @@ func (s State) unfit() []string {
 		facts = append(facts, fmt.Sprintf("declare at least %s; once the last guest has left, you can declare fewer",
 			plural(n, "replica", "replicas")))
 	}
-	if v, err := etcdversion.Parse(s.Declared.Version); ours == "https://" && err == nil && !v.AtLeast(namesPeers) {
+	v, err := etcdversion.Parse(s.Declared.Version)
+	if ours == "https://" && err == nil && !v.AtLeast(RestrictsPeerNames) {
 		facts = append(facts, fmt.Sprintf("with TLS, declare etcd %s or newer: older members cannot restrict the "+
-			"names in peer certificates", namesPeers))
+			"names in peer certificates", RestrictsPeerNames))
 	}
 	if s.Source.Downgrade != "" {
 		facts = append(facts, "a downgrade to etcd "+s.Source.Downgrade+" is in progress")
@@ -100,8 +101,8 @@ func (s State) unfit() []string {
 	return facts
 }
 
-// namesPeers is the oldest etcd version whose configuration file can restrict the names in peer certificates.
-var namesPeers = etcdversion.Must("3.5.15")
+// RestrictsPeerNames is the oldest etcd version whose configuration file can restrict the names in peer certificates.
+var RestrictsPeerNames = etcdversion.Must("3.5.15")
 
 // scheme returns the scheme of a URL, including "://".
 func scheme(url string) string {

@@ -30,9 +30,8 @@ func applyObjects(s State) (Decision, bool) {
 		return s.statefulSetAfterBackup()
 	}
 	if !s.hasStatefulSet() && s.adoptionTakenBack() && scheme(s.Declared.Adoption.PeerURL) == "https://" {
-		return block("the StatefulSet is missing, and new pods would not restart to reject old certificates once the guests "+
-			"have left: %s",
-			s.declareAdoptionAgain())
+		return block("the StatefulSet is missing, and new pods would not restart to reject old certificates once the "+
+			"guests have left: %s", s.declareAdoptionAgain())
 	}
 	if s.isBeingRestored() {
 		return act(ApplyObjects{}, "the record is lost while %s is being restored: %s", s.ReplicaName(SeedOrdinal),

@@ -260,7 +260,7 @@ func (e *Etcd) contents() (map[string]string, error) {
 	return contents, err
 }
 
-// set writes a key, or deletes it unless it should exist.
+// set writes a key if it should exist, and deletes it otherwise.
 func (e *Etcd) set(key, value string, exists bool) error {
 	if !exists {
 		return e.call("deleterange", map[string]any{"key": []byte(key)}, &struct{}{})
