@@ -40,7 +40,7 @@ func TestUnchangedAgreesWithDifferences(t *testing.T) {
 				if !s.stands() {
 					t.Errorf("%s does not stand", o)
 				}
-				s.changeAtRandom(t, rand.New(rand.NewPCG(uint64(i), uint64(j))), 100)
+				s.changeAtRandom(t, rand.New(rand.NewPCG(uint64(i), uint64(j))), 25)
 			}
 		})
 	}

@@ -21,6 +21,7 @@ func (j jobs) emptyResult() {
 // TestBackupRequiresClusterID checks that backup does not store anything or write a result if the members' cluster ID
 // differs from --cluster-id, even if the Job has already stored a backup.
 func TestBackupRequiresClusterID(t *testing.T) {
+	t.Parallel()
 	j := newJobs(t)
 	job, _ := thisMinute()
 	const other = "15082e1bb141d752"
@@ -64,6 +65,7 @@ func (j jobs) compare(more ...string) ran {
 // TestCompareDetectsChangedSource checks that a cluster, even a new cluster, counts as unchanged
 // until its revision rises.
 func TestCompareDetectsChangedSource(t *testing.T) {
+	t.Parallel()
 	j := newJobs(t)
 	if got := j.backUp("by-hand"); got.code != exitOK || j.told().Revision != 1 {
 		t.Fatalf("%+v", got)

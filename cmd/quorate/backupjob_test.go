@@ -169,6 +169,7 @@ const takenEarlier = " already exists; no new backup was taken"
 // TestRestartedBackupJobTakesOneBackupPerSlot checks that a Job's slot gets exactly one valid backup, described by the
 // result, no matter how often the pod is started and when it is killed.
 func TestRestartedBackupJobTakesOneBackupPerSlot(t *testing.T) {
+	t.Parallel()
 	j := newJobs(t)
 	job, slot := thisMinute()
 	if got := j.backUp(job); got.code != exitOK || strings.Contains(got.err, takenEarlier) {
@@ -246,6 +247,7 @@ func TestBackupJobRetakesSuspectBackup(t *testing.T) {
 // TestBackupJobResultIsWrittenInPlace checks that the result is written into an existing file, whose permissions are
 // kept. If the result cannot be written, the backup remains valid. A failed backup does not leave a result.
 func TestBackupJobResultIsWrittenInPlace(t *testing.T) {
+	t.Parallel()
 	j := newJobs(t)
 	if err := os.WriteFile(j.result, bytes.Repeat([]byte("x"), 5000), 0o640); err != nil {
 		t.Fatal(err)
@@ -280,6 +282,7 @@ func TestBackupJobResultIsWrittenInPlace(t *testing.T) {
 // TestStoppedBackupEndsAndEmptiesSpool checks that a backup whose pod is stopped ends promptly at any stage, without
 // leaving any part of the snapshot behind.
 func TestStoppedBackupEndsAndEmptiesSpool(t *testing.T) {
+	t.Parallel()
 	m := newMember(t)
 	if err := m.post("/v3/kv/put", `{"key":"aw==","value":"`+base64.StdEncoding.EncodeToString(make([]byte, 1<<20))+`"}`); err != nil {
 		t.Fatal(err)
@@ -403,6 +406,7 @@ func (j jobs) verify(more ...string) ran {
 
 // TestVerifyReadsBackupNamedInResult checks that the backup taken by the Job is verified, not a newer backup.
 func TestVerifyReadsBackupNamedInResult(t *testing.T) {
+	t.Parallel()
 	j := newJobs(t)
 	job, slot := thisMinute()
 	if got := j.backUp(job); got.code != exitOK {

@@ -128,6 +128,7 @@ func (i imports) holds(result string) bool {
 // TestImportHasEveryAcknowledgedWrite checks that the data of a majority of a stopped cluster's voters has every
 // acknowledged write, that less data is rejected, and that the volumes are not changed.
 func TestImportHasEveryAcknowledgedWrite(t *testing.T) {
+	t.Parallel()
 	i := newImports(t)
 	v, told := i.volumes, filepath.Join(t.TempDir(), "result.json")
 	was := i.content()
@@ -203,6 +204,7 @@ func TestImportHasEveryAcknowledgedWrite(t *testing.T) {
 // TestImportWithExternalEtcd checks an import with two commands, as in a pod: the first copies the data, and gives the group
 // access to the copy. An etcd that is started externally then runs on the copy.
 func TestImportWithExternalEtcd(t *testing.T) {
+	t.Parallel()
 	i := newImports(t)
 	work, told := t.TempDir(), filepath.Join(t.TempDir(), "result.json")
 	apart := []string{"--dir=" + work, "--etcd-version=" + versionOf(t, i.etcd)}

@@ -42,6 +42,7 @@ func mountedSecret(t *testing.T, files map[string]string) string {
 // TestCredentialsDirectory checks which files in --credentials are used. If one file of a pair is missing, the error must
 // name the directory and the missing file, and must not contain file contents.
 func TestCredentialsDirectory(t *testing.T) {
+	t.Parallel()
 	whole := map[string]string{"ca.crt": "CA", "tls.crt": "CERT", "tls.key": "KEY", "username": "root\n", "password": " pass word\n", "notes": "x"}
 	only := func(names ...string) map[string]string {
 		kept := maps.Clone(whole)
@@ -134,6 +135,7 @@ func TestMembersWithoutNames(t *testing.T) {
 // TestBackupWithMountedCredentials checks that a real etcd with TLS is backed up by URL, with credentials from a
 // directory, and that its certificate must contain the host in the URL.
 func TestBackupWithMountedCredentials(t *testing.T) {
+	t.Parallel()
 	etcds := etcdPrograms(t)
 	quorateAs(t)
 	address := procgrouptest.Address()

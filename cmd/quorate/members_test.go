@@ -20,6 +20,7 @@ import (
 
 // TestBackupOfMemberWithoutKubernetes checks that a real etcd can be backed up without Kubernetes.
 func TestBackupOfMemberWithoutKubernetes(t *testing.T) {
+	t.Parallel()
 	etcds, err := filepath.Glob(filepath.Join(os.Getenv("QUORATE_ETCD_DIR"), "etcd-*", "etcd"))
 	if os.Getenv("QUORATE_ETCD_DIR") == "" || err != nil || len(etcds) == 0 {
 		t.Skip("QUORATE_ETCD_DIR does not name a directory with etcd-<version>/etcd; make test sets it")
@@ -62,6 +63,7 @@ func TestBackupOfMemberWithoutKubernetes(t *testing.T) {
 
 // TestMemberFlags checks that invalid members are rejected before any connection is made.
 func TestMemberFlags(t *testing.T) {
+	t.Parallel()
 	for args, want := range map[string]string{
 		"--member a-0":                                             `--member "a-0": expected NAME=https://HOST:2379`,
 		"--member a-0=10.0.0.1:2379":                               `--member "a-0=10.0.0.1:2379": expected NAME=https://HOST:2379`,

@@ -82,6 +82,7 @@ func blockedReport() report.Report {
 }
 
 func TestRunSendsNotificationAndCommitStatus(t *testing.T) {
+	t.Parallel()
 	s := newToldServer(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, `{"statuses":[]}`) })
 	var log bytes.Buffer
 	n := notifying(t, &notifyFlags{status: "gitea=" + s.URL + "/api/v1", tokenFile: fileWith(t, tokenOfHost),
@@ -152,6 +153,7 @@ func TestNotifyFailuresAreWarnings(t *testing.T) {
 // TestNotifyFlags checks that settings that would fail later are rejected immediately, and that errors contain no
 // secrets.
 func TestNotifyFlags(t *testing.T) {
+	t.Parallel()
 	token, short := fileWith(t, tokenOfHost), fileWith(t, "s3cret")
 	dir := t.TempDir()
 	git := "https://git.example.com/acme/fleet.git"
@@ -185,6 +187,7 @@ func TestNotifyFlags(t *testing.T) {
 // TestFailedRunReportsCommitStatus checks that a run that fails still writes the status of the commit it has read, and
 // that its exit code does not change.
 func TestFailedRunReportsCommitStatus(t *testing.T) {
+	t.Parallel()
 	s := newToldServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "token "+tokenOfHost {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -214,6 +217,7 @@ func TestFailedRunReportsCommitStatus(t *testing.T) {
 // TestStoppedRunDoesNotWaitForReceivers checks that a stopped run does not wait for unresponsive receivers, because it
 // could then be killed.
 func TestStoppedRunDoesNotWaitForReceivers(t *testing.T) {
+	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	hangs := newToldServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	repository := gittest.NewRepository(t)

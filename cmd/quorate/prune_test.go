@@ -81,6 +81,7 @@ func prune(t *testing.T, b store.Bucket, now time.Time) (ran, error) {
 // TestPruneContinuesPastLockedBackup checks that a locked backup is kept and reported, and does not prevent the
 // deletion of other backups.
 func TestPruneContinuesPastLockedBackup(t *testing.T) {
+	t.Parallel()
 	held := ""
 	bucket, got, err := pruned(t, func(b store.Bucket) store.Bucket {
 		return changing{b, func(name string, remove func() error) error {
@@ -142,6 +143,7 @@ func TestPruneStopsOnceNewestBackupIsDamaged(t *testing.T) {
 // TestPruneKeepsDataWithNewManifest checks that data counts as a backup if its manifest was stored after the store was
 // listed.
 func TestPruneKeepsDataWithNewManifest(t *testing.T) {
+	t.Parallel()
 	r := newRestores(t)
 	for _, days := range []int{-1, -30} {
 		r.stored(store.SlotID(time.Now().AddDate(0, 0, days)))
@@ -175,6 +177,7 @@ func TestPruneKeepsDataWithNewManifest(t *testing.T) {
 // TestPruneKeepsOrphanedDataOnceNewestIsDamaged checks that data without a manifest is kept once the backup that
 // justifies deletions is found to be damaged, because that data may be all that is left.
 func TestPruneKeepsOrphanedDataOnceNewestIsDamaged(t *testing.T) {
+	t.Parallel()
 	bucket, _, err := pruned(t, func(b store.Bucket) store.Bucket { return b })
 	if err != nil {
 		t.Fatal(err)
@@ -212,6 +215,7 @@ func TestPruneKeepsOrphanedDataOnceNewestIsDamaged(t *testing.T) {
 // TestLockedBackupsDoNotUseUpDeletions checks that locked backups, no matter how many, do not count toward the maximum
 // number of deletions.
 func TestLockedBackupsDoNotUseUpDeletions(t *testing.T) {
+	t.Parallel()
 	r := newRestores(t)
 	var first []store.Backup
 	for days := range 4 {
@@ -254,6 +258,7 @@ func TestLockedBackupsDoNotUseUpDeletions(t *testing.T) {
 // still exists, all listed backups have their data, and the next prune continues. Data left without a manifest is
 // deleted later.
 func TestKilledPruneKeepsNewestBackup(t *testing.T) {
+	t.Parallel()
 	errKilled := errors.New("killed")
 	kills := 0
 	for _, after := range []bool{false, true} {
@@ -388,6 +393,7 @@ func TestFutureBackupIsIgnored(t *testing.T) {
 // TestOlderBackupWithLaterRevisionIsReported checks that using the newest backup causes a warning if an older backup
 // has a later revision, because that backup may have been taken on a machine whose clock was behind.
 func TestOlderBackupWithLaterRevisionIsReported(t *testing.T) {
+	t.Parallel()
 	bucket, err := store.Location{Directory: t.TempDir()}.Open(t.Context(), store.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -431,6 +437,7 @@ func TestOlderBackupWithLaterRevisionIsReported(t *testing.T) {
 // TestPruneKeepsLastReadableBackupOfEarlierCluster checks that backups of another cluster ID are deleted only if a newer
 // verified backup of that ID still exists. Its mark alone is not enough, because someone may have deleted its data.
 func TestPruneKeepsLastReadableBackupOfEarlierCluster(t *testing.T) {
+	t.Parallel()
 	now := time.Now().UTC()
 	bucket, err := store.Location{Directory: t.TempDir()}.Open(t.Context(), store.Options{})
 	if err != nil {

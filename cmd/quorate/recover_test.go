@@ -144,6 +144,7 @@ func (r recoveries) isRecovered() {
 // TestRecoverCreatesClusterOnce checks that a new cluster is created from a member's data directory only once, and only
 // if the member belongs to the named cluster.
 func TestRecoverCreatesClusterOnce(t *testing.T) {
+	t.Parallel()
 	r := newRecoveries(t)
 	r.unchanged(exitOK, fmt.Sprintf("of cluster %s: a voter, one of 1\nits log ends at term 2, index ", decide.ID(r.id.ClusterID)), func() ran { return r.recover(r.dir(), "--dry-run") })
 	r.unchanged(exitInvalid, "--cluster-id is required", func() ran { return r.recover(r.dir(), "--cluster-id=") })
@@ -205,6 +206,7 @@ func TestRecoverCreatesClusterOnce(t *testing.T) {
 // TestRecoverToStoresBackup checks that the surviving member is backed up and left unchanged, and that a cluster can be
 // created from the backup.
 func TestRecoverToStoresBackup(t *testing.T) {
+	t.Parallel()
 	r := newRecoveries(t)
 	file := filepath.Join(t.TempDir(), "a.db")
 	r.unchanged(exitInvalid, "name the cluster", func() ran { return r.recover(r.dir(), "--to="+file) })
@@ -279,6 +281,7 @@ func contents(t *testing.T, dir string) string {
 // TestRecoverRejectsDamagedData checks that damaged data is neither recovered nor changed. A torn end of the log, as
 // after a power loss, does not count as damage.
 func TestRecoverRejectsDamagedData(t *testing.T) {
+	t.Parallel()
 	r := newRecoveries(t)
 	log, database := "wal/0000000000000000-0000000000000000.wal", "snap/db"
 	change := func(part string, change func(content []byte) []byte) {
@@ -322,6 +325,7 @@ func TestRecoverRejectsDamagedData(t *testing.T) {
 
 // TestRecoverKeepsAuthenticationEnabled checks that authentication is still enabled after a recovery.
 func TestRecoverKeepsAuthenticationEnabled(t *testing.T) {
+	t.Parallel()
 	r := newRecoveries(t, `/v3/auth/user/add {"name":"root","password":"secret"}`, `/v3/auth/role/add {"name":"root"}`,
 		`/v3/auth/user/grant {"user":"root","role":"root"}`, `/v3/auth/enable {}`)
 	if got := r.recover(r.dir()); got.code != exitOK || !strings.Contains(got.out, "authentication is enabled") {
@@ -353,6 +357,7 @@ func TestRecoverKeepsAuthenticationEnabled(t *testing.T) {
 // in place, or the recovered member is in place and the previous member is next to it. After the next attempt, both
 // exist.
 func TestKilledRecoverKeepsPreviousMember(t *testing.T) {
+	t.Parallel()
 	kill := newKilling(t)
 	r := newRecoveries(t)
 	killed := 0
@@ -414,6 +419,7 @@ func (r recoveries) clearedUp() {
 // because that etcd would start with a mix of old and new files. Links are not followed, and root does not act in
 // another user's directory.
 func TestRecoverRefusesBusyOrUnsafeDirectory(t *testing.T) {
+	t.Parallel()
 	r := newRecoveries(t)
 	waiting, err := os.OpenFile(filepath.Join(r.dir(), "member", "snap", "db"), os.O_RDWR, 0)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 // started externally then runs on the copy, and the second command creates the new cluster. Each command may be
 // repeated. A member that has changed since it was copied is not touched.
 func TestRecoverWithExternalEtcd(t *testing.T) {
+	t.Parallel()
 	r := newRecoveries(t)
 	version := versionOf(t, r.etcd)
 	work := t.TempDir() // with a short path, for sockets
@@ -83,6 +84,7 @@ func TestRecoverWithExternalEtcd(t *testing.T) {
 
 // TestRecoverRejectsExternalEtcdOnOtherData checks that an etcd is rejected unless it runs on the copy.
 func TestRecoverRejectsExternalEtcdOnOtherData(t *testing.T) {
+	t.Parallel()
 	r := newRecoveries(t)
 	work := t.TempDir()
 	step := func(which string) ran {

@@ -15,6 +15,7 @@ import (
 // TestRecoverRejectsHostileData checks that the recovering process does not crash, whatever an attacker has written to
 // a data directory, and that it reports the problem.
 func TestRecoverRejectsHostileData(t *testing.T) {
+	t.Parallel()
 	r := newRecoveries(t)
 	for name, c := range map[string]struct {
 		change func(t *testing.T, member string)

@@ -13,6 +13,7 @@ import (
 // TestKilledRecoverToLeavesMemberUnchanged checks that, if backing up a member is killed at any point, the member is
 // unchanged, and there is either no backup or a complete backup. The next attempt creates a backup.
 func TestKilledRecoverToLeavesMemberUnchanged(t *testing.T) {
+	t.Parallel()
 	kill := newKilling(t)
 	r := newRecoveries(t)
 	killed := 0
@@ -55,6 +56,7 @@ func TestKilledRecoverToLeavesMemberUnchanged(t *testing.T) {
 // etcd is killed at any point, either the previous or the recovered member is in place, and each command may be
 // repeated.
 func TestKilledRecoverWithExternalEtcdCanBeRepeated(t *testing.T) {
+	t.Parallel()
 	kill := newKilling(t)
 	r := newRecoveries(t)
 	version, killed := versionOf(t, r.etcd), 0

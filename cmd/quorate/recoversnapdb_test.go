@@ -13,6 +13,7 @@ import (
 // TestRecoverUsesReceivedSnapshotDatabase checks the recovery of a member that was killed after it recorded a snapshot
 // from the leader, but before it put the snapshot's database in place. That database is still next to the member's own.
 func TestRecoverUsesReceivedSnapshotDatabase(t *testing.T) {
+	t.Parallel()
 	r := newRecoveries(t)
 	at := filepath.Join(r.dir(), "member", "snap")
 	before, err := os.ReadFile(filepath.Join(at, "db"))

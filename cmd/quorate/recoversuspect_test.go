@@ -13,6 +13,7 @@ import (
 // TestRecoverReportsSuspectData checks that a data inconsistency that etcd had detected is reported, even if only the
 // log records it because the database is older than the log entry.
 func TestRecoverReportsSuspectData(t *testing.T) {
+	t.Parallel()
 	for _, inDatabase := range []bool{true, false} {
 		r := newRecoveries(t)
 		before, err := os.ReadFile(snapshot.Database(r.left))

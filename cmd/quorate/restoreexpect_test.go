@@ -51,6 +51,7 @@ func unchangedResult(*result.Result) {}
 // TestRestoreExpectsBackup checks that --expect restores the backup that the file names, not the newest backup, and that
 // existing data counts as done only if it is from the same snapshot.
 func TestRestoreExpectsBackup(t *testing.T) {
+	t.Parallel()
 	r := newRestores(t)
 	const older, newer, newest = "20261121t180000z", "20261122t180000z", "20261123t180000z"
 	for _, id := range []string{older, newer, newest} {
@@ -109,6 +110,7 @@ func (j jobs) line() string {
 
 // TestInvalidExpectIsRejected checks that invalid uses of --expect are rejected.
 func TestInvalidExpectIsRejected(t *testing.T) {
+	t.Parallel()
 	r := newRestores(t)
 	r.stored("20261122t180000z")
 	file := r.resultFile("20261122t180000z", unchangedResult)
@@ -134,6 +136,7 @@ func TestInvalidExpectIsRejected(t *testing.T) {
 // TestKilledRestoreIsRepeatedWithLaterBackup checks that, if a restore is killed and repeated with a later backup, the
 // later backup is restored unless the killed restore had completed. The result always describes the data.
 func TestKilledRestoreIsRepeatedWithLaterBackup(t *testing.T) {
+	t.Parallel()
 	kill := newKilling(t)
 	j, r := newJobs(t), newRestores(t)
 	r.store = j.store

@@ -51,6 +51,7 @@ func (r inPlace) isRestored() {
 // TestRestoreReplacesMemberOfLostCluster checks that a backup replaces a member of the lost cluster, and that the
 // replaced member is kept. A member of a different cluster or a running member is not replaced.
 func TestRestoreReplacesMemberOfLostCluster(t *testing.T) {
+	t.Parallel()
 	r := newInPlace(t)
 	r.unchanged(exitBlocked, "the data directory is not empty", func() ran { return r.restore() })
 	r.unchanged(exitBlocked, "the data directory is not empty", func() ran { return r.restore("--lost-cluster-id=ab") })
@@ -89,6 +90,7 @@ func TestRestoreReplacesMemberOfLostCluster(t *testing.T) {
 // TestRestoreInPlaceRefusesRunningEtcd checks that an etcd that is running on the surviving data, or waiting for it, is
 // detected regardless of what else the directory contains.
 func TestRestoreInPlaceRefusesRunningEtcd(t *testing.T) {
+	t.Parallel()
 	r := newInPlace(t)
 	for name, odd := range map[string]func(member string) error{
 		"a link":           func(member string) error { return os.Symlink("db", filepath.Join(member, "snap", "old")) },
@@ -126,6 +128,7 @@ func TestRestoreInPlaceRefusesRunningEtcd(t *testing.T) {
 // TestBlockedRestoreAndRecoverDoNotBlockEachOther checks that a restored member that could not be put in place does not
 // block a recovery, and vice versa.
 func TestBlockedRestoreAndRecoverDoNotBlockEachOther(t *testing.T) {
+	t.Parallel()
 	r := newInPlace(t)
 	restore, recover := func() ran { return r.restore(r.lost()) }, func() ran { return r.recover(r.dir()) }
 	for name, order := range map[string][]func() ran{"a recovery after a restore": {restore, recover}, "a restore after a recovery": {recover, restore}} {
@@ -171,6 +174,7 @@ func emptyFile(name string, size int64) error {
 
 // TestRestoreInPlaceKeepsDamagedMember checks that whatever remains of a damaged member is kept.
 func TestRestoreInPlaceKeepsDamagedMember(t *testing.T) {
+	t.Parallel()
 	r := newInPlace(t)
 	for name, damage := range map[string]func(member string) error{
 		"no member":      os.RemoveAll,
@@ -215,6 +219,7 @@ func TestRestoreInPlaceKeepsDamagedMember(t *testing.T) {
 // member is in place, or the restored member is in place and the previous member is next to it. After the next attempt,
 // both exist.
 func TestKilledRestoreInPlaceKeepsPreviousMember(t *testing.T) {
+	t.Parallel()
 	kill := newKilling(t)
 	r := newInPlace(t)
 	killed := 0

@@ -125,6 +125,7 @@ func (r restores) unchanged(want int, said string, command func() ran) {
 // TestRestoreOnceReusesEarlierRestore checks that an earlier restore by the same command line is reused after checking
 // only the volume, and that nothing else in the volume is replaced.
 func TestRestoreOnceReusesEarlierRestore(t *testing.T) {
+	t.Parallel()
 	r := newRestores(t)
 	r.stored("20261121t180000z")
 	r.stored("20261122t180000z")
@@ -189,6 +190,7 @@ func (r restores) again(which string) ran {
 
 // TestRestoreOnceKeepsUnknownFiles checks that a member of unknown origin is not changed, whatever the mark contains.
 func TestRestoreOnceKeepsUnknownFiles(t *testing.T) {
+	t.Parallel()
 	r := newRestores(t)
 	r.stored("20261122t180000z")
 	if err := os.MkdirAll(filepath.Join(r.dir(), "member"), 0o700); err != nil {
@@ -244,6 +246,7 @@ func (r restores) process(said *bytes.Buffer, args ...string) *exec.Cmd {
 // TestConcurrentRestoresRestoreOnce checks that, if several processes run concurrently, one of them restores the backup
 // and all of them report the restore. A process that waits too long does not change anything.
 func TestConcurrentRestoresRestoreOnce(t *testing.T) {
+	t.Parallel()
 	r := newRestores(t)
 	r.stored("20261122t180000z")
 	unlock, err := disk.Lock(t.Context(), r.dir()+".restore.lock", nil)
@@ -295,6 +298,7 @@ func TestConcurrentRestoresRestoreOnce(t *testing.T) {
 // TestKilledRestoreLeavesNoPartialMember checks that, if a restore is killed at any point, there is either no member or
 // the requested member. The next attempt creates the member and leaves no other files behind.
 func TestKilledRestoreLeavesNoPartialMember(t *testing.T) {
+	t.Parallel()
 	kill := newKilling(t)
 	r := newRestores(t)
 	r.stored("20261122t180000z")
@@ -345,6 +349,7 @@ func (r restores) isWhole() {
 // TestRestoreRejectsUnsuitableVersionOrQuota checks that data is not restored for an etcd version that must not start
 // with it, or for a quota with which etcd would reject writes.
 func TestRestoreRejectsUnsuitableVersionOrQuota(t *testing.T) {
+	t.Parallel()
 	const quota = 20480
 	for name, c := range map[string]struct {
 		cluster, storage, etcd string
@@ -381,6 +386,7 @@ func TestRestoreRejectsUnsuitableVersionOrQuota(t *testing.T) {
 
 // TestSuspectBackupIsRestoredOnlyByName checks that a suspect backup is restored only if it is named, with a warning.
 func TestSuspectBackupIsRestoredOnlyByName(t *testing.T) {
+	t.Parallel()
 	j := newJobs(t)
 	if err := j.post("/v3/maintenance/alarm", `{"action":"ACTIVATE","memberID":"1","alarm":"CORRUPT"}`); err != nil {
 		t.Fatal(err)
@@ -406,6 +412,7 @@ func TestSuspectBackupIsRestoredOnlyByName(t *testing.T) {
 // TestEtcdStartsSealedOnRestoredData checks that each etcd version starts with data restored from its own backup, using
 // the configuration of a sealed member, which cannot start without its data. etcd must have the identity in the result.
 func TestEtcdStartsSealedOnRestoredData(t *testing.T) {
+	t.Parallel()
 	for _, program := range etcdPrograms(t) {
 		version := strings.TrimPrefix(filepath.Base(filepath.Dir(program)), "etcd-")
 		t.Run(version, func(t *testing.T) {
@@ -447,6 +454,7 @@ func TestEtcdStartsSealedOnRestoredData(t *testing.T) {
 // TestRestoreFromSeveralClustersRequiresBackupName checks that the backup must be named if the store contains backups
 // of several clusters, because the newest backup may be of an empty cluster that was created later.
 func TestRestoreFromSeveralClustersRequiresBackupName(t *testing.T) {
+	t.Parallel()
 	r := newRestores(t)
 	r.stored("20261122t180000z")
 	const another, later = "00000000000000bb", "20261123t180000z"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -89,8 +90,8 @@ var configMapName = regexp.MustCompile(`^quorate-(config|source)-[a-z0-9]{10}$`)
 
 // installable returns the objects of all modes without duplicates, workloads first. It excludes the
 // CustomResourceDefinition and the namespace, because they are kept, and the ConfigMaps, because they must be listed in
-// the cluster.
-func installable() ([]*unstructured.Unstructured, error) {
+// the cluster. The objects are rendered once: callers must not change them.
+var installable = sync.OnceValues(func() ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	var names []string
 	for _, mode := range deploy.Modes() {
@@ -111,7 +112,7 @@ func installable() ([]*unstructured.Unstructured, error) {
 	}
 	slices.SortStableFunc(all, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
 	return all, nil
-}
+})
 
 // rank sorts workloads before all other objects.
 func rank(o *unstructured.Unstructured) int {
