@@ -30,9 +30,9 @@ func TestEveryRoadOfSmallWorlds(t *testing.T) {
 			flags    []string
 			every    int
 		}{
-			{1, anything, slices.DeleteFunc(slices.Clone(flags), worksOnVolume), 11},
-			{2, telling, []string{"", "drift", "fewer", "more", "newer", "stopped", "deleted", "restarting", "joining together"}, 23},
-			{3, coarse, []string{"", "more", "fewer", "restarting", "reshaped", "newer", "deleted"}, 11},
+			{1, anything, slices.DeleteFunc(slices.Clone(flags), worksOnVolume), 37},
+			{2, telling, []string{"", "drift", "fewer", "more", "newer", "stopped", "deleted", "restarting", "joining together"}, 71},
+			{3, coarse, []string{"", "more", "fewer", "restarting", "reshaped", "newer", "deleted"}, 37},
 		} {
 			for i, part := range parts(arounds(size.flags...)) {
 				t.Run(fmt.Sprintf("%d ordinals, part %d", size.ordinals, i), func(t *testing.T) {

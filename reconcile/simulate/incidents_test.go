@@ -136,7 +136,7 @@ func beginnings(replicas int, seed uint64) map[string]*simulate.World {
 
 // TestEveryIncident checks that, from every beginning and after every incident, passes reach a stable end without
 // violations. Temporary incidents last for three passes. Unless the run is thorough, all combinations are tried only
-// with one and two replicas and the first seed.
+// with one replica and the first seed.
 func TestEveryIncident(t *testing.T) {
 	sizes := []int{1, 2, 3, 5}
 	if testing.Short() {
@@ -152,7 +152,7 @@ func TestEveryIncident(t *testing.T) {
 				all := beginnings(replicas, seed)
 				for i, name := range slices.Sorted(maps.Keys(all)) {
 					for j, b := range incidents(replicas) {
-						if replicas < 3 && seed == 0 || taken(i+j+int(seed)) {
+						if replicas == 1 && seed == 0 || taken(i+j+int(seed)) {
 							endsWell(t, checkPath, all[name].Clone(), name, b)
 						}
 					}
@@ -163,7 +163,7 @@ func TestEveryIncident(t *testing.T) {
 }
 
 // TestEveryTwoIncidents checks the same as TestEveryIncident with a second incident, immediately or after a pass. The
-// end need not be stable. Unless the run is thorough, each incident is combined with every 15th other one.
+// end need not be stable. Unless the run is thorough, each incident is combined with every 45th other one.
 func TestEveryTwoIncidents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("pairs take a long time")
@@ -177,7 +177,7 @@ func TestEveryTwoIncidents(t *testing.T) {
 				t.Parallel()
 				for i, first := range incidents(replicas) {
 					for j, second := range incidents(replicas) {
-						if !thorough() && (i-j)%15 != 0 {
+						if !thorough() && (i-j)%45 != 0 {
 							continue
 						}
 						if (i+j)%2 == 0 {

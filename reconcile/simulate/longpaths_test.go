@@ -27,10 +27,10 @@ const (
 // invariants hold and that no violations occur at any step. At regular intervals, all faults that can be healed are
 // healed, and the cluster must end up matching the spec. QUORATE_SOAK_STEPS sets the number of steps, and
 // QUORATE_SOAK_SEED sets the seed.
-func TestLongPaths(t *testing.T) { takeLongPaths(t, 6_000, false) }
+func TestLongPaths(t *testing.T) { takeLongPaths(t, 3_000, false) }
 
 // TestLongPathsOfAdoptions takes such paths in worlds where the replicas join a running cluster.
-func TestLongPathsOfAdoptions(t *testing.T) { takeLongPaths(t, 3_000, true) }
+func TestLongPathsOfAdoptions(t *testing.T) { takeLongPaths(t, 2_000, true) }
 
 func takeLongPaths(t *testing.T, steps int, adopts bool) {
 	t.Helper()
