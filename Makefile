@@ -48,7 +48,7 @@ test: build s3 prometheus $(BIN)/tools $(BIN)/gotestsum ## test the packages, th
 	$(BIN)/sandbox down --name $(SANDBOX) # the remains of an interrupted test would affect this one
 	$(BIN)/sandbox up --name $(SANDBOX) --nodes 3
 	trap '$(BIN)/sandbox down --name $(SANDBOX)' EXIT; export QUORATE_ETCD_VERSION=$(ETCD_VERSION); \
-	$(REAL) QUORATE_SANDBOX_KUBECONFIG=$$($(BIN)/sandbox kubeconfig --name $(SANDBOX)) $(call TIMED,tests) $(TEST) -p 3 -parallel 4 -json ./... && \
+	$(REAL) QUORATE_SANDBOX_KUBECONFIG=$$($(BIN)/sandbox kubeconfig --name $(SANDBOX)) $(call TIMED,tests) $(TEST) -parallel 4 -json ./... && \
 	$(MAKE) fuzz FUZZ='$(FUZZ_SOME)' && \
 	$(MAKE) test-alerts && \
 	$(MAKE) test-release && \

@@ -17,7 +17,6 @@ import (
 // TestNonFastForwardIsRefused checks that a source cannot be reset to an earlier revision, regardless of what that
 // revision declares. Here, the earlier revision does not declare any of the existing clusters.
 func TestNonFastForwardIsRefused(t *testing.T) {
-	t.Parallel()
 	w := newTenants(t, "a", "b")
 	w.made("a/one", "a/two", "b/one")
 	before := w.push("a", "a/zero")
@@ -63,7 +62,6 @@ func TestNonFastForwardIsRefused(t *testing.T) {
 // TestUnknownAncestryIsRefusedIfSignaturesRequired checks that unknown ancestry, as in a shallow clone, causes only a
 // warning unless signatures are required, in which case the revision is refused.
 func TestUnknownAncestryIsRefusedIfSignaturesRequired(t *testing.T) {
-	t.Parallel()
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		t.Skip("ssh-keygen is not installed")
 	}
@@ -111,7 +109,6 @@ func TestUnknownAncestryIsRefusedIfSignaturesRequired(t *testing.T) {
 // TestForcePushedRevisionThatVanishedIsRefused checks that a force-pushed revision is refused even if the source no
 // longer contains it when its history is read.
 func TestForcePushedRevisionThatVanishedIsRefused(t *testing.T) {
-	t.Parallel()
 	w := newTenants(t, "a")
 	w.made("a/one")
 	root := w.push("a")

@@ -13,7 +13,6 @@ import (
 // TestStatusShowsEvents checks that the status of one cluster ends with the cluster's recent events from Quorate and
 // Kubernetes, and does not contain events about other clusters.
 func TestStatusShowsEvents(t *testing.T) {
-	t.Parallel()
 	w := newTenants(t, "own")
 	w.made("own/one", "own/two")
 	tell := func(name, kind, of, note string, at time.Time) {

@@ -41,7 +41,6 @@ func withoutHistory(w *tenants, tenant string) (url string, asked *atomic.Int32)
 // delays its own clusters by only one timeout, no matter how many revisions are recorded, and does not delay other
 // sources.
 func TestSlowHistoryDoesNotDelayOtherSources(t *testing.T) {
-	t.Parallel()
 	w := newTenants(t, "good", "evil")
 	w.made("good/one", "evil/one", "evil/two", "evil/three")
 	w.push("good", "good/one")
@@ -73,7 +72,6 @@ func TestSlowHistoryDoesNotDelayOtherSources(t *testing.T) {
 // force-pushed before each read and any source may declare clusters in any namespace. The force-pushed revisions are
 // refused.
 func TestForcePushesDoNotDelayOtherSources(t *testing.T) {
-	t.Parallel()
 	w := newTenants(t, "good", "evil")
 	w.made("good/one", "evil/one")
 	w.push("good", "good/one")

@@ -114,7 +114,6 @@ func (w *tenants) noPodHasRights(namespaces ...string) {
 // TestRunImpersonatesTenantUsers checks that a run with the rights of deploy/tenants makes all requests in a tenant's
 // namespace as that tenant, and cannot do anything as itself.
 func TestRunImpersonatesTenantUsers(t *testing.T) {
-	t.Parallel()
 	w := newTenants(t, "shop", "bank", "other")
 	w.made("shop/one", "bank/one", "other/one")
 	w.tenantRights("shop", "bank")

@@ -42,7 +42,6 @@ func (w *tenants) output(args ...string) string {
 // TestInstallAndUninstallLeaveClustersUnchanged installs one mode after the other, and then uninstalls Quorate. It
 // checks that the objects of each mode are created and deleted, and that clusters are left unchanged.
 func TestInstallAndUninstallLeaveClustersUnchanged(t *testing.T) {
-	t.Parallel()
 	w := newTenants(t, "own")
 	w.made("own/one")
 	before := w.cluster("own/one")
@@ -107,7 +106,6 @@ func (w *tenants) install(args []string) ran {
 // TestInstallReportsRemovedSettingsAndWidenedRights checks that reinstalling reports which settings runs lose, without
 // the values, and which rights they gain.
 func TestInstallReportsRemovedSettingsAndWidenedRights(t *testing.T) {
-	t.Parallel()
 	w := newTenants(t, "own")
 	file := filepath.Join(t.TempDir(), "quorate.yaml")
 	write := func(text string) {
@@ -157,7 +155,6 @@ func TestInstallReportsRemovedSettingsAndWidenedRights(t *testing.T) {
 // leaving shards or credentials behind. "kubectl apply" uses the annotation that it stores to determine what to
 // remove.
 func TestInstallAndKubectlApplyReplaceEachOther(t *testing.T) {
-	t.Parallel()
 	w := newTenants(t, "own")
 	jobs := w.server.Client.BatchV1().CronJobs("quorate-system")
 	install := func(mode string) batchv1.JobSpec {
@@ -217,7 +214,6 @@ func (w writer) Write(p []byte) (int, error) {
 // TestUninstallWaitsForPods checks that pods that are being stopped keep their rights until they end, so that their
 // work is not interrupted.
 func TestUninstallWaitsForPods(t *testing.T) {
-	t.Parallel()
 	w := newTenants(t, "own")
 	if got := w.install(loop()); got.code != exitOK {
 		t.Fatalf("%+v", got)
@@ -260,7 +256,6 @@ func TestUninstallWaitsForPods(t *testing.T) {
 // TestInstallKeepsObjectsOfOtherOwners checks that objects that belong to a Helm release, or to a Quorate in another
 // namespace, are neither taken over nor deleted.
 func TestInstallKeepsObjectsOfOtherOwners(t *testing.T) {
-	t.Parallel()
 	w := newTenants(t, "own", "etcd-ops", "quorate-system")
 	roles, bindings := w.server.Client.RbacV1().ClusterRoles(), w.server.Client.RbacV1().ClusterRoleBindings()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "quorate"}}
@@ -347,7 +342,6 @@ status:
 // TestCRDUpgradeKeepsStoredObjects checks that the CustomResourceDefinition is upgraded in place. Objects stored with
 // an earlier definition are kept unchanged, and can be read and written.
 func TestCRDUpgradeKeepsStoredObjects(t *testing.T) {
-	t.Parallel()
 	server := kubetest.Start(t) // its own, because the API server may use a replaced definition for some time
 	if err := installCRD(server); err != nil {
 		t.Fatal(err)

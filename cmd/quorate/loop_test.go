@@ -140,7 +140,6 @@ func (w *tenants) until(what, cluster, revision string) {
 // not touch unchanged clusters. When stopped, they exit with 0 and leave no leases behind. Together, they write no more
 // than a single loop would.
 func TestTwoLoopsApplyPushesAndReleaseLeases(t *testing.T) {
-	t.Parallel()
 	w := newTenants(t, "own")
 	w.made("own/one", "own/two")
 	first := w.push("own", "own/one", "own/two")

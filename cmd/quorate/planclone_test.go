@@ -11,7 +11,6 @@ import (
 // TestPlanOfCloneIsApprovedAfterPush checks that a plan of a clone, created before a push, can be approved for a run
 // after the push, as in "make demo". The run reads the repository to which the clone was pushed.
 func TestPlanOfCloneIsApprovedAfterPush(t *testing.T) {
-	t.Parallel()
 	f := newFleet(t)
 	bare, clone, file := filepath.Join(f.dir, "clusters.git"), filepath.Join(f.dir, "checkout"), filepath.Join(f.dir, "plan.json")
 	git := func(args ...string) {

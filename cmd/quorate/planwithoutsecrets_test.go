@@ -74,7 +74,6 @@ func (s *watcher) onlyReads(t *testing.T, secrets ...string) {
 // TestPlanAndStatusWorkWithoutSecrets checks that plan and status work without access to Secrets, report the missing
 // access, and do not draw conclusions about objects that they could not read.
 func TestPlanAndStatusWorkWithoutSecrets(t *testing.T) {
-	t.Parallel()
 	w := newTenants(t, "own", "quorate-system")
 	w.founded()
 	admin := w.kubeconfig

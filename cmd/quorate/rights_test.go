@@ -164,7 +164,6 @@ func (w *tenants) authorized(user, namespace string) bool {
 // is restricted to them by --allow-namespace or --namespace. The run does not request anything outside these namespaces
 // from the API server, including Secrets.
 func TestOnlyAllowedNamespacesAreListed(t *testing.T) {
-	t.Parallel()
 	w := newTenants(t, "own", "also", "other")
 	w.made("own/one", "also/one", "other/one")
 	w.push("own", "own/one", "also/one", "also/new")
@@ -212,7 +211,6 @@ func TestDisjointNamespaceFlagsAreRejected(t *testing.T) {
 // clusters. Clusters in other namespaces are processed, and clusters of the same source are not treated as removed or
 // new.
 func TestUnlistableNamespaceAffectsOnlyItsClusters(t *testing.T) {
-	t.Parallel()
 	w := newTenants(t, "own", "also", "other")
 	w.made("own/one", "own/two", "own/three", "also/one", "other/one")
 	w.push("own", "own/one", "own/two", "own/three", "also/one")

@@ -38,7 +38,6 @@ var codes = []int{exitError, exitInvalid, exitBlocked, exitLocked, exitNotConver
 // TestExitCodeIsMostSeriousOfKubernetesClusters checks that the exit code of a run is the most serious exit code of its
 // Kubernetes clusters.
 func TestExitCodeIsMostSeriousOfKubernetesClusters(t *testing.T) {
-	t.Parallel()
 	random, met := rand.New(rand.NewPCG(1, 2)), map[int]bool{}
 	one := func(err error) int {
 		code := exit(exitOK)
@@ -119,7 +118,6 @@ func twice(t *testing.T) (eu, us *tenants, kubeconfig string) {
 // TestRunCoversSeveralKubernetesClusters checks that a run can cover two Kubernetes clusters, with one report and one
 // exit code, and that an unresponsive Kubernetes cluster does not delay the others.
 func TestRunCoversSeveralKubernetesClusters(t *testing.T) {
-	t.Parallel()
 	eu, us, kubeconfig := twice(t)
 	eu.push("own", founds("a"))
 	on := func(command string, contexts ...string) ran {
@@ -180,7 +178,6 @@ func TestRunCoversSeveralKubernetesClusters(t *testing.T) {
 // TestFleetFileSelectsPathPerCluster checks that a fleet file determines the Kubernetes clusters, and which part of the
 // repository each of them uses.
 func TestFleetFileSelectsPathPerCluster(t *testing.T) {
-	t.Parallel()
 	eu, us, _ := twice(t)
 	eu.push("own", founds("other"))
 	for _, name := range []string{"eu", "us"} {
@@ -223,7 +220,6 @@ func TestFleetFileSelectsPathPerCluster(t *testing.T) {
 // TestPlanIsApprovedForAllKubernetesClusters checks that a plan is approved for all Kubernetes clusters together, and
 // that nothing is changed in any of them without the approval.
 func TestPlanIsApprovedForAllKubernetesClusters(t *testing.T) {
-	t.Parallel()
 	eu, us, kubeconfig := twice(t)
 	eu.push("own", founds("a"))
 	on := func(args ...string) ran {
@@ -252,7 +248,6 @@ func TestPlanIsApprovedForAllKubernetesClusters(t *testing.T) {
 // TestLateDuplicateClusterIDIsExcluded checks that a Kubernetes cluster that is identified late is excluded if it is
 // the same as another Kubernetes cluster of the run. At that point, the others no longer wait for it.
 func TestLateDuplicateClusterIDIsExcluded(t *testing.T) {
-	t.Parallel()
 	answering := func(wait time.Duration) string {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			select {
@@ -289,7 +284,6 @@ func TestLateDuplicateClusterIDIsExcluded(t *testing.T) {
 // TestKubernetesClustersUseDistinctLeaseHolders checks that each part of a run uses a different lease holder name, in
 // case two parts act on the same Kubernetes cluster without knowing it.
 func TestKubernetesClustersUseDistinctLeaseHolders(t *testing.T) {
-	t.Parallel()
 	eu, us, kubeconfig := twice(t)
 	eu.push("own", founds("a"))
 	holders := map[string]bool{}
@@ -325,7 +319,6 @@ func TestKubernetesClustersUseDistinctLeaseHolders(t *testing.T) {
 // TestLateDuplicateAddressIsExcluded checks that a Kubernetes cluster whose kubeconfig arrives late, and that cannot be
 // identified, is excluded if it has the same address as another Kubernetes cluster.
 func TestLateDuplicateAddressIsExcluded(t *testing.T) {
-	t.Parallel()
 	var hub *httptest.Server
 	var given atomic.Bool
 	hub = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -371,7 +364,6 @@ func TestLateDuplicateAddressIsExcluded(t *testing.T) {
 // TestHangingCredentialPluginIsNotAwaited checks that a credential plugin that never exits affects only its own
 // Kubernetes cluster.
 func TestHangingCredentialPluginIsNotAwaited(t *testing.T) {
-	t.Parallel()
 	if _, err := exec.LookPath("sleep"); err != nil {
 		t.Skip("sleep is not installed")
 	}
@@ -397,7 +389,6 @@ func TestHangingCredentialPluginIsNotAwaited(t *testing.T) {
 // TestContextSwitchDoesNotChangeIdentifiedCluster checks that a run acts on the Kubernetes cluster that it has
 // identified, even if the kubeconfig changes after that, for example through kubectl config use-context.
 func TestContextSwitchDoesNotChangeIdentifiedCluster(t *testing.T) {
-	t.Parallel()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	use := func(context, eu, us string) {
 		if err := os.WriteFile(file, fmt.Appendf(nil, "{apiVersion: v1, kind: Config, current-context: %s, "+
@@ -458,7 +449,6 @@ func TestDuplicateSourceByFleetPathIsRejected(t *testing.T) {
 // TestDuplicateClusterIDFromSecretIsExcluded checks that, if the server of a kubeconfig in a Secret claims to be a
 // different Kubernetes cluster of the run, only the impostor is excluded, regardless of the order of the two.
 func TestDuplicateClusterIDFromSecretIsExcluded(t *testing.T) {
-	t.Parallel()
 	answering := func(id string) *httptest.Server {
 		var server *httptest.Server
 		server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

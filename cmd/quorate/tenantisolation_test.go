@@ -116,7 +116,6 @@ func (w *tenants) hides(got ran, of, other string) {
 // TestTenantsAreIsolated checks that a problem with one tenant's source does not delay the other tenant, and that
 // neither tenant learns anything about the other from its own clusters.
 func TestTenantsAreIsolated(t *testing.T) {
-	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
 	}
@@ -170,7 +169,6 @@ func TestTenantsAreIsolated(t *testing.T) {
 // TestClusterIsNotTakenOverByAnotherSource checks that a cluster belongs to its source until that source releases it.
 // No other source takes it over, even while its own source cannot be read.
 func TestClusterIsNotTakenOverByAnotherSource(t *testing.T) {
-	t.Parallel()
 	w := newTenants(t, "a", "b")
 	w.made("a/one", "a/two", "b/one")
 	w.push("a", "a/one", "a/two")
@@ -201,7 +199,6 @@ func TestClusterIsNotTakenOverByAnotherSource(t *testing.T) {
 // TestClusterDeclaredByTwoSourcesIsStalled checks that a cluster is stalled if two sources declare it and neither has
 // declared it before, because the intended source is unknown. The cluster's status does not name either source.
 func TestClusterDeclaredByTwoSourcesIsStalled(t *testing.T) {
-	t.Parallel()
 	w := newTenants(t, "a", "b", "c")
 	w.made("a/one", "b/one", "c/both")
 	w.push("a", "a/one", "c/both")
