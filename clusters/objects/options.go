@@ -61,6 +61,9 @@ var options = map[string]option{
 	"watch-progress-notify-interval": {kind: duration, key35: "experimental-watch-progress-notify-interval"},
 }
 
+// IsOption reports whether spec.etcd.options accepts the etcd option with this command-line name.
+func IsOption(name string) bool { _, is := options[name]; return is }
+
 // CheckOptions returns the problems with etcd's options for the declared version and with the declared NetworkPolicy,
 // or nil if there are none.
 func CheckOptions(spec v1alpha1.EtcdClusterSpec) []string {

@@ -132,7 +132,7 @@ Results go to stdout, everything else to stderr. Exit codes:
 		fmt.Sprintf("Flags.FlagUsagesWrapped %d ", cmp.Or(style(std.out).Width, helpWidth))))
 	root.AddCommand(newRun(std), newPlan(std), newValidate(std), newConfig(std), newStatus(std), newExplain(std),
 		newInstall(std), newUninstall(std), newBackup(std), newBackups(std), newRestore(std),
-		newRecover(std), newInspect(std), newMemberFiles(std), newVersion(std))
+		newRecover(std), newAdopt(std), newInspect(std), newMemberFiles(std), newVersion(std))
 	return root
 }
 

@@ -33,7 +33,7 @@ func TestAdoptionOfStatefulSet(t *testing.T) {
 	before := w.foreignVersions()
 	history := w.watchWritesToBoth(old)
 
-	w.adopt(old, "", "Holding")
+	w.adoptAsInspected(old)
 	w.requireVoters("a", 6)
 	w.adopt(old, ", abandon: true", "Holding")
 	w.requireOneCluster("old", 3)
@@ -67,7 +67,7 @@ func TestAdoptionWithTLS(t *testing.T) {
 	w.enableAuthOf("old", "old-client-tls")
 	history := w.watchWritesToBoth(old)
 
-	w.adopt(old, "", "Holding")
+	w.adoptAsInspected(old)
 	w.requireVoters("old", 6)
 	w.adopt(old, ", abandon: true", "Holding")
 	w.requireOneCluster("old", 3)
@@ -168,6 +168,20 @@ func (w *world) adopt(old oldCluster, more, rule string) {
 	w.declare(modern, three, mode, fmt.Sprintf("adopt: {clusterID: %q, endpoints: [%s]%s}", old.id,
 		strings.Join(w.endpointsOf("old", old.secure), ", "), more))
 	w.convergeFrom(outside, w.allowsAdoption()...).requireRule(w.t, "a", rule)
+}
+
+// adoptAsInspected declares what "quorate adopt inspect" prints, and runs passes until the replicas have joined.
+func (w *world) adoptAsInspected(old oldCluster) {
+	w.t.Helper()
+	args := []string{"adopt", "inspect", w.namespace + "/a", "--from", "statefulset/old", "--kubeconfig", w.kubeconfig}
+	if old.secure {
+		if r := offline(w.t, args...).requireCode(w.t, exitBlocked); !r.says("its members use TLS") {
+			w.t.Errorf("the source is inspected without its CA:\n%s", r)
+		}
+		args = append(args, "--ca-secret", "old-ca")
+	}
+	w.repository.push(map[string]string{"a.yaml": offline(w.t, args...).requireCode(w.t, exitDone).stdout})
+	w.convergeFrom(outside, w.allowsAdoption()...).requireRule(w.t, "a", "Holding")
 }
 
 // requireSameCluster fails unless cluster a has the ID of the cluster that it adopted.

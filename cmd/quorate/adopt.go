@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"quorate.dev/quorate/clusters/adoption"
+	"quorate.dev/quorate/clusters/backup/store"
+)
+
+// adoptInspectFlags are the flags of "adopt inspect".
+type adoptInspectFlags struct {
+	live     liveFlags
+	log      logFlags
+	from     string
+	caSecret string
+}
+
+func newAdopt(std streams) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "adopt",
+		Short: "Prepare the adoption of an etcd cluster that another tool runs",
+		Args:  cobra.NoArgs,
+	}
+	c.AddCommand(newAdoptInspect(std))
+	return c
+}
+
+func newAdoptInspect(std streams) *cobra.Command {
+	f := adoptInspectFlags{live: liveFlags{reading: true}}
+	c := &cobra.Command{
+		Use:   "inspect NAMESPACE/NAME --from statefulset/NAME",
+		Short: "Inspect an etcd cluster, and print a declaration that adopts it",
+		Long: `Inspect reads a StatefulSet in the namespace of the new cluster, queries the etcd cluster that it runs, and
+prints a declaration of the new cluster. Comments list all reasons why the etcd cluster cannot be adopted yet,
+and what to do before you push the declaration. Nothing is written.
+
+Exit codes: 0 if the cluster can be adopted, 4 if not.`,
+		Example: `  quorate adopt inspect prod/orders --from statefulset/etcd > clusters/orders.yaml`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.inspect(c.Context(), std, args[0])
+		},
+	}
+	c.Flags().StringVar(&f.from, "from", "", "the source: statefulset/NAME (required)")
+	c.Flags().StringVar(&f.caSecret, "ca-secret", "",
+		"Secret with the CA of the source, for spec.adopt.caSecretName; required if the source uses TLS")
+	f.live.add(c)
+	f.log.add(c)
+	return c
+}
+
+func (f *adoptInspectFlags) inspect(ctx context.Context, std streams, argument string) error {
+	of, err := clusterNamed(argument, f.live.namespaces)
+	if err != nil {
+		return err
+	}
+	kind, statefulSet, ok := strings.Cut(f.from, "/")
+	switch {
+	case f.from == "":
+		return usageError{errors.New("--from is required: specify the source as statefulset/NAME")}
+	case !ok || kind != "statefulset" && kind != "sts" || statefulSet == "":
+		return usageError{fmt.Errorf("--from %q: expected statefulset/NAME. To copy an etcd cluster that does not run "+
+			"in a StatefulSet, see docs/how-to/copy-a-cluster.md", f.from)}
+	}
+	log, err := f.log.logger(std)
+	if err != nil {
+		return err
+	}
+	found, err := f.look(withLog(ctx, log), of, statefulSet)
+	if err != nil {
+		return fmt.Errorf("inspect %s: %w", f.from, err)
+	}
+	if err := found.Write(std.out); err != nil {
+		return err
+	}
+	if len(found.Problems) > 0 {
+		return exit(exitBlocked)
+	}
+	return nil
+}
+
+func (f *adoptInspectFlags) look(ctx context.Context, of store.Cluster, statefulSet string) (adoption.Inspection, error) {
+	client, err := f.live.client()
+	if err != nil {
+		return adoption.Inspection{}, err
+	}
+	live, err := f.live.live(scope{namespaces: []string{of.Namespace}})
+	if err != nil {
+		return adoption.Inspection{}, err
+	}
+	defer live.Close(ctx) // live does not hold a lease
+	return adoption.Inspect(ctx, client, live, of.Namespace, statefulSet,
+		adoption.Plan{Name: of.Name, CASecretName: f.caSecret})
+}
