@@ -179,7 +179,8 @@ func (s Source) Steps() []string {
 	steps := []string{s.Tool.Stop + " Until the last guest has left, no other tool may add or remove members."}
 	steps = append(steps, "Take a backup.")
 	if s.Storage.IsZero() {
-		steps = append(steps, "The members have no volumes of their own: a member loses its data with its pod. Do not drain nodes.")
+		steps = append(steps, "The members have no volumes of their own: a member loses its data with its pod. Do not "+
+			"drain nodes.")
 	}
 	if s.Deletes {
 		steps = append(steps, "The StatefulSet deletes volumes when it is scaled down or deleted: set "+

@@ -18,7 +18,8 @@ type Tool struct {
 	Rejoins bool
 }
 
-const stopUnknown = "Suspend whatever applies or scales the StatefulSet, such as a GitOps sync, an operator or an autoscaler."
+const stopUnknown = "Suspend whatever applies or scales the StatefulSet, such as a GitOps sync, an operator or an " +
+	"autoscaler."
 
 // operators lists the known operators by the API group of their custom resources.
 var operators = map[string]Tool{

@@ -84,7 +84,9 @@ func (f *adoptInspectFlags) inspect(ctx context.Context, std streams, argument s
 	return nil
 }
 
-func (f *adoptInspectFlags) look(ctx context.Context, of store.Cluster, statefulSet string) (adoption.Inspection, error) {
+func (f *adoptInspectFlags) look(
+	ctx context.Context, of store.Cluster, statefulSet string,
+) (adoption.Inspection, error) {
 	client, err := f.live.client()
 	if err != nil {
 		return adoption.Inspection{}, err
