@@ -69,7 +69,7 @@ FUZZ    := gitsource/manifests:FuzzDecode:400 gitsource/manifests:FuzzRender:120
            gitsource/signature:FuzzVerify:100000 gitsource/signature:FuzzKeys:40000 clusters/etcd:FuzzObserve:500 \
            clusters:FuzzReadBack:700 clusters/backup/result:FuzzParseResult:10000 clusters/backup/result:FuzzParseRestored:10000 \
            reconcile/report/markdown:FuzzComment:4000
-# make test fuzzes a quarter of the targets, which depends on the commit, and runs the saved inputs of all targets.
+# make test fuzzes a quarter of the targets, selected by the commit, and runs the saved inputs of all targets.
 FUZZ_SOME = $(shell printf '%s\n' $(FUZZ) | awk -v commit=$$((0x$$(git rev-parse --short HEAD 2>/dev/null || echo 0) / 3)) 'NR % 4 == commit % 4')
 
 test-release: ## test the chart with the Helm engine, and how releases are built

@@ -2,6 +2,7 @@ package adoption
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -12,17 +13,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"quorate.dev/quorate/clusters/schema"
 	"quorate.dev/quorate/internal/printable/printabletest"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the expected output in testdata/adoption")
 
-// section returns a file of an archive, or "".
+// section returns the content of a file in an archive, or "" if the file does not exist.
 func section(a *txtar.Archive, name string) string {
 	for _, file := range a.Files {
 		if file.Name == name {
@@ -42,7 +42,7 @@ func running(version string) decide.Membership {
 	return m
 }
 
-// TestGolden inspects the StatefulSet in each file, as if etcd had responded, and compares the output with the file. A
+// TestGolden inspects the StatefulSet in each file, as if etcd had responded, and compares the output with the file. Each
 // declaration must be valid.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/adoption/*.txtar")
@@ -64,7 +64,7 @@ func TestGolden(t *testing.T) {
 					version = "3.5.30"
 				}
 				in.Reported = running(version)
-				in.Declaration = source.Draft(plan, in.Reported)
+				in.Declaration, in.Dropped = source.Draft(plan, in.Reported)
 				checkValid(t, in.Declaration)
 			}
 			var out bytes.Buffer
@@ -107,15 +107,10 @@ func describe(t *testing.T, text string) Source {
 	return source
 }
 
-// checkValid requires that the API server would accept a declaration.
 func checkValid(t *testing.T, declaration map[string]any) {
 	t.Helper()
-	filled := runtime.DeepCopyJSON(declaration)
-	if err := schema.Default(filled); err != nil {
-		t.Fatal(err)
-	}
-	if wrong := schema.Validate(filled, nil); len(wrong) > 0 {
-		t.Errorf("the declaration is invalid: %v", wrong)
+	if err := check(declaration); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -126,17 +121,20 @@ func TestStatefulSetWithoutEtcdIsRejected(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s, err := Describe(&set); err == nil {
-		t.Errorf("it is described as %+v", s)
+		t.Errorf("Describe returned %+v instead of an error", s)
 	}
 }
 
-// TestHostileTextStaysInComments checks that text from Kubernetes and etcd cannot end a comment, so that it cannot
+// TestHostileTextStaysInComments checks that text from Kubernetes and etcd cannot end a comment and thereby
 // change the declaration.
 func TestHostileTextStaysInComments(t *testing.T) {
 	for name, text := range printabletest.Hostile {
 		source := Source{Namespace: "prod", Name: "etcd", Service: "etcd", Members: 1, ClientPort: 2379, Version: "3.6.16",
 			Owner: text, Options: map[string]string{text: "x", "auto-compaction-retention": text, "peer-cert-allowed-cn": text}}
 		in := Inspection{Source: source, Reported: running(text), Problems: append(source.Problems(Plan{}), text)}
+		if declaration, _ := source.Draft(Plan{Name: "orders"}, in.Reported); !strings.HasPrefix(declaration["spec"].(map[string]any)["version"].(string), "3.6.") {
+			t.Errorf("%s: the version is declared: %v", name, declaration)
+		}
 		var out bytes.Buffer
 		if err := in.Write(&out); err != nil {
 			t.Fatal(err)
@@ -148,6 +146,147 @@ func TestHostileTextStaysInComments(t *testing.T) {
 			if !strings.HasPrefix(line, "#") {
 				t.Errorf("%s: the line %.100q is not a comment", name, line)
 			}
+		}
+	}
+}
+
+// script returns a StatefulSet with three replicas and a volume of the given size, whose container runs a script.
+func script(size, text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return "metadata: {name: etcd, namespace: prod}\nspec:\n  serviceName: etcd\n  replicas: 3\n  template:\n    spec:\n      containers:\n" +
+		"      - name: etcd\n        image: etcd:3.6.16\n        volumeMounts: [{name: data, mountPath: /data}]\n        command:\n        - sh\n        - -c\n        - |\n          " +
+		strings.Join(lines, "\n          ") +
+		"\n  volumeClaimTemplates: [{metadata: {name: data}, spec: {resources: {requests: {storage: " + size + "}}}}]\n"
+}
+
+// TestOptionsAreConverted checks the fields of spec.etcd, and the options that are not carried over.
+func TestOptionsAreConverted(t *testing.T) {
+	for name, test := range map[string]struct {
+		size, options string
+		want          string // spec.etcd as JSON
+		dropped       string
+	}{
+		"default quota":            {"16Gi", "", `{"quota":"2Gi"}`, ""},
+		"default quota, 0":         {"16Gi", "--quota-backend-bytes=0", `{"quota":"2Gi"}`, ""},
+		"quota without a volume":   {"1Gi", "--name x", `null`, "quota-backend-bytes"},
+		"quota by a variable":      {"16Gi", "--quota-backend-bytes=$(QUOTA)", `null`, "quota-backend-bytes"},
+		"negative quota":           {"16Gi", "--quota-backend-bytes=-1", `null`, "quota-backend-bytes"},
+		"large requests":           {"16Gi", "--max-request-bytes=335544320", `{"quota":"2Gi"}`, "max-request-bytes"},
+		"compaction is off":        {"16Gi", "--auto-compaction-retention=0s", `{"quota":"2Gi"}`, ""},
+		"compaction, 1.5h":         {"16Gi", "--auto-compaction-retention=1.5h", `{"quota":"2Gi"}`, "auto-compaction-retention"},
+		"compaction in hours":      {"16Gi", "--auto-compaction-retention 12", `{"autoCompaction":{"mode":"Periodic","retention":"12h"},"quota":"2Gi"}`, ""},
+		"compaction of revisions":  {"16Gi", "--auto-compaction-mode=revision --auto-compaction-retention=1000", `{"autoCompaction":{"mode":"Revision","retention":"1000"},"quota":"2Gi"}`, ""},
+		"both intervals":           {"16Gi", "--heartbeat-interval=300 --election-timeout=3000", `{"electionTimeout":"3000ms","heartbeatInterval":"300ms","quota":"2Gi"}`, ""},
+		"only a heartbeat":         {"16Gi", "--heartbeat-interval=500", `{"quota":"2Gi"}`, "heartbeat-interval"},
+		"experimental name":        {"16Gi", "--experimental-corrupt-check-time=1h", `{"options":{"corrupt-check-time":"1h"},"quota":"2Gi"}`, ""},
+		"unknown experiment":       {"16Gi", "--experimental-enable-lease-checkpoint", `{"quota":"2Gi"}`, "experimental-enable-lease-checkpoint"},
+		"log level by a variable":  {"16Gi", "--log-level=$(LEVEL)", `{"quota":"2Gi"}`, "log-level"},
+		"options of another shell": {"16Gi", "--max-txn-ops=256 && rm -rf --quota-backend-bytes", `{"options":{"max-txn-ops":"256"}}`, "quota-backend-bytes"},
+	} {
+		source := describe(t, script(test.size, "exec etcd --data-dir=/data/etcd "+test.options))
+		declaration, dropped := source.Draft(Plan{Name: "orders"}, running("3.6.16"))
+		checkValid(t, declaration)
+		got, err := json.Marshal(declaration["spec"].(map[string]any)["etcd"])
+		if err != nil || string(got) != test.want || strings.Join(dropped, " ") != test.dropped {
+			t.Errorf("%s: spec.etcd %s, want %s; dropped %q, want %q; %v", name, got, test.want, dropped, test.dropped, err)
+		}
+	}
+}
+
+// TestProblemsAndStepsFollowOptions checks what the options in a script cause to be reported.
+func TestProblemsAndStepsFollowOptions(t *testing.T) {
+	const (
+		secure     = " --listen-client-urls=https://0.0.0.0:2379 --trusted-ca-file=/ca --peer-cert-file=/p "
+		autoTLS    = "its members create their own certificates"
+		unverified = "peer-client-cert-auth is off"
+		elsewhere  = "Other objects or files set"
+	)
+	for options, want := range map[string]string{
+		secure + "--peer-client-cert-auth \\\n --name x":                      "",
+		secure + "--peer-client-cert-auth --peer-auto-tls \\\n --name x":      autoTLS,
+		secure + "--peer-client-cert-auth --peer-auto-tls && true":            autoTLS,
+		secure + "--peer-client-cert-auth --peer-auto-tls=False":              "",
+		secure + "--peer-client-cert-auth=0":                                  unverified,
+		secure + "--peer-client-cert-auth=$(VERIFY)":                          "",
+		secure + "--peer-trusted-ca-file=/ca":                                 "",
+		"--config-file=/etc/etcd.yaml --quota-backend-bytes=4294967296" + " ": elsewhere,
+	} {
+		source := describe(t, script("16Gi", "exec etcd "+options))
+		said := strings.Join(append(source.Problems(Plan{Name: "orders", CASecretName: "ca"}), source.Steps(nil)...), "\n")
+		for _, text := range []string{autoTLS, unverified, elsewhere} {
+			if strings.Contains(said, text) != (text == want) {
+				t.Errorf("%q: want %q:\n%s", options, want, said)
+			}
+		}
+	}
+}
+
+// TestClientPortIsThatOfListener checks the port and the use of TLS.
+func TestClientPortIsThatOfListener(t *testing.T) {
+	for options, want := range map[string]Source{
+		"--listen-client-urls=http://127.0.0.1:2379,https://0.0.0.0:2479":                              {TLS: WithTLS, ClientPort: 2479},
+		"--listen-client-urls=https://0.0.0.0:2379 --advertise-client-urls=https://lb.example.com:443": {TLS: WithTLS, ClientPort: 2379},
+		"--advertise-client-urls=http://$(POD).etcd:2579/":                                             {TLS: WithoutTLS, ClientPort: 2579},
+		"--advertise-client-urls=$(SCHEME)://$(POD).etcd:2579":                                         {TLS: TLSUnknown, ClientPort: 2379},
+		"--cert-file=/c --listen-client-urls=http://0.0.0.0:2379":                                      {TLS: WithoutTLS, ClientPort: 2379},
+		"--cert-file=/c": {TLS: WithTLS, ClientPort: 2379},
+		"--listen-client-urls http://[::1]:1,http://localhost:2": {TLS: TLSUnknown, ClientPort: 2379},
+		"": {TLS: TLSUnknown, ClientPort: 2379},
+	} {
+		if got := describe(t, script("1Gi", "etcd "+options)); got.TLS != want.TLS || got.ClientPort != want.ClientPort {
+			t.Errorf("%q: TLS %d on port %d, want %d on port %d", options, got.TLS, got.ClientPort, want.TLS, want.ClientPort)
+		}
+	}
+}
+
+// TestDataVolumeContainsDataDirectory checks that another volume of the container does not count as the data volume.
+func TestDataVolumeContainsDataDirectory(t *testing.T) {
+	for mounts, want := range map[string]string{
+		"{name: data, mountPath: /var/lib}":                                              "16Gi",
+		"{name: backup, mountPath: /backup}":                                             "0",
+		"{name: backup, mountPath: /var}, {name: data, mountPath: /var/lib/etcd/}":       "16Gi",
+		"{name: data, mountPath: /var}, {name: scratch, mountPath: /var/lib/etcd}":       "0",
+		"{name: data, mountPath: /var/lib/etcd2}, {name: backup, mountPath: /var/lib/e}": "0",
+	} {
+		source := describe(t, `
+metadata: {name: etcd, namespace: prod}
+spec:
+  serviceName: etcd
+  ordinals: {start: 5}
+  template: {spec: {containers: [{name: etcd, image: etcd, args: [--data-dir=/var/lib/etcd], volumeMounts: [`+mounts+`]}]}}
+  volumeClaimTemplates:
+  - {metadata: {name: backup}, spec: {resources: {requests: {storage: 100Gi}}}}
+  - {metadata: {name: data}, spec: {resources: {requests: {storage: 16Gi}}}}
+`)
+		if got := source.Storage.String(); got != want {
+			t.Errorf("%s: %s, want %s", mounts, got, want)
+		}
+		if got := source.endpoints("http"); len(got) != 1 || got[0] != "http://etcd-5.etcd.prod.svc:2379" {
+			t.Errorf("endpoints %q", got)
+		}
+	}
+}
+
+// TestContainerOfEtcdIsFound checks that a sidecar is not taken for etcd.
+func TestContainerOfEtcdIsFound(t *testing.T) {
+	const exporter = "{name: exporter, image: r/etcd-exporter:1}"
+	for _, etcd := range []string{"{name: main, image: r:5000/etcd:v3.6.4}", "{name: etcd, image: wrapper:3.6.4}",
+		"{name: main, image: wrapper:3.6.4, args: [--listen-peer-urls=http://0.0.0.0:2380]}"} {
+		source := describe(t, "spec: {template: {spec: {containers: ["+exporter+", "+etcd+"]}}}")
+		if source.Version != "3.6.4" {
+			t.Errorf("%s: version %q", etcd, source.Version)
+		}
+	}
+}
+
+// TestInvalidServiceNameIsRejected checks that a name cannot lead to other hosts or widen the pattern to allow.
+func TestInvalidServiceNameIsRejected(t *testing.T) {
+	for _, name := range []string{"a.evil", "x:2379 and *. 6. Run", "*", "-"} {
+		set := &appsv1.StatefulSet{}
+		set.Spec.ServiceName = name
+		set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "etcd"}}
+		if s, err := Describe(set); err == nil {
+			t.Errorf("%q: %+v", name, s)
 		}
 	}
 }

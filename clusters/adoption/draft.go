@@ -6,15 +6,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/internal/etcdversion"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Plan is what the user chooses for an adoption.
+// Plan contains the user's choices for an adoption.
 type Plan struct {
 	// Name is the name of the new cluster.
 	Name string
@@ -22,25 +24,12 @@ type Plan struct {
 	CASecretName string
 }
 
-// Draft returns a declaration that adopts the source. reported is the source's membership as reported by etcd, which
-// may still be unknown: the declaration then contains the cluster ID 1, and can only be used to query etcd.
-func (s Source) Draft(plan Plan, reported decide.Membership) map[string]any {
-	id, version, members := decide.ID(1), s.Version, s.Members
-	if reported.Known {
-		id, members = reported.ClusterID, max(members, len(reported.Members))
-		version = runningVersion(reported, version)
-	}
-	scheme := "http"
-	if plan.CASecretName != "" {
-		scheme = "https"
-	}
-	adopt := map[string]any{"clusterID": id.String(), "endpoints": anys(s.endpoints(scheme))}
-	spec := map[string]any{"replicas": int64(members), "version": version, "adopt": adopt}
-	if plan.CASecretName != "" {
-		adopt["caSecretName"] = plan.CASecretName
-	} else {
-		spec["tls"] = map[string]any{"mode": string(v1alpha1.TLSDisabled)}
-	}
+// Draft returns a declaration that adopts the source, which has reported the given membership. dropped lists, in
+// alphabetical order, the options of etcd that affect clients or data and are not carried over.
+func (s Source) Draft(plan Plan, reported decide.Membership) (declaration map[string]any, dropped []string) {
+	spec := s.spec(plan, reported.ClusterID)
+	spec["replicas"] = int64(max(s.Members, len(reported.Members)))
+	spec["version"] = runningVersion(reported, s.Version)
 	if !s.Storage.IsZero() {
 		storage := map[string]any{"size": s.Storage.String()}
 		if s.StorageClass != nil {
@@ -48,24 +37,63 @@ func (s Source) Draft(plan Plan, reported decide.Membership) map[string]any {
 		}
 		spec["storage"] = storage
 	}
-	if etcd, _ := s.etcdOptions(); len(etcd) > 0 {
-		spec["etcd"] = etcd
+	settings, dropped := s.settings()
+	declare := func(settings []setting) map[string]any {
+		spec := maps.Clone(spec)
+		if etcd := etcdSpec(settings); len(etcd) > 0 {
+			spec["etcd"] = etcd
+		}
+		return s.declaration(plan, spec)
 	}
+	if check(declare(settings)) == nil || check(declare(nil)) != nil { // an invalid version is reported by Inspect
+		return declare(settings), dropped
+	}
+	var kept []setting
+	for _, one := range settings {
+		if check(declare(append(slices.Clip(kept), one))) == nil {
+			kept = append(kept, one)
+		} else {
+			dropped = append(dropped, one.option)
+		}
+	}
+	slices.Sort(dropped)
+	return declare(kept), dropped
+}
+
+// query returns a declaration with which the source can be queried, while its cluster ID and version are unknown.
+func (s Source) query(plan Plan) map[string]any {
+	spec := s.spec(plan, 1)
+	spec["replicas"], spec["version"] = int64(1), decide.RestrictsPeerNames.String()
+	return s.declaration(plan, spec)
+}
+
+// spec returns the fields that determine how the source is reached.
+func (s Source) spec(plan Plan, id decide.ID) map[string]any {
+	if plan.CASecretName != "" {
+		return map[string]any{"adopt": map[string]any{"clusterID": id.String(), "endpoints": list(s.endpoints("https")),
+			"caSecretName": plan.CASecretName}}
+	}
+	return map[string]any{"adopt": map[string]any{"clusterID": id.String(), "endpoints": list(s.endpoints("http"))},
+		"tls": map[string]any{"mode": string(v1alpha1.TLSDisabled)}}
+}
+
+func (s Source) declaration(plan Plan, spec map[string]any) map[string]any {
 	return map[string]any{"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.Kind,
 		"metadata": map[string]any{"name": plan.Name, "namespace": s.Namespace}, "spec": spec}
 }
 
-// runningVersion returns the version that the members run, or otherwise if none of them answers.
-func runningVersion(reported decide.Membership, otherwise string) string {
+// runningVersion returns the version of the first member that responds, or fallback if no member reports a valid
+// version.
+func runningVersion(reported decide.Membership, fallback string) string {
 	for _, m := range reported.Members {
-		if m.Answers && m.Version != "" {
-			return m.Version
+		if v, err := etcdversion.ParseRunning(m.Version); m.Answers && err == nil {
+			return v.String()
 		}
 	}
-	return otherwise
+	return fallback
 }
 
-func anys(texts []string) []any {
+func list(texts []string) []any {
 	list := make([]any, len(texts))
 	for i, text := range texts {
 		list[i] = text
@@ -73,128 +101,195 @@ func anys(texts []string) []any {
 	return list
 }
 
-// etcdOptions converts etcd's options to spec.etcd. dropped lists the options that affect clients or data and are not
-// carried over, in order.
-func (s Source) etcdOptions() (spec map[string]any, dropped []string) {
-	spec = map[string]any{}
-	options := map[string]any{}
-	for _, name := range slices.Sorted(maps.Keys(s.Options)) {
-		value := s.Options[name]
-		number, err := strconv.ParseInt(value, 10, 64)
-		isNumber := err == nil && number > 0
-		switch {
-		case name == "auto-compaction-mode":
-		case name == "quota-backend-bytes" && isNumber:
-			spec["quota"] = resource.NewQuantity(number, resource.BinarySI).String()
-		case name == "max-request-bytes" && isNumber:
-			spec["maxRequestBytes"] = resource.NewQuantity(number, resource.BinarySI).String()
-		case name == "snapshot-count" && isNumber:
-			spec["snapshotCount"] = number
-		case name == "heartbeat-interval" && isNumber:
-			spec["heartbeatInterval"] = fmt.Sprintf("%dms", number)
-		case name == "election-timeout" && isNumber:
-			spec["electionTimeout"] = fmt.Sprintf("%dms", number)
-		case name == "auto-compaction-retention":
-			if compaction := s.compaction(value); compaction != nil {
-				spec["autoCompaction"] = compaction
-			} else if value != "0" {
-				dropped = append(dropped, name)
-			}
-		case objects.IsOption(name):
-			options[name] = value
-		case slices.Contains(notCarried, name):
-			dropped = append(dropped, name)
+// setting is a field of spec.etcd, or of spec.etcd.options if further is set.
+type setting struct {
+	option  string // etcd's name
+	field   string
+	value   any
+	further bool
+}
+
+// etcdSpec returns spec.etcd with the given settings.
+func etcdSpec(settings []setting) map[string]any {
+	etcd, options := map[string]any{}, map[string]any{}
+	for _, one := range settings {
+		if one.further {
+			options[one.field] = one.value
+		} else {
+			etcd[one.field] = one.value
 		}
 	}
 	if len(options) > 0 {
-		spec["options"] = options
+		etcd["options"] = options
 	}
-	return spec, dropped
+	return etcd
 }
 
-// compaction converts --auto-compaction-retention, or returns nil. A number in periodic mode means hours.
+// fields lists the numeric options of etcd that have a field of their own in spec.etcd.
+var fields = map[string]struct {
+	field string
+	value func(number int64) any
+}{
+	"quota-backend-bytes": {"quota", asSize},
+	"max-request-bytes":   {"maxRequestBytes", asSize},
+	"snapshot-count":      {"snapshotCount", func(number int64) any { return number }},
+	"heartbeat-interval":  {"heartbeatInterval", asMilliseconds},
+	"election-timeout":    {"electionTimeout", asMilliseconds},
+}
+
+func asSize(number int64) any { return resource.NewQuantity(number, resource.BinarySI).String() }
+
+func asMilliseconds(number int64) any { return fmt.Sprintf("%dms", number) }
+
+// quotaOption is the option for the maximum size of the database. defaultQuota is its default in etcd.
+const (
+	quotaOption  = "quota-backend-bytes"
+	defaultQuota = 2 << 30
+)
+
+// settings converts etcd's options. dropped lists the options that affect clients or data and cannot be converted.
+func (s Source) settings() (settings []setting, dropped []string) {
+	for _, name := range slices.Sorted(maps.Keys(s.Options)) {
+		value := s.Options[name]
+		own, hasField := fields[name]
+		further, accepted := objects.OptionNamed(name)
+		switch {
+		case hasField:
+			number, err := strconv.ParseInt(value, 10, 64)
+			switch {
+			case err != nil || number < 0:
+				dropped = append(dropped, name)
+			case number > 0: // otherwise, etcd uses its default
+				settings = append(settings, setting{option: name, field: own.field, value: own.value(number)})
+			}
+		case name == "auto-compaction-retention":
+			if compaction := s.compaction(value); compaction != nil {
+				settings = append(settings, setting{option: name, field: "autoCompaction", value: compaction})
+			}
+		case accepted:
+			settings = append(settings, setting{option: name, field: further, value: value, further: true})
+		case slices.Contains(notCarried, name) || strings.HasPrefix(name, "experimental-"):
+			dropped = append(dropped, name)
+		}
+	}
+	if quota := s.Options[quotaOption]; !s.Elsewhere && (quota == "" || quota == "0") {
+		// The default of a declaration depends on the volume, and could be less than the source's quota.
+		settings = append(settings, setting{option: quotaOption, field: "quota", value: asSize(defaultQuota)})
+	}
+	return settings, dropped
+}
+
+// compaction converts --auto-compaction-retention to spec.etcd.autoCompaction. It returns nil if compaction is off. A
+// number in periodic mode means hours.
 func (s Source) compaction(retention string) map[string]any {
-	number, err := strconv.ParseInt(retention, 10, 64)
-	periodic := s.Options["auto-compaction-mode"] != "revision"
-	switch {
-	case err == nil && number <= 0:
+	mode, number := v1alpha1.CompactionPeriodic, false
+	if s.Options["auto-compaction-mode"] == "revision" {
+		mode = v1alpha1.CompactionRevision
+	}
+	if n, err := strconv.ParseInt(retention, 10, 64); err == nil {
+		if n <= 0 {
+			return nil
+		}
+		number = true
+	} else if d, err := time.ParseDuration(retention); err == nil && d == 0 {
 		return nil
-	case !periodic && err != nil:
-		return nil
-	case !periodic:
-		return map[string]any{"mode": string(v1alpha1.CompactionRevision), "retention": retention}
-	case err == nil:
+	}
+	if number && mode == v1alpha1.CompactionPeriodic {
 		retention += "h"
 	}
-	return map[string]any{"mode": string(v1alpha1.CompactionPeriodic), "retention": retention}
+	return map[string]any{"mode": string(mode), "retention": retention}
 }
 
-// notCarried lists options that affect clients or data, and that a declaration cannot set. Quorate sets all options
-// that are not listed here.
+// notCarried lists options that affect clients or data, and that a declaration cannot set.
 var notCarried = strings.Fields(`auth-token auth-token-ttl bcrypt-cost cipher-suites client-cert-allowed-hostname
-	client-crl-file cors enable-grpc-gateway host-whitelist peer-crl-file tls-max-version`)
+	client-crl-file cors enable-grpc-gateway feature-gates host-whitelist peer-crl-file tls-max-version`)
 
-// Problems returns the reasons why the source cannot be adopted that its StatefulSet shows.
+// Problems returns the problems, visible in the StatefulSet, that prevent the adoption of the source.
 func (s Source) Problems(plan Plan) []string {
 	var problems []string
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	set := func(name string) bool { value := s.Options[name]; return value != "" && value != "false" }
 	if s.Service == "" {
-		add("the StatefulSet has no serviceName, so its pods have no names in DNS: copy the cluster with " +
+		add("the StatefulSet does not set serviceName, so its pods do not have DNS names. Copy the cluster with " +
 			"spec.restore.from.etcd instead")
 	}
 	if s.Members == 0 {
-		add("the StatefulSet is scaled to 0: start it, or copy its volumes with spec.restore.from.claims")
+		add("the StatefulSet is scaled to 0. Scale it up, or copy its volumes with spec.restore.from.claims")
 	}
-	if s.Members > mostEndpoints {
-		add("the StatefulSet has %d replicas, and a declaration can name at most %d endpoints", s.Members, mostEndpoints)
+	if s.Members > decide.MaxGuests {
+		add("the StatefulSet has %d replicas, and at most %d members can be adopted. Copy the cluster with "+
+			"spec.restore.from.etcd instead", s.Members, decide.MaxGuests)
 	}
 	if plan.Name == s.Name {
-		add("choose a name for the new cluster other than %s: objects with this name belong to the source", s.Name)
+		add("objects named %s already belong to the source. Choose a different name for the new cluster", s.Name)
 	}
 	switch {
-	case set("auto-tls") || set("peer-auto-tls"):
-		add("its members create their own certificates (auto-tls, peer-auto-tls), which no other member can verify: " +
-			"copy the cluster with spec.restore.from.etcd instead")
+	case s.isOn("auto-tls") || s.isOn("peer-auto-tls"):
+		add("its members create their own certificates (auto-tls, peer-auto-tls), which other members cannot verify. " +
+			"Copy the cluster with spec.restore.from.etcd instead")
 	case s.TLS == WithTLS && plan.CASecretName == "":
-		add("its members use TLS: create a Secret from their CA's certificate and private key with kubectl create " +
-			"secret tls, and name it with --ca-secret. If the private key is lost, copy the cluster with " +
+		add("its members use TLS. Create a Secret from the certificate and private key of their CA (kubectl create " +
+			"secret tls), and set --ca-secret to its name. If the private key is lost, copy the cluster with " +
 			"spec.restore.from.etcd instead")
 	case s.TLS == WithoutTLS && plan.CASecretName != "":
-		add("its members do not use TLS: omit --ca-secret")
+		add("its members do not use TLS. Omit --ca-secret")
 	}
 	for _, name := range []string{"peer-cert-allowed-cn", "peer-cert-allowed-hostname"} {
-		if set(name) {
-			add("remove %s from its members' configuration: it rejects the certificates of replicas", name)
+		if s.Options[name] != "" {
+			add("its members set %s and would reject the replicas' certificates. Remove this option from their "+
+				"configuration", name)
 		}
 	}
-	if s.TLS == WithTLS && set("peer-cert-file") && !set("peer-client-cert-auth") {
-		add("turn on peer-client-cert-auth: without it, anyone who reaches the peer port can become a member")
+	verifies := s.isOn("peer-client-cert-auth") || s.Options["peer-trusted-ca-file"] != ""
+	if s.Options["peer-cert-file"] != "" && !verifies && !s.Elsewhere {
+		add("peer-client-cert-auth is off, so anyone who can reach the peer port can become a member. Turn it on")
 	}
 	return problems
 }
 
-// Steps returns what the user must do before pushing the declaration and while guests remain, in order.
-func (s Source) Steps() []string {
-	steps := []string{s.Tool.Stop + " Until the last guest has left, no other tool may add or remove members."}
-	steps = append(steps, "Take a backup.")
+// isOn reports whether a boolean option of etcd is on, or cannot be read.
+func (s Source) isOn(name string) bool {
+	value, set := s.Options[name]
+	on, err := strconv.ParseBool(value)
+	return set && (on || err != nil)
+}
+
+// Steps returns the steps that the user must take before pushing the declaration, in order. dropped lists the options
+// that are not carried over.
+func (s Source) Steps(dropped []string) []string {
+	steps := []string{s.Tool.Stop + " Until the last guest (member of the source) has left, no other tool may add or " +
+		"remove members.", "Take a backup."}
 	if s.Storage.IsZero() {
-		steps = append(steps, "The members have no volumes of their own: a member loses its data with its pod. Do not "+
-			"drain nodes.")
+		steps = append(steps, "No data volume of the members was found. If they do not have volumes of their own, a "+
+			"member loses its data if its pod is deleted: do not drain nodes while guests remain.")
 	}
 	if s.Deletes {
-		steps = append(steps, "The StatefulSet deletes volumes when it is scaled down or deleted: set "+
-			"persistentVolumeClaimRetentionPolicy to Retain if you want to keep them.")
+		steps = append(steps, "The StatefulSet deletes volumes when it is scaled down or deleted. To keep them, set "+
+			"whenScaled and whenDeleted in persistentVolumeClaimRetentionPolicy to Retain.")
 	}
-	if _, dropped := s.etcdOptions(); len(dropped) > 0 {
-		steps = append(steps, "These options are not carried over: "+decide.Enumerate(dropped)+". They cannot "+
-			"be declared: check that clients do not need them.")
+	if s.Elsewhere {
+		steps = append(steps, "Other objects or files set etcd's options. Compare them with the declaration, in "+
+			"particular the quota, compaction, and TLS on the peer port.")
 	}
-	steps = append(steps, "Allow the endpoints in sourceDefaults.policy.adoptions of the configuration file: "+
-		fmt.Sprintf("%s-*.%s.%s.svc:%d.", s.Name, s.Service, s.Namespace, s.ClientPort))
-	if s.Tool.Rejoins {
-		steps = append(steps, "A removed member joins again until its pod is stopped: to release a guest, first scale the "+
-			"StatefulSet down by one, then release the guest that stopped.")
+	if len(dropped) > 0 {
+		steps = append(steps, "These options are not carried over, because a declaration does not accept them: "+
+			decide.Enumerate(dropped)+". Check that clients do not need them.")
+	}
+	if s.TLS == WithTLS && !s.isOn("client-cert-auth") && s.Options["trusted-ca-file"] == "" && !s.Elsewhere {
+		steps = append(steps, "The source accepts clients without certificates, but replicas do not. Give each client a "+
+			"certificate from the CA.")
+	}
+	if s.Service != "" {
+		steps = append(steps, fmt.Sprintf("Allow the endpoints: add %s-*.%s.%s.svc:%d to "+
+			"sourceDefaults.policy.adoptions in the configuration file.", s.Name, s.Service, s.Namespace, s.ClientPort))
 	}
 	return steps
+}
+
+// StepsOfRelease returns the steps that the user must take to release each guest.
+func (s Source) StepsOfRelease() []string {
+	if !s.Tool.Rejoins {
+		return nil
+	}
+	return []string{"Scale the StatefulSet down by one: a removed member would rejoin while its pod runs.",
+		"Release the guest whose pod has stopped."}
 }

@@ -1,7 +1,6 @@
 package adoption
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 
 	"quorate.dev/quorate/clusters"
 	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/schema"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
@@ -25,15 +25,18 @@ type Inspection struct {
 	Source Source
 	// Reported is the membership that etcd reports.
 	Reported decide.Membership
-	// Problems lists the reasons why the source cannot be adopted now. It is empty if the first action of a pass would
-	// be to adopt it.
+	// Problems lists the reasons why the source cannot be adopted now. Problems is empty if a pass would start the
+	// adoption.
 	Problems []string
-	// Declaration is the EtcdCluster that adopts the source, or nil if etcd did not report its cluster ID.
+	// Declaration is the EtcdCluster that adopts the source, or nil if etcd did not report its cluster ID, or if no
+	// valid declaration was found.
 	Declaration map[string]any
+	// Dropped lists the options of etcd that are not carried over.
+	Dropped []string
 }
 
-// Inspect reads a StatefulSet and queries the etcd cluster that it runs. It does not write anything. An error means
-// that the source is unknown: it does not exist, does not run etcd, or Kubernetes could not be read.
+// Inspect reads a StatefulSet and queries the etcd cluster that it runs. It does not write anything. It returns an
+// error if the source is unknown: the StatefulSet does not exist or does not run etcd, or Kubernetes cannot be read.
 func Inspect(ctx context.Context, client *kube.Client, live *clusters.Live, namespace, statefulSet string, plan Plan) (
 	Inspection, error,
 ) {
@@ -43,7 +46,7 @@ func Inspect(ctx context.Context, client *kube.Client, live *clusters.Live, name
 	}
 	set, exists := object.(*appsv1.StatefulSet)
 	if !exists {
-		return Inspection{}, fmt.Errorf("namespace %s does not contain a StatefulSet %s", namespace, statefulSet)
+		return Inspection{}, fmt.Errorf("StatefulSet %s/%s does not exist", namespace, statefulSet)
 	}
 	source, err := Describe(set)
 	if err != nil {
@@ -53,56 +56,76 @@ func Inspect(ctx context.Context, client *kube.Client, live *clusters.Live, name
 	if !source.canBeQueried(plan) {
 		return in, nil
 	}
-	asking := source
-	asking.Version = cmp.Or(source.Version, decide.RestrictsPeerNames.String()) // any valid version
-	state, err := observe(ctx, live, asking.Draft(plan, decide.Membership{}))
+	state, err := observe(ctx, live, source.query(plan))
+	if err == nil && !state.BeginsAdoption() {
+		in.Problems = append(in.Problems, fmt.Sprintf("cluster %s/%s already exists. Choose a different name for the new "+
+			"cluster", namespace, plan.Name))
+		return in, nil
+	}
+	if err == nil && state.Source.Known {
+		in.Reported = state.Source
+		in.Declaration, in.Dropped = source.Draft(plan, state.Source)
+		state, err = observe(ctx, live, in.Declaration)
+	}
+	if invalid := (invalidError{}); errors.As(err, &invalid) {
+		in.Problems, in.Declaration = append(in.Problems, invalid.Error()), nil
+		return in, nil
+	}
 	if err != nil {
 		return in, err
 	}
-	if in.Reported = state.Source; !state.Source.Known {
-		in.Problems = append(in.Problems, problem(decide.Decide(state)))
-		return in, nil
+	d := decide.Decide(state)
+	if b, _ := d.Action.(decide.Bootstrap); b.Adopts == 0 || b.Adopts != in.Reported.ClusterID {
+		in.Problems = append(in.Problems, fmt.Sprintf("%s: %s", d.Rule, d.Message))
 	}
-	in.Declaration = source.Draft(plan, state.Source)
-	state, err = observe(ctx, live, in.Declaration)
-	if invalid := new(invalidError); errors.As(err, invalid) {
-		in.Problems = append(in.Problems, err.Error())
-		return in, nil
-	}
-	if err != nil {
-		return in, err
-	}
-	if d := decide.Decide(state); d.Verdict != decide.Act {
-		in.Problems = append(in.Problems, problem(d))
+	if !in.Reported.Known && source.TLS == TLSUnknown && plan.CASecretName == "" {
+		in.Problems = append(in.Problems, "the StatefulSet does not show whether its members use TLS. If they do, set "+
+			"--ca-secret")
 	}
 	return in, nil
 }
 
-// invalidError reports that the API server would reject a declaration.
+// canBeQueried reports whether etcd's endpoints are known, and whether the plan has the CA that they require.
+func (s Source) canBeQueried(plan Plan) bool {
+	suits := s.TLS == TLSUnknown || (s.TLS == WithTLS) == (plan.CASecretName != "")
+	return suits && s.Service != "" && s.Members > 0 && s.Members <= decide.MaxGuests
+}
+
+// invalidError reports that a declaration is invalid.
 type invalidError struct{ error }
 
 // Error implements error.
-func (e invalidError) Error() string { return "the declaration is invalid: " + e.error.Error() }
+func (e invalidError) Error() string { return "the declaration would be invalid: " + e.error.Error() }
 
-// canBeQueried reports whether etcd's endpoints are known.
-func (s Source) canBeQueried(plan Plan) bool {
-	suits := s.TLS == TLSUnknown || (s.TLS == WithTLS) == (plan.CASecretName != "")
-	return suits && s.Service != "" && s.Members > 0 && s.Members <= mostEndpoints
+// check returns an invalidError if a declaration is invalid.
+func check(object map[string]any) error {
+	_, err := declared(object)
+	return err
 }
 
-func problem(d decide.Decision) string { return fmt.Sprintf("%s: %s", d.Rule, d.Message) }
+// declared returns a declaration with defaults. It returns an invalidError if the declaration is invalid.
+func declared(object map[string]any) (reconcile.Declaration, error) {
+	filled := runtime.DeepCopyJSON(object)
+	d := reconcile.Declaration{Applied: object}
+	if err := schema.Default(filled); err != nil {
+		return d, invalidError{err}
+	}
+	if wrong := schema.Validate(filled, nil); len(wrong) > 0 {
+		return d, invalidError{wrong.ToAggregate()}
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(filled, &d.Cluster); err != nil {
+		return d, invalidError{err}
+	}
+	if wrong := objects.CheckOptions(d.Cluster.Spec); len(wrong) > 0 {
+		return d, invalidError{errors.New(strings.Join(wrong, "; "))}
+	}
+	return d, nil
+}
 
 // observe returns the state that a pass with the given declaration would observe.
 func observe(ctx context.Context, live *clusters.Live, object map[string]any) (decide.State, error) {
-	filled := runtime.DeepCopyJSON(object)
-	if err := schema.Default(filled); err != nil {
-		return decide.State{}, err
-	}
-	if wrong := schema.Validate(filled, nil); len(wrong) > 0 {
-		return decide.State{}, invalidError{wrong.ToAggregate()}
-	}
-	d := reconcile.Declaration{Applied: object}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(filled, &d.Cluster); err != nil {
+	d, err := declared(object)
+	if err != nil {
 		return decide.State{}, err
 	}
 	seen, err := live.Observe(ctx, reconcile.Desired{Clusters: []reconcile.Declaration{d}}, nil)
@@ -114,13 +137,13 @@ func observe(ctx context.Context, live *clusters.Live, object map[string]any) (d
 			return c.State(ctx)
 		}
 	}
-	return decide.State{}, errors.New("observe the declared cluster: it is not among the observed clusters")
+	return decide.State{}, errors.New("the declared cluster was not observed")
 }
 
 // width is the maximum length of a comment in a declaration.
 const width = 100
 
-// Write writes the declaration, with what the user must know and do as comments. Without a declaration, it writes only
+// Write writes the declaration, with information, problems and steps as comments. Without a declaration, it writes only
 // the comments.
 func (in Inspection) Write(w io.Writer) error {
 	var b strings.Builder
@@ -143,11 +166,12 @@ func (in Inspection) Write(w io.Writer) error {
 	if in.Reported.Known {
 		comment("", in.reported())
 	}
-	list("It cannot be adopted yet:", in.Problems, func(int) string { return "- " })
-	list("Before you push the declaration:", in.Source.Steps(),
-		func(i int) string { return fmt.Sprintf("%d. ", i+1) })
+	list("This etcd cluster cannot be adopted yet:", in.Problems, func(int) string { return "- " })
+	number := func(i int) string { return fmt.Sprintf("%d. ", i+1) }
+	list("Before you push the declaration:", in.Source.Steps(in.Dropped), number)
+	list("To release a guest, later:", in.Source.StepsOfRelease(), number)
 	b.WriteString("#\n")
-	comment("", "All steps are described in docs/how-to/adopt-a-cluster.md.")
+	comment("", "For all steps, see docs/how-to/adopt-a-cluster.md.")
 	if in.Declaration != nil {
 		text, err := yaml.Marshal(in.Declaration)
 		if err != nil {
@@ -177,6 +201,10 @@ func (in Inspection) reported() string {
 	for _, m := range in.Reported.Members {
 		largest = max(largest, m.DBSize)
 	}
-	return fmt.Sprintf("etcd cluster %s: %d members, etcd %s, database %d MiB", in.Reported.ClusterID,
-		len(in.Reported.Members), runningVersion(in.Reported, "unknown"), (largest+1<<20-1)>>20)
+	members := fmt.Sprintf("%d members", len(in.Reported.Members))
+	if len(in.Reported.Members) == 1 {
+		members = "1 member"
+	}
+	return fmt.Sprintf("etcd cluster %s: %s, etcd %s, database %d MiB", in.Reported.ClusterID, members,
+		runningVersion(in.Reported, "unknown"), (largest+1<<20-1)>>20)
 }

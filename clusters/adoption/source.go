@@ -4,6 +4,8 @@ package adoption
 
 import (
 	"fmt"
+	"net"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -12,38 +14,42 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Source is an etcd cluster that a StatefulSet runs, as far as the StatefulSet shows it. What is set in other objects,
-// such as a ConfigMap, is not included.
+// Source describes the etcd cluster that a StatefulSet runs, as far as the StatefulSet shows it. Settings in other
+// objects, such as a ConfigMap, are not included.
 type Source struct {
 	Namespace, Name string
-	// Owner is the object that controls the StatefulSet, such as "EtcdCluster etcd of operator.etcd.io/v1alpha1", or the
+	// Owner is the object that controls the StatefulSet, such as "operator.etcd.io/v1alpha1 EtcdCluster etcd", or the
 	// Helm release that installed it, or "".
 	Owner string
 	// Tool is the tool that manages the StatefulSet.
 	Tool Tool
-	// Members is the number of pods.
-	Members int
-	// Service is the headless Service that gives the pods their names.
+	// Members is the number of pods, and First is the ordinal of the first one.
+	Members, First int
+	// Service is the name of the headless Service that gives the pods their DNS names.
 	Service string
 	// ClientPort is the port for clients.
 	ClientPort int
-	// TLS is whether clients use TLS, or TLSUnknown if the options that determine this are not in the StatefulSet.
+	// TLS shows whether clients use TLS. It is TLSUnknown if the options that determine this are not in the StatefulSet.
 	TLS TLS
 	// Version is the version in the tag of etcd's image, such as 3.6.16, or "".
 	Version string
-	// Storage is the size of each member's volume, or zero if members do not have volumes of their own.
+	// Storage is the size of each member's data volume, or zero if it is unknown or members do not have volumes of
+	// their own.
 	Storage resource.Quantity
 	// StorageClass is the class of these volumes, or nil for the default class.
 	StorageClass *string
 	// Options are etcd's options, by their command-line names, from the command, its arguments and the environment.
 	Options map[string]string
+	// Elsewhere is set if other objects or files also set etcd's options.
+	Elsewhere bool
 	// Deletes is set if the StatefulSet deletes volumes when it is scaled down or deleted.
 	Deletes bool
 }
 
-// TLS is whether clients use TLS.
+// TLS describes whether clients use TLS.
 type TLS int
 
 // The values of TLS.
@@ -53,33 +59,35 @@ const (
 	WithoutTLS
 )
 
-// Describe returns the etcd cluster that a StatefulSet runs. It returns an error if no container runs etcd.
+// Describe returns the etcd cluster that a StatefulSet runs. It returns an error if no container runs etcd, or if the
+// name of the headless Service is invalid.
 func Describe(set *appsv1.StatefulSet) (Source, error) {
 	container := etcdOf(set.Spec.Template.Spec.Containers)
 	if container == nil {
-		return Source{}, fmt.Errorf("StatefulSet %s/%s does not run etcd: neither the name nor the image of a container "+
-			"contains etcd", set.Namespace, set.Name)
+		return Source{}, fmt.Errorf("StatefulSet %s/%s does not run etcd: it does not have a container that is named "+
+			"etcd or whose image name contains etcd", set.Namespace, set.Name)
 	}
-	s := Source{Namespace: set.Namespace, Name: set.Name, Owner: ownerOf(set), Service: set.Spec.ServiceName, Members: 1,
-		Version: versionIn(container.Image), Options: optionsOf(container), ClientPort: defaultClientPort}
+	service := set.Spec.ServiceName
+	if service != "" && len(validation.IsDNS1123Label(service)) > 0 {
+		return Source{}, fmt.Errorf("StatefulSet %s/%s: serviceName %q is not the name of a Service", set.Namespace,
+			set.Name, service)
+	}
+	s := Source{Namespace: set.Namespace, Name: set.Name, Owner: ownerOf(set), Service: service, Members: 1,
+		Version: versionIn(container.Image), Options: optionsOf(container)}
 	if set.Spec.Replicas != nil {
 		s.Members = int(*set.Spec.Replicas)
 	}
+	if set.Spec.Ordinals != nil {
+		s.First = int(set.Spec.Ordinals.Start)
+	}
 	s.Tool = toolOf(set, container)
-	urls := s.Options["advertise-client-urls"]
-	if urls == "" {
-		urls = s.Options["listen-client-urls"]
+	if s.Options["config-file"] != "" {
+		s.Options = map[string]string{} // etcd then ignores all other options
+		s.Elsewhere = true
 	}
-	switch {
-	case strings.HasPrefix(urls, "https://") || s.Options["cert-file"] != "":
-		s.TLS = WithTLS
-	case urls != "":
-		s.TLS = WithoutTLS
-	}
-	if port := portInURL.FindStringSubmatch(urls); port != nil {
-		s.ClientPort, _ = strconv.Atoi(port[1])
-	}
-	s.Storage, s.StorageClass = volumeOf(set, container)
+	s.Elsewhere = s.Elsewhere || s.Tool.Configures || takesOptions(container)
+	s.TLS, s.ClientPort = s.clientPort()
+	s.Storage, s.StorageClass = s.volumeOf(set, container)
 	if policy := set.Spec.PersistentVolumeClaimRetentionPolicy; policy != nil {
 		s.Deletes = policy.WhenDeleted == appsv1.DeletePersistentVolumeClaimRetentionPolicyType ||
 			policy.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType
@@ -89,31 +97,54 @@ func Describe(set *appsv1.StatefulSet) (Source, error) {
 
 const defaultClientPort = 2379
 
-// portInURL matches the port of the first URL in a list. The host may contain variables.
-var portInURL = regexp.MustCompile(`^[^,]*?:([0-9]{1,5})(?:[/,]|$)`)
+// portInURL matches the scheme, the host and the port of a URL. The host may contain variables.
+var portInURL = regexp.MustCompile(`^(https?)://(.*):([0-9]{1,5})/?$`)
 
-// mostEndpoints is the maximum number of endpoints in a declaration.
-const mostEndpoints = 15
+// clientPort returns the port on which members listen for clients, and whether it uses TLS.
+func (s Source) clientPort() (TLS, int) {
+	listens := strings.Split(s.Options["listen-client-urls"]+","+s.Options["advertise-client-urls"], ",")
+	for _, text := range listens {
+		match := portInURL.FindStringSubmatch(strings.TrimSpace(text))
+		if match == nil || isLoopback(match[2]) {
+			continue
+		}
+		port, _ := strconv.Atoi(match[3])
+		if match[1] == "https" {
+			return WithTLS, port
+		}
+		return WithoutTLS, port
+	}
+	if s.Options["cert-file"] != "" {
+		return WithTLS, defaultClientPort
+	}
+	return TLSUnknown, defaultClientPort
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
 
 // endpoints returns the client URL of each member: the DNS names of the StatefulSet's pods.
 func (s Source) endpoints(scheme string) []string {
 	var urls []string
-	for i := range min(s.Members, mostEndpoints) {
-		urls = append(urls, fmt.Sprintf("%s://%s-%d.%s.%s.svc:%d", scheme, s.Name, i, s.Service, s.Namespace, s.ClientPort))
+	for i := range s.Members {
+		host := fmt.Sprintf("%s-%d.%s.%s.svc:%d", s.Name, s.First+i, s.Service, s.Namespace, s.ClientPort)
+		urls = append(urls, (&url.URL{Scheme: scheme, Host: host}).String())
 	}
 	return urls
 }
 
 // etcdOf returns the container that runs etcd, or nil.
 func etcdOf(containers []corev1.Container) *corev1.Container {
-	byName := func(c corev1.Container) bool { return c.Name == "etcd" }
-	byImage := func(c corev1.Container) bool {
-		path, _, _ := strings.Cut(c.Image, "@")
-		return strings.Contains(path[strings.LastIndex(path, "/")+1:], "etcd")
-	}
-	for _, runsEtcd := range []func(corev1.Container) bool{byName, byImage} {
+	for _, runsEtcd := range []func(c *corev1.Container) bool{
+		func(c *corev1.Container) bool { return c.Name == "etcd" },
+		func(c *corev1.Container) bool { return imageName(c.Image) == "etcd" },
+		func(c *corev1.Container) bool { return optionsOf(c)["listen-peer-urls"] != "" },
+		func(c *corev1.Container) bool { return strings.Contains(imageName(c.Image), "etcd") },
+	} {
 		for i := range containers {
-			if runsEtcd(containers[i]) {
+			if runsEtcd(&containers[i]) {
 				return &containers[i]
 			}
 		}
@@ -121,10 +152,17 @@ func etcdOf(containers []corev1.Container) *corev1.Container {
 	return nil
 }
 
+// imageName returns the last part of an image's path, without tag and digest.
+func imageName(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	image, _, _ = strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
+	return image
+}
+
 // ownerOf describes the owner of a StatefulSet, or returns "".
 func ownerOf(set *appsv1.StatefulSet) string {
 	if owner := metav1.GetControllerOf(set); owner != nil {
-		return fmt.Sprintf("%s %s of %s", owner.Kind, owner.Name, owner.APIVersion)
+		return fmt.Sprintf("%s %s %s", owner.APIVersion, owner.Kind, owner.Name)
 	}
 	if release := set.Annotations["meta.helm.sh/release-name"]; release != "" {
 		return "Helm release " + release
@@ -143,45 +181,99 @@ func versionIn(image string) string {
 	return ""
 }
 
+const environmentPrefix = "ETCD_"
+
+// takesOptions reports whether a container takes environment variables, which may be options of etcd, from other
+// objects.
+func takesOptions(c *corev1.Container) bool {
+	for _, variable := range c.Env {
+		if strings.HasPrefix(variable.Name, environmentPrefix) && variable.ValueFrom != nil &&
+			variable.ValueFrom.ConfigMapKeyRef != nil {
+			return true
+		}
+	}
+	return len(c.EnvFrom) > 0
+}
+
 // option matches an option on a command line or in a script.
 var option = regexp.MustCompile(`^--?([a-z][-a-z0-9]*)(?:=(.*))?$`)
 
 // optionsOf returns etcd's options in a container. Values that the container takes from other objects are not included.
-// As in etcd, options on the command line have precedence.
+// As in etcd, command-line options take precedence over the environment.
 func optionsOf(c *corev1.Container) map[string]string {
 	options := map[string]string{}
 	for _, variable := range c.Env {
-		if name, is := strings.CutPrefix(variable.Name, "ETCD_"); is && variable.Value != "" {
+		if name, is := strings.CutPrefix(variable.Name, environmentPrefix); is && variable.Value != "" {
 			options[strings.ReplaceAll(strings.ToLower(name), "_", "-")] = variable.Value
 		}
 	}
-	words := strings.Fields(strings.Join(append(append([]string{}, c.Command...), c.Args...), "\n"))
+	words := words(c)
 	for i, word := range words {
-		match := option.FindStringSubmatch(strings.Trim(word, `"'\`))
-		if match == nil {
-			continue
+		match := option.FindStringSubmatch(word)
+		switch {
+		case match == nil:
+		case strings.Contains(word, "="):
+			options[match[1]] = strings.Trim(match[2], `"'`)
+		case i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") && !isOperator(words[i+1]):
+			options[match[1]] = words[i+1]
+		default:
+			options[match[1]] = "true" // a boolean option
 		}
-		value := match[2]
-		if !strings.Contains(word, "=") && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") {
-			value = words[i+1]
-		}
-		if !strings.Contains(word, "=") && value == "" {
-			value = "true"
-		}
-		options[match[1]] = strings.Trim(value, `"'\`)
 	}
 	return options
 }
 
-// volumeOf returns the size and the class of the volume on which a member keeps its data, or zero if it does not have a
-// volume of its own.
-func volumeOf(set *appsv1.StatefulSet, container *corev1.Container) (size resource.Quantity, class *string) {
-	for _, claim := range set.Spec.VolumeClaimTemplates {
-		for _, mount := range container.VolumeMounts {
-			if mount.Name == claim.Name {
-				return claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Spec.StorageClassName
+// words returns the words of a container's command line, or of the script in it.
+func words(c *corev1.Container) []string {
+	var list []string
+	for _, part := range [][]string{c.Command, c.Args} {
+		for _, text := range part {
+			for word := range strings.FieldsSeq(text) {
+				if word = strings.Trim(word, `"'\`); word != "" {
+					list = append(list, word)
+				}
 			}
 		}
 	}
-	return resource.Quantity{}, nil
+	return list
+}
+
+// isOperator reports whether a word of a script ends a command.
+func isOperator(word string) bool {
+	return strings.ContainsAny(word[:1], "&|;<>()") || strings.HasPrefix(word, "2>")
+}
+
+// volumeOf returns the size and storage class of a member's data volume, or zero values if the member does not have a
+// volume of its own. If the data directory is unknown, the only mounted claim is the data volume.
+func (s Source) volumeOf(set *appsv1.StatefulSet, container *corev1.Container) (resource.Quantity, *string) {
+	dir := s.Options["data-dir"]
+	var data *corev1.PersistentVolumeClaim
+	longest, claims := 0, 0
+	for _, mount := range container.VolumeMounts {
+		claim := claimNamed(set, mount.Name)
+		if claim != nil {
+			claims++
+		}
+		path := strings.TrimSuffix(mount.MountPath, "/")
+		contains := dir == path || strings.HasPrefix(dir, path+"/")
+		if strings.HasPrefix(dir, "/") && contains && len(path) >= longest {
+			longest, data = len(path), claim // nil if another kind of volume contains the data
+		} else if !strings.HasPrefix(dir, "/") && claim != nil {
+			data = claim
+		}
+	}
+	if data == nil || !strings.HasPrefix(dir, "/") && claims > 1 {
+		return resource.Quantity{}, nil
+	}
+	return data.Spec.Resources.Requests[corev1.ResourceStorage], data.Spec.StorageClassName
+}
+
+// claimNamed returns a template of claims, or nil.
+func claimNamed(set *appsv1.StatefulSet, name string) *corev1.PersistentVolumeClaim {
+	for i := range set.Spec.VolumeClaimTemplates {
+		if set.Spec.VolumeClaimTemplates[i].Name == name {
+			return &set.Spec.VolumeClaimTemplates[i]
+		}
+	}
+	return nil
 }

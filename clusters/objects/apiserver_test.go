@@ -49,7 +49,7 @@ func TestNoDriftAfterApply(t *testing.T) {
 			}
 			s := *server
 			s.T = t
-			// Test both encodings in turn, because the decoded objects differ.
+			// Alternate between the two encodings from file to file, because the decoded objects differ.
 			s.accept = []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf}[i%2]
 			s.apply("/api/v1/namespaces/"+in.Cluster.Namespace, applycorev1.Namespace(in.Cluster.Namespace).
 				WithLabels(map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}))

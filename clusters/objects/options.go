@@ -61,8 +61,16 @@ var options = map[string]option{
 	"watch-progress-notify-interval": {kind: duration, key35: "experimental-watch-progress-notify-interval"},
 }
 
-// IsOption reports whether spec.etcd.options accepts the etcd option with this command-line name.
-func IsOption(name string) bool { _, is := options[name]; return is }
+// OptionNamed returns the name under which spec.etcd.options accepts an etcd option, given its command-line name in any
+// version of etcd.
+func OptionNamed(name string) (current string, accepted bool) {
+	for current, o := range options {
+		if name == current || name == o.key35 {
+			return current, true
+		}
+	}
+	return "", false
+}
 
 // CheckOptions returns the problems with etcd's options for the declared version and with the declared NetworkPolicy,
 // or nil if there are none.

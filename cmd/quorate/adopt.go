@@ -23,7 +23,7 @@ type adoptInspectFlags struct {
 func newAdopt(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "adopt",
-		Short: "Prepare the adoption of an etcd cluster that another tool runs",
+		Short: "Prepare to adopt an etcd cluster that another tool runs",
 		Args:  cobra.NoArgs,
 	}
 	c.AddCommand(newAdoptInspect(std))
@@ -35,20 +35,21 @@ func newAdoptInspect(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "inspect NAMESPACE/NAME --from statefulset/NAME",
 		Short: "Inspect an etcd cluster, and print a declaration that adopts it",
-		Long: `Inspect reads a StatefulSet in the namespace of the new cluster, queries the etcd cluster that it runs, and
-prints a declaration of the new cluster. Comments list all reasons why the etcd cluster cannot be adopted yet,
-and what to do before you push the declaration. Nothing is written.
+		Long: `Inspect reads a StatefulSet in the namespace of the new cluster (NAMESPACE/NAME), queries the etcd cluster that
+the StatefulSet runs, and prints a declaration of the new cluster. Its comments list everything that prevents
+the adoption, and what to do before you push the declaration. Nothing is changed in Kubernetes or etcd.
 
-Exit codes: 0 if the cluster can be adopted, 4 if not.`,
+Exit codes: 0 if the etcd cluster can be adopted, 4 if it cannot be adopted yet.`,
 		Example: `  quorate adopt inspect prod/orders --from statefulset/etcd > clusters/orders.yaml`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.inspect(c.Context(), std, args[0])
 		},
 	}
-	c.Flags().StringVar(&f.from, "from", "", "the source: statefulset/NAME (required)")
+	c.Flags().StringVar(&f.from, "from", "", "StatefulSet that runs the etcd cluster to adopt: statefulset/NAME (required)")
 	c.Flags().StringVar(&f.caSecret, "ca-secret", "",
-		"Secret with the CA of the source, for spec.adopt.caSecretName; required if the source uses TLS")
+		"Secret with the CA of the etcd cluster to adopt, for spec.adopt.caSecretName; required if that cluster "+
+			"uses TLS")
 	f.live.add(c)
 	f.log.add(c)
 	return c

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestAdoptInspectReportsUnreachableSource checks that a source that does not respond is not declared, and that the
-// command does not write anything.
+// TestAdoptInspectReportsUnreachableSource checks that no declaration is printed for a source that does not respond, and
+// that the command does not change anything in Kubernetes.
 func TestAdoptInspectReportsUnreachableSource(t *testing.T) {
 	t.Parallel()
 	w := newTenants(t, "prod")
@@ -22,7 +22,7 @@ func TestAdoptInspectReportsUnreachableSource(t *testing.T) {
 			t.Errorf("%q: exit code %d, want %d and %q:\n%s", args, got.code, code, want, said)
 		}
 	}
-	inspect(exitError, "namespace prod does not contain a StatefulSet etcd")
+	inspect(exitError, "StatefulSet prod/etcd does not exist")
 
 	set := &appsv1.StatefulSet{}
 	const text = `
@@ -49,11 +49,11 @@ spec:
 		t.Fatal(err)
 	}
 	inspect(exitBlocked, "does not return a member list")
-	inspect(exitBlocked, "its members do not use TLS: omit --ca-secret", "--ca-secret", "etcd-ca")
+	inspect(exitBlocked, "its members do not use TLS. Omit --ca-secret", "--ca-secret", "etcd-ca")
 
 	now, err := sets.Get(t.Context(), "etcd", metav1.GetOptions{})
 	if err != nil || now.ResourceVersion != created.ResourceVersion {
-		t.Errorf("the StatefulSet was written: %v", err)
+		t.Errorf("the StatefulSet was changed: %v", err)
 	}
 	if listed := w.listed("prod"); len(listed) > 0 {
 		t.Errorf("objects were created: %v", listed)

@@ -90,7 +90,7 @@ var configMapName = regexp.MustCompile(`^quorate-(config|source)-[a-z0-9]{10}$`)
 
 // installable returns the objects of all modes without duplicates, workloads first. It excludes the
 // CustomResourceDefinition and the namespace, because they are kept, and the ConfigMaps, because they must be listed in
-// the cluster. The objects are rendered once: callers must not change them.
+// the cluster. The objects are rendered once and shared, so callers must not change them.
 var installable = sync.OnceValues(func() ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	var names []string

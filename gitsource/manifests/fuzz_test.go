@@ -18,8 +18,8 @@ import (
 	"quorate.dev/quorate/internal/printable"
 )
 
-// seeds calls add for every file in the golden archives. Without -fuzz, it calls add for every fourth file, because
-// TestGolden reads all of them.
+// seeds calls add for every file in the golden archives. Without -fuzz, it calls add only for every fourth file, because
+// TestGolden reads all files.
 func seeds(f *testing.F, add func(name string, content []byte)) {
 	f.Helper()
 	archives, err := filepath.Glob("../../testdata/gitsource/*.txtar")

@@ -24,9 +24,9 @@ func (o AdoptionOrder) declared() bool { return o.ClusterID != 0 }
 
 func (o AdoptionOrder) releases(id ID) bool { return slices.Contains(o.Release, id) }
 
-// maxGuests is the maximum number of members of a cluster to adopt. Until the first of them is removed, there are twice
+// MaxGuests is the maximum number of members of a cluster to adopt. Until the first of them is removed, there are twice
 // as many voters, and every write waits for a majority of them.
-const maxGuests = 5
+const MaxGuests = 5
 
 // adoptedRecord returns the initial record of a cluster whose replicas will join the source's members. It names a
 // cluster ID from the beginning, so that the replicas can never bootstrap a second cluster.

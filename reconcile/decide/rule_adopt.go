@@ -79,9 +79,9 @@ func (s State) unfit() []string {
 	facts = append(facts, then.doubts()...)
 	facts = append(facts, then.unfitAlarms()...)
 	facts = append(facts, then.unfitData(guests)...)
-	if n := len(guests); n > maxGuests {
+	if n := len(guests); n > MaxGuests {
 		facts = append(facts, fmt.Sprintf("it has %d members, and at most %d can be adopted: copy it with "+
-			"spec.restore.from.etcd instead", n, maxGuests))
+			"spec.restore.from.etcd instead", n, MaxGuests))
 	} else if s.Declared.Replicas < n {
 		facts = append(facts, fmt.Sprintf("declare at least %s; once the last guest has left, you can declare fewer",
 			plural(n, "replica", "replicas")))

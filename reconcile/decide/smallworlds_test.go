@@ -532,9 +532,9 @@ var thorough = os.Getenv("QUORATE_SOAK_PEOPLE") != ""
 
 // TestEverySmallWorld checks the decision on every small state against the invariants: one ordinal with all possible
 // slots, two and three ordinals with telling slots, and four ordinals (five in "make soak") with common slots. Only
-// every fourth state is checked, and in the two largest sets with several ordinals, every 20th. In every fifth or third
-// of these, the results of single rules and decisions in which repairs come first are also checked. "make soak" checks
-// everything in all states.
+// every fourth state is checked, or every 20th in the two largest sets with several ordinals. The results of single
+// rules, and decisions in which repairs come first, are checked in every fifth checked state, or in every third in
+// those two sets. "make soak" checks everything in all states.
 func TestEverySmallWorld(t *testing.T) {
 	seen := &tally{said: map[[2]string]bool{}}
 	for _, size := range []struct {

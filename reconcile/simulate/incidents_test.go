@@ -163,7 +163,7 @@ func TestEveryIncident(t *testing.T) {
 }
 
 // TestEveryTwoIncidents checks the same as TestEveryIncident with a second incident, immediately or after a pass. The
-// end need not be stable. Unless the run is thorough, each incident is combined with every 45th other one.
+// end need not be stable. Unless the run is thorough, each incident is combined only with every 45th incident.
 func TestEveryTwoIncidents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("pairs take a long time")

@@ -228,7 +228,7 @@ func thorough() bool { return os.Getenv("QUORATE_SOAK_PEOPLE") != "" }
 func taken(n int) bool { return thorough() || n%15 == 0 }
 
 // TestEveryDeed checks that Quorate's writes do not lose recoverable data after any manual action at any beginning.
-// Unless the run is thorough, not all combinations are tried with two replicas or more.
+// Unless the run is thorough, only some combinations are tried with two or more replicas.
 func TestEveryDeed(t *testing.T) {
 	sizes, seeds := []int{1, 2, 3, 5}, uint64(1)
 	if thorough() {

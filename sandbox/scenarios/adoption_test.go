@@ -170,13 +170,14 @@ func (w *world) adopt(old oldCluster, more, rule string) {
 	w.convergeFrom(outside, w.allowsAdoption()...).requireRule(w.t, "a", rule)
 }
 
-// adoptAsInspected declares what "quorate adopt inspect" prints, and runs passes until the replicas have joined.
+// adoptAsInspected pushes the declaration printed by "quorate adopt inspect", and runs passes until the replicas have
+// joined.
 func (w *world) adoptAsInspected(old oldCluster) {
 	w.t.Helper()
 	args := []string{"adopt", "inspect", w.namespace + "/a", "--from", "statefulset/old", "--kubeconfig", w.kubeconfig}
 	if old.secure {
 		if r := offline(w.t, args...).requireCode(w.t, exitBlocked); !r.says("its members use TLS") {
-			w.t.Errorf("the source is inspected without its CA:\n%s", r)
+			w.t.Errorf("inspecting the source without --ca-secret did not report TLS:\n%s", r)
 		}
 		args = append(args, "--ca-secret", "old-ca")
 	}
