@@ -46,7 +46,8 @@ Exit codes: 0 if the etcd cluster can be adopted, 4 if it cannot be adopted yet.
 			return f.inspect(c.Context(), std, args[0])
 		},
 	}
-	c.Flags().StringVar(&f.from, "from", "", "StatefulSet that runs the etcd cluster to adopt: statefulset/NAME (required)")
+	c.Flags().StringVar(&f.from, "from", "",
+		"StatefulSet that runs the etcd cluster to adopt: statefulset/NAME (required)")
 	c.Flags().StringVar(&f.caSecret, "ca-secret", "",
 		"Secret with the CA of the etcd cluster to adopt, for spec.adopt.caSecretName; required if that cluster "+
 			"uses TLS")
