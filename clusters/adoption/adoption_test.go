@@ -57,13 +57,9 @@ func TestGolden(t *testing.T) {
 			}
 			plan := Plan{Name: "orders", CASecretName: strings.TrimSpace(section(archive, "ca-secret"))}
 			source := describe(t, section(archive, "statefulset.yaml"))
-			in := Inspection{Source: source, Problems: source.Problems(plan)}
-			if len(in.Problems) == 0 {
-				version := source.Version
-				if version == "" {
-					version = "3.5.30"
-				}
-				in.Reported = running(version)
+			in := Inspection{Source: source, Plan: plan, Problems: source.Problems(plan)}
+			if source.canBeQueried(plan) {
+				in.Reported = running("3.6.16")
 				in.Declaration, in.Dropped = source.Draft(plan, in.Reported)
 				checkValid(t, in.Declaration)
 			}
@@ -129,12 +125,10 @@ func TestStatefulSetWithoutEtcdIsRejected(t *testing.T) {
 // change the declaration.
 func TestHostileTextStaysInComments(t *testing.T) {
 	for name, text := range printabletest.Hostile {
-		source := Source{Namespace: "prod", Name: "etcd", Service: "etcd", Members: 1, ClientPort: 2379, Version: "3.6.16",
+		source := Source{Namespace: "prod", Name: "etcd", Service: "etcd", Members: 1, ClientPort: 2379,
 			Owner: text, Options: map[string]string{text: "x", "auto-compaction-retention": text, "peer-cert-allowed-cn": text}}
 		in := Inspection{Source: source, Reported: running(text), Problems: append(source.Problems(Plan{}), text)}
-		if declaration, _ := source.Draft(Plan{Name: "orders"}, in.Reported); !strings.HasPrefix(declaration["spec"].(map[string]any)["version"].(string), "3.6.") {
-			t.Errorf("%s: the version is declared: %v", name, declaration)
-		}
+		in.Declaration, in.Dropped = source.Draft(Plan{Name: "orders"}, in.Reported)
 		var out bytes.Buffer
 		if err := in.Write(&out); err != nil {
 			t.Fatal(err)
@@ -142,12 +136,20 @@ func TestHostileTextStaysInComments(t *testing.T) {
 		if unfit := printabletest.Unfit(out.String()); unfit != "" {
 			t.Errorf("%s: %s:\n%.300q", name, unfit, out.String())
 		}
-		for line := range strings.Lines(out.String()) {
-			if !strings.HasPrefix(line, "#") {
-				t.Errorf("%s: the line %.100q is not a comment", name, line)
-			}
+		var read map[string]any
+		if err := yaml.Unmarshal(out.Bytes(), &read); err != nil || !cmp.Equal(asJSON(t, read), asJSON(t, in.Declaration)) {
+			t.Errorf("%s: the declaration was changed: %v", name, cmp.Diff(in.Declaration, read))
 		}
 	}
+}
+
+func asJSON(t *testing.T, value any) string {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // script returns a StatefulSet with three replicas and a volume of the given size, whose container runs a script.
@@ -166,24 +168,25 @@ func TestOptionsAreConverted(t *testing.T) {
 		want          string // spec.etcd as JSON
 		dropped       string
 	}{
-		"default quota":            {"16Gi", "", `{"quota":"2Gi"}`, ""},
-		"default quota, 0":         {"16Gi", "--quota-backend-bytes=0", `{"quota":"2Gi"}`, ""},
-		"quota without a volume":   {"1Gi", "--name x", `null`, "quota-backend-bytes"},
-		"quota by a variable":      {"16Gi", "--quota-backend-bytes=$(QUOTA)", `null`, "quota-backend-bytes"},
-		"negative quota":           {"16Gi", "--quota-backend-bytes=-1", `null`, "quota-backend-bytes"},
-		"large requests":           {"16Gi", "--max-request-bytes=335544320", `{"quota":"2Gi"}`, "max-request-bytes"},
-		"compaction is off":        {"16Gi", "--auto-compaction-retention=0s", `{"quota":"2Gi"}`, ""},
-		"compaction, 1.5h":         {"16Gi", "--auto-compaction-retention=1.5h", `{"quota":"2Gi"}`, "auto-compaction-retention"},
-		"compaction in hours":      {"16Gi", "--auto-compaction-retention 12", `{"autoCompaction":{"mode":"Periodic","retention":"12h"},"quota":"2Gi"}`, ""},
-		"compaction of revisions":  {"16Gi", "--auto-compaction-mode=revision --auto-compaction-retention=1000", `{"autoCompaction":{"mode":"Revision","retention":"1000"},"quota":"2Gi"}`, ""},
-		"both intervals":           {"16Gi", "--heartbeat-interval=300 --election-timeout=3000", `{"electionTimeout":"3000ms","heartbeatInterval":"300ms","quota":"2Gi"}`, ""},
-		"only a heartbeat":         {"16Gi", "--heartbeat-interval=500", `{"quota":"2Gi"}`, "heartbeat-interval"},
-		"experimental name":        {"16Gi", "--experimental-corrupt-check-time=1h", `{"options":{"corrupt-check-time":"1h"},"quota":"2Gi"}`, ""},
-		"unknown experiment":       {"16Gi", "--experimental-enable-lease-checkpoint", `{"quota":"2Gi"}`, "experimental-enable-lease-checkpoint"},
-		"log level by a variable":  {"16Gi", "--log-level=$(LEVEL)", `{"quota":"2Gi"}`, "log-level"},
-		"options of another shell": {"16Gi", "--max-txn-ops=256 && rm -rf --quota-backend-bytes", `{"options":{"max-txn-ops":"256"}}`, "quota-backend-bytes"},
+		"default quota":               {"16Gi", "", `{"quota":"2Gi"}`, ""},
+		"default quota, 0":            {"16Gi", "--quota-backend-bytes=0", `{"quota":"2Gi"}`, ""},
+		"default quota, full":         {"1Gi", "--name x", `null`, "quota-backend-bytes"},
+		"quota by a variable":         {"16Gi", "--quota-backend-bytes=$(QUOTA)", `null`, "quota-backend-bytes"},
+		"negative quota":              {"16Gi", "--quota-backend-bytes=-1", `null`, "quota-backend-bytes"},
+		"large requests":              {"16Gi", "--max-request-bytes=335544320", `{"quota":"2Gi"}`, "max-request-bytes"},
+		"compaction is off":           {"16Gi", "--auto-compaction-retention=0s", `{"quota":"2Gi"}`, ""},
+		"compaction, 1.5h":            {"16Gi", "--auto-compaction-retention=1.5h", `{"quota":"2Gi"}`, "auto-compaction-retention"},
+		"compaction by a variable":    {"16Gi", "--auto-compaction-mode=$(MODE) --auto-compaction-retention=1000", `{"quota":"2Gi"}`, "auto-compaction-retention"},
+		"compaction in hours":         {"16Gi", "--auto-compaction-retention 12", `{"autoCompaction":{"mode":"Periodic","retention":"12h"},"quota":"2Gi"}`, ""},
+		"compaction of revisions":     {"16Gi", "--auto-compaction-mode=revision --auto-compaction-retention=1000", `{"autoCompaction":{"mode":"Revision","retention":"1000"},"quota":"2Gi"}`, ""},
+		"both intervals":              {"16Gi", "--heartbeat-interval=300 --election-timeout=3000", `{"electionTimeout":"3000ms","heartbeatInterval":"300ms","quota":"2Gi"}`, ""},
+		"only a heartbeat":            {"16Gi", "--heartbeat-interval=500", `{"quota":"2Gi"}`, "heartbeat-interval"},
+		"experimental name":           {"16Gi", "--experimental-corrupt-check-time=1h", `{"options":{"corrupt-check-time":"1h"},"quota":"2Gi"}`, ""},
+		"unknown experiment":          {"16Gi", "--experimental-enable-lease-checkpoint", `{"quota":"2Gi"}`, "experimental-enable-lease-checkpoint"},
+		"log level by a variable":     {"16Gi", "--log-level=$(LEVEL)", `{"quota":"2Gi"}`, "log-level"},
+		"options of a second command": {"16Gi", "--max-txn-ops=256 && rm -rf --quota-backend-bytes", `{"options":{"max-txn-ops":"256"}}`, "quota-backend-bytes"},
 	} {
-		source := describe(t, script(test.size, "exec etcd --data-dir=/data/etcd "+test.options))
+		source := describe(t, script(test.size, "exec etcd --data-dir=/data/etcd --listen-client-urls=http://0.0.0.0:2379 "+test.options))
 		declaration, dropped := source.Draft(Plan{Name: "orders"}, running("3.6.16"))
 		checkValid(t, declaration)
 		got, err := json.Marshal(declaration["spec"].(map[string]any)["etcd"])
@@ -197,23 +200,28 @@ func TestOptionsAreConverted(t *testing.T) {
 func TestProblemsAndStepsFollowOptions(t *testing.T) {
 	const (
 		secure     = " --listen-client-urls=https://0.0.0.0:2379 --trusted-ca-file=/ca --peer-cert-file=/p "
+		auto       = " --listen-client-urls=https://0.0.0.0:2379 --trusted-ca-file=/ca --peer-client-cert-auth "
+		anonymous  = "The source accepts clients without certificates"
 		autoTLS    = "its members create their own certificates"
 		unverified = "peer-client-cert-auth is off"
 		elsewhere  = "Other objects or files set"
 	)
 	for options, want := range map[string]string{
-		secure + "--peer-client-cert-auth \\\n --name x":                      "",
-		secure + "--peer-client-cert-auth --peer-auto-tls \\\n --name x":      autoTLS,
-		secure + "--peer-client-cert-auth --peer-auto-tls && true":            autoTLS,
-		secure + "--peer-client-cert-auth --peer-auto-tls=False":              "",
-		secure + "--peer-client-cert-auth=0":                                  unverified,
-		secure + "--peer-client-cert-auth=$(VERIFY)":                          "",
-		secure + "--peer-trusted-ca-file=/ca":                                 "",
-		"--config-file=/etc/etcd.yaml --quota-backend-bytes=4294967296" + " ": elsewhere,
+		secure + "--peer-client-cert-auth \\\n --name x":                         "",
+		auto + "--peer-client-cert-auth --peer-auto-tls \\\n --name x":           autoTLS,
+		auto + "--peer-auto-tls && true":                                         autoTLS,
+		secure + "--peer-client-cert-auth --peer-auto-tls":                       "",
+		secure + "--peer-client-cert-auth --peer-auto-tls=False":                 "",
+		secure + "--peer-client-cert-auth=0":                                     unverified,
+		secure + "--peer-client-cert-auth=$(VERIFY)":                             "",
+		secure + "--peer-trusted-ca-file=/ca":                                    "",
+		"--config-file=/etc/etcd.yaml --listen-client-urls=https://0.0.0.0:2379": elsewhere,
+		"": elsewhere,
+		"--listen-client-urls=https://0.0.0.0:2379": anonymous,
 	} {
 		source := describe(t, script("16Gi", "exec etcd "+options))
-		said := strings.Join(append(source.Problems(Plan{Name: "orders", CASecretName: "ca"}), source.Steps(nil)...), "\n")
-		for _, text := range []string{autoTLS, unverified, elsewhere} {
+		said := strings.Join(append(source.Problems(Plan{Name: "orders", CASecretName: "ca"}), source.Steps(Plan{CASecretName: "ca"}, nil)...), "\n")
+		for _, text := range []string{autoTLS, unverified, elsewhere, anonymous} {
 			if strings.Contains(said, text) != (text == want) {
 				t.Errorf("%q: want %q:\n%s", options, want, said)
 			}
@@ -270,11 +278,10 @@ spec:
 // TestContainerOfEtcdIsFound checks that a sidecar is not taken for etcd.
 func TestContainerOfEtcdIsFound(t *testing.T) {
 	const exporter = "{name: exporter, image: r/etcd-exporter:1}"
-	for _, etcd := range []string{"{name: main, image: r:5000/etcd:v3.6.4}", "{name: etcd, image: wrapper:3.6.4}",
-		"{name: main, image: wrapper:3.6.4, args: [--listen-peer-urls=http://0.0.0.0:2380]}"} {
-		source := describe(t, "spec: {template: {spec: {containers: ["+exporter+", "+etcd+"]}}}")
-		if source.Version != "3.6.4" {
-			t.Errorf("%s: version %q", etcd, source.Version)
+	for _, etcd := range []string{"name: main, image: r:5000/etcd:v3.6.4", "name: etcd, image: wrapper", "name: main, image: wrapper"} {
+		source := describe(t, "spec: {template: {spec: {containers: ["+exporter+", {"+etcd+", args: [--listen-client-urls=http://0.0.0.0:2479, --listen-peer-urls=http://0.0.0.0:2380]}]}}}")
+		if source.ClientPort != 2479 {
+			t.Errorf("%s: the options are %v", etcd, source.Options)
 		}
 	}
 }
@@ -287,6 +294,22 @@ func TestInvalidServiceNameIsRejected(t *testing.T) {
 		set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "etcd"}}
 		if s, err := Describe(set); err == nil {
 			t.Errorf("%q: %+v", name, s)
+		}
+	}
+}
+
+// TestEnvironmentFromOtherObjectsIsNoticed checks which environment variables may contain options that are not visible.
+func TestEnvironmentFromOtherObjectsIsNoticed(t *testing.T) {
+	for environment, want := range map[string]bool{
+		"envFrom: [{configMapRef: {name: options}}]":                                                         true,
+		"env: [{name: ETCD_QUOTA_BACKEND_BYTES, valueFrom: {configMapKeyRef: {name: options, key: quota}}}]": true,
+		"env: [{name: ETCD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]":                        false,
+		"env: [{name: ETCD_ROOT_PASSWORD, valueFrom: {secretKeyRef: {name: etcd, key: password}}}]":          false,
+		"env: [{name: QUOTA, valueFrom: {configMapKeyRef: {name: options, key: quota}}}]":                    false,
+	} {
+		source := describe(t, "spec: {template: {spec: {containers: [{name: etcd, args: [--listen-client-urls=http://0.0.0.0:2379], "+environment+"}]}}}")
+		if source.Elsewhere != want {
+			t.Errorf("%s: noticed: %v", environment, source.Elsewhere)
 		}
 	}
 }

@@ -29,7 +29,7 @@ type Plan struct {
 func (s Source) Draft(plan Plan, reported decide.Membership) (declaration map[string]any, dropped []string) {
 	spec := s.spec(plan, reported.ClusterID)
 	spec["replicas"] = int64(max(s.Members, len(reported.Members)))
-	spec["version"] = runningVersion(reported, s.Version)
+	spec["version"] = runningVersion(reported)
 	if !s.Storage.IsZero() {
 		storage := map[string]any{"size": s.Storage.String()}
 		if s.StorageClass != nil {
@@ -45,8 +45,11 @@ func (s Source) Draft(plan Plan, reported decide.Membership) (declaration map[st
 		}
 		return s.declaration(plan, spec)
 	}
-	if check(declare(settings)) == nil || check(declare(nil)) != nil { // an invalid version is reported by Inspect
+	switch {
+	case check(declare(settings)) == nil:
 		return declare(settings), dropped
+	case check(declare(nil)) != nil: // for example, because of the version; the caller reports it
+		return declare(nil), dropped
 	}
 	var kept []setting
 	for _, one := range settings {
@@ -82,15 +85,14 @@ func (s Source) declaration(plan Plan, spec map[string]any) map[string]any {
 		"metadata": map[string]any{"name": plan.Name, "namespace": s.Namespace}, "spec": spec}
 }
 
-// runningVersion returns the version of the first member that responds, or fallback if no member reports a valid
-// version.
-func runningVersion(reported decide.Membership, fallback string) string {
+// runningVersion returns the version of the first responding member that reports a valid version, or "".
+func runningVersion(reported decide.Membership) string {
 	for _, m := range reported.Members {
 		if v, err := etcdversion.ParseRunning(m.Version); m.Answers && err == nil {
 			return v.String()
 		}
 	}
-	return fallback
+	return ""
 }
 
 func list(texts []string) []any {
@@ -163,7 +165,11 @@ func (s Source) settings() (settings []setting, dropped []string) {
 				settings = append(settings, setting{option: name, field: own.field, value: own.value(number)})
 			}
 		case name == "auto-compaction-retention":
-			if compaction := s.compaction(value); compaction != nil {
+			compaction, err := s.compaction(value)
+			switch {
+			case err != nil:
+				dropped = append(dropped, name)
+			case compaction != nil:
 				settings = append(settings, setting{option: name, field: "autoCompaction", value: compaction})
 			}
 		case accepted:
@@ -179,32 +185,34 @@ func (s Source) settings() (settings []setting, dropped []string) {
 	return settings, dropped
 }
 
-// compaction converts --auto-compaction-retention to spec.etcd.autoCompaction. It returns nil if compaction is off. A
-// number in periodic mode means hours.
-func (s Source) compaction(retention string) map[string]any {
-	mode, number := v1alpha1.CompactionPeriodic, false
-	if s.Options["auto-compaction-mode"] == "revision" {
-		mode = v1alpha1.CompactionRevision
+// compaction converts --auto-compaction-retention to spec.etcd.autoCompaction. It returns nil if compaction is off, and
+// an error if the mode is unknown. A number in periodic mode means hours.
+func (s Source) compaction(retention string) (map[string]any, error) {
+	number, err := strconv.ParseInt(retention, 10, 64)
+	isNumber := err == nil
+	if d, err := time.ParseDuration(retention); isNumber && number <= 0 || err == nil && d == 0 {
+		return nil, nil
 	}
-	if n, err := strconv.ParseInt(retention, 10, 64); err == nil {
-		if n <= 0 {
-			return nil
+	mode := v1alpha1.CompactionPeriodic
+	switch text := s.Options["auto-compaction-mode"]; text {
+	case "", "periodic":
+		if isNumber {
+			retention += "h"
 		}
-		number = true
-	} else if d, err := time.ParseDuration(retention); err == nil && d == 0 {
-		return nil
+	case "revision":
+		mode = v1alpha1.CompactionRevision
+	default:
+		return nil, fmt.Errorf("unknown mode %q", text)
 	}
-	if number && mode == v1alpha1.CompactionPeriodic {
-		retention += "h"
-	}
-	return map[string]any{"mode": string(mode), "retention": retention}
+	return map[string]any{"mode": string(mode), "retention": retention}, nil
 }
 
 // notCarried lists options that affect clients or data, and that a declaration cannot set.
 var notCarried = strings.Fields(`auth-token auth-token-ttl bcrypt-cost cipher-suites client-cert-allowed-hostname
-	client-crl-file cors enable-grpc-gateway feature-gates host-whitelist peer-crl-file tls-max-version`)
+	client-crl-file cors enable-grpc-gateway enable-v2 feature-gates host-whitelist listen-client-http-urls
+	peer-crl-file tls-max-version unsafe-no-fsync wal-dir`)
 
-// Problems returns the problems, visible in the StatefulSet, that prevent the adoption of the source.
+// Problems returns the problems, visible in the StatefulSet, that prevent the adoption of the source or make it unsafe.
 func (s Source) Problems(plan Plan) []string {
 	var problems []string
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
@@ -223,7 +231,7 @@ func (s Source) Problems(plan Plan) []string {
 		add("objects named %s already belong to the source. Choose a different name for the new cluster", s.Name)
 	}
 	switch {
-	case s.isOn("auto-tls") || s.isOn("peer-auto-tls"):
+	case s.isOn("auto-tls") && s.Options["cert-file"] == "", s.isOn("peer-auto-tls") && s.Options["peer-cert-file"] == "":
 		add("its members create their own certificates (auto-tls, peer-auto-tls), which other members cannot verify. " +
 			"Copy the cluster with spec.restore.from.etcd instead")
 	case s.TLS == WithTLS && plan.CASecretName == "":
@@ -255,7 +263,7 @@ func (s Source) isOn(name string) bool {
 
 // Steps returns the steps that the user must take before pushing the declaration, in order. dropped lists the options
 // that are not carried over.
-func (s Source) Steps(dropped []string) []string {
+func (s Source) Steps(plan Plan, dropped []string) []string {
 	steps := []string{s.Tool.Stop + " Until the last guest (member of the source) has left, no other tool may add or " +
 		"remove members.", "Take a backup."}
 	if s.Storage.IsZero() {
@@ -271,10 +279,10 @@ func (s Source) Steps(dropped []string) []string {
 			"particular the quota, compaction, and TLS on the peer port.")
 	}
 	if len(dropped) > 0 {
-		steps = append(steps, "These options are not carried over, because a declaration does not accept them: "+
-			decide.Enumerate(dropped)+". Check that clients do not need them.")
+		steps = append(steps, "These options are not carried over, because a declaration does not accept them or "+
+			"their values: "+decide.Enumerate(dropped)+". Check that clients do not need them.")
 	}
-	if s.TLS == WithTLS && !s.isOn("client-cert-auth") && s.Options["trusted-ca-file"] == "" && !s.Elsewhere {
+	if plan.CASecretName != "" && !s.isOn("client-cert-auth") && s.Options["trusted-ca-file"] == "" && !s.Elsewhere {
 		steps = append(steps, "The source accepts clients without certificates, but replicas do not. Give each client a "+
 			"certificate from the CA.")
 	}

@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,10 +24,11 @@ import (
 // Inspection is the result of Inspect.
 type Inspection struct {
 	Source Source
+	Plan   Plan
 	// Reported is the membership that etcd reports.
 	Reported decide.Membership
-	// Problems lists the reasons why the source cannot be adopted now. Problems is empty if a pass would start the
-	// adoption.
+	// Problems lists what prevents the adoption now, or makes it unsafe, apart from the policy. If etcd could not be
+	// queried, there may be more.
 	Problems []string
 	// Declaration is the EtcdCluster that adopts the source, or nil if etcd did not report its cluster ID, or if no
 	// valid declaration was found.
@@ -52,7 +54,7 @@ func Inspect(ctx context.Context, client *kube.Client, live *clusters.Live, name
 	if err != nil {
 		return Inspection{}, err
 	}
-	in := Inspection{Source: source, Problems: source.Problems(plan)}
+	in := Inspection{Source: source, Plan: plan, Problems: source.Problems(plan)}
 	if !source.canBeQueried(plan) {
 		return in, nil
 	}
@@ -72,7 +74,7 @@ func Inspect(ctx context.Context, client *kube.Client, live *clusters.Live, name
 		return in, nil
 	}
 	if err != nil {
-		return in, err
+		return Inspection{}, err
 	}
 	d := decide.Decide(state)
 	if b, _ := d.Action.(decide.Bootstrap); b.Adopts == 0 || b.Adopts != in.Reported.ClusterID {
@@ -148,8 +150,7 @@ const width = 100
 func (in Inspection) Write(w io.Writer) error {
 	var b strings.Builder
 	comment := func(mark, text string) {
-		indent := len("# ") + len(mark)
-		text = report.Style{Width: width}.Wrap(text, indent, len(mark))
+		text = report.Style{Width: width - len("# ")}.Wrap(text, len(mark), len(mark))
 		b.WriteString("# " + mark + strings.ReplaceAll(text, "\n", "\n# ") + "\n")
 	}
 	list := func(title string, entries []string, mark func(i int) string) {
@@ -168,7 +169,7 @@ func (in Inspection) Write(w io.Writer) error {
 	}
 	list("This etcd cluster cannot be adopted yet:", in.Problems, func(int) string { return "- " })
 	number := func(i int) string { return fmt.Sprintf("%d. ", i+1) }
-	list("Before you push the declaration:", in.Source.Steps(in.Dropped), number)
+	list("Before you push the declaration:", in.Source.Steps(in.Plan, in.Dropped), number)
 	list("To release a guest, later:", in.Source.StepsOfRelease(), number)
 	b.WriteString("#\n")
 	comment("", "For all steps, see docs/how-to/adopt-a-cluster.md.")
@@ -201,10 +202,7 @@ func (in Inspection) reported() string {
 	for _, m := range in.Reported.Members {
 		largest = max(largest, m.DBSize)
 	}
-	members := fmt.Sprintf("%d members", len(in.Reported.Members))
-	if len(in.Reported.Members) == 1 {
-		members = "1 member"
-	}
+	members := decide.Count(len(in.Reported.Members), "member")
 	return fmt.Sprintf("etcd cluster %s: %s, etcd %s, database %d MiB", in.Reported.ClusterID, members,
-		runningVersion(in.Reported, "unknown"), (largest+1<<20-1)>>20)
+		cmp.Or(runningVersion(in.Reported), "unknown"), (largest+1<<20-1)>>20)
 }

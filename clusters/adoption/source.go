@@ -34,8 +34,6 @@ type Source struct {
 	ClientPort int
 	// TLS shows whether clients use TLS. It is TLSUnknown if the options that determine this are not in the StatefulSet.
 	TLS TLS
-	// Version is the version in the tag of etcd's image, such as 3.6.16, or "".
-	Version string
 	// Storage is the size of each member's data volume, or zero if it is unknown or members do not have volumes of
 	// their own.
 	Storage resource.Quantity
@@ -43,7 +41,7 @@ type Source struct {
 	StorageClass *string
 	// Options are etcd's options, by their command-line names, from the command, its arguments and the environment.
 	Options map[string]string
-	// Elsewhere is set if other objects or files also set etcd's options.
+	// Elsewhere is set if other objects or files, such as a script, may also set etcd's options.
 	Elsewhere bool
 	// Deletes is set if the StatefulSet deletes volumes when it is scaled down or deleted.
 	Deletes bool
@@ -65,7 +63,7 @@ func Describe(set *appsv1.StatefulSet) (Source, error) {
 	container := etcdOf(set.Spec.Template.Spec.Containers)
 	if container == nil {
 		return Source{}, fmt.Errorf("StatefulSet %s/%s does not run etcd: it does not have a container that is named "+
-			"etcd or whose image name contains etcd", set.Namespace, set.Name)
+			"etcd, whose image name contains etcd, or that sets --listen-peer-urls", set.Namespace, set.Name)
 	}
 	service := set.Spec.ServiceName
 	if service != "" && len(validation.IsDNS1123Label(service)) > 0 {
@@ -73,7 +71,7 @@ func Describe(set *appsv1.StatefulSet) (Source, error) {
 			set.Name, service)
 	}
 	s := Source{Namespace: set.Namespace, Name: set.Name, Owner: ownerOf(set), Service: service, Members: 1,
-		Version: versionIn(container.Image), Options: optionsOf(container)}
+		Options: optionsOf(container)}
 	if set.Spec.Replicas != nil {
 		s.Members = int(*set.Spec.Replicas)
 	}
@@ -85,7 +83,8 @@ func Describe(set *appsv1.StatefulSet) (Source, error) {
 		s.Options = map[string]string{} // etcd then ignores all other options
 		s.Elsewhere = true
 	}
-	s.Elsewhere = s.Elsewhere || s.Tool.Configures || takesOptions(container)
+	visible := s.Options["listen-client-urls"]+s.Options["advertise-client-urls"]+s.Options["listen-peer-urls"] != ""
+	s.Elsewhere = s.Elsewhere || s.Tool.Configures || takesOptions(container) || !visible
 	s.TLS, s.ClientPort = s.clientPort()
 	s.Storage, s.StorageClass = s.volumeOf(set, container)
 	if policy := set.Spec.PersistentVolumeClaimRetentionPolicy; policy != nil {
@@ -170,21 +169,10 @@ func ownerOf(set *appsv1.StatefulSet) string {
 	return ""
 }
 
-// versionInTag matches the version at the beginning of an image tag.
-var versionInTag = regexp.MustCompile(`:v?(3\.[0-9]{1,2}\.[0-9]{1,3})(?:[-+_][^:/]*)?$`)
-
-func versionIn(image string) string {
-	image, _, _ = strings.Cut(image, "@")
-	if match := versionInTag.FindStringSubmatch(image); match != nil {
-		return match[1]
-	}
-	return ""
-}
-
 const environmentPrefix = "ETCD_"
 
-// takesOptions reports whether a container takes environment variables, which may be options of etcd, from other
-// objects.
+// takesOptions reports whether a container takes environment variables, which may be options of etcd, from ConfigMaps,
+// or all variables from any object.
 func takesOptions(c *corev1.Container) bool {
 	for _, variable := range c.Env {
 		if strings.HasPrefix(variable.Name, environmentPrefix) && variable.ValueFrom != nil &&
@@ -248,21 +236,19 @@ func isOperator(word string) bool {
 func (s Source) volumeOf(set *appsv1.StatefulSet, container *corev1.Container) (resource.Quantity, *string) {
 	dir := s.Options["data-dir"]
 	var data *corev1.PersistentVolumeClaim
-	longest, claims := 0, 0
+	longest, several := 0, false
 	for _, mount := range container.VolumeMounts {
 		claim := claimNamed(set, mount.Name)
-		if claim != nil {
-			claims++
-		}
 		path := strings.TrimSuffix(mount.MountPath, "/")
 		contains := dir == path || strings.HasPrefix(dir, path+"/")
 		if strings.HasPrefix(dir, "/") && contains && len(path) >= longest {
 			longest, data = len(path), claim // nil if another kind of volume contains the data
 		} else if !strings.HasPrefix(dir, "/") && claim != nil {
+			several = several || data != nil && data != claim
 			data = claim
 		}
 	}
-	if data == nil || !strings.HasPrefix(dir, "/") && claims > 1 {
+	if data == nil || several {
 		return resource.Quantity{}, nil
 	}
 	return data.Spec.Resources.Requests[corev1.ResourceStorage], data.Spec.StorageClassName

@@ -44,8 +44,7 @@ func toolOf(set *appsv1.StatefulSet, container *corev1.Container) Tool {
 		return Tool{Stop: "Stop the controller of the object that owns the StatefulSet."}
 	}
 	switch {
-	case strings.HasPrefix(set.Labels["helm.sh/chart"], "etcd-") && set.Labels["app.kubernetes.io/name"] == "etcd",
-		strings.Contains(container.Image, "bitnami"):
+	case optionsOf(container)["on-k8s"] != "", strings.Contains(container.Image, "bitnami"): // ETCD_ON_K8S
 		return Tool{Name: "the Bitnami chart", Rejoins: true,
 			Stop: "Do not upgrade the Helm release, and suspend its GitOps sync: an upgrade removes members that the " +
 				"chart does not know about."}

@@ -61,15 +61,12 @@ var options = map[string]option{
 	"watch-progress-notify-interval": {kind: duration, key35: "experimental-watch-progress-notify-interval"},
 }
 
-// OptionNamed returns the name under which spec.etcd.options accepts an etcd option, given its command-line name in any
-// version of etcd.
+// OptionNamed returns the name under which spec.etcd.options accepts an etcd option, given its command-line name in etcd
+// 3.5 or later.
 func OptionNamed(name string) (current string, accepted bool) {
-	for current, o := range options {
-		if name == current || name == o.key35 {
-			return current, true
-		}
-	}
-	return "", false
+	name = strings.TrimPrefix(name, "experimental-")
+	_, accepted = options[name]
+	return name, accepted
 }
 
 // CheckOptions returns the problems with etcd's options for the declared version and with the declared NetworkPolicy,

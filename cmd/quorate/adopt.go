@@ -36,8 +36,8 @@ func newAdoptInspect(std streams) *cobra.Command {
 		Use:   "inspect NAMESPACE/NAME --from statefulset/NAME",
 		Short: "Inspect an etcd cluster, and print a declaration that adopts it",
 		Long: `Inspect reads a StatefulSet in the namespace of the new cluster (NAMESPACE/NAME), queries the etcd cluster that
-the StatefulSet runs, and prints a declaration of the new cluster. Its comments list everything that prevents
-the adoption, and what to do before you push the declaration. Nothing is changed in Kubernetes or etcd.
+the StatefulSet runs, and prints a declaration of the new cluster. Its comments list what prevents the
+adoption, and what to do before you push the declaration. Nothing is changed in Kubernetes or etcd.
 
 Exit codes: 0 if the etcd cluster can be adopted, 4 if it cannot be adopted yet.`,
 		Example: `  quorate adopt inspect prod/orders --from statefulset/etcd > clusters/orders.yaml`,
