@@ -20,6 +20,7 @@ func mainCode() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
+	ownProcess = true
 	boundMemory()
 	confined.Hide()
 	return execute(ctx, os.Args[1:], streams{out: os.Stdout, err: os.Stderr})

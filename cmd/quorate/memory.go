@@ -108,9 +108,13 @@ func (b budget) bound() {
 	}
 }
 
+// ownProcess is set if this process runs only one command. Tests run many commands in one process, and no command may
+// limit the memory of the others: the garbage collector would use most of the processor time.
+var ownProcess bool
+
 // boundGarbage sets the garbage collection target for a process that runs passes, unless GOGC is set.
 func boundGarbage() {
-	if _, given := os.LookupEnv("GOGC"); !given {
+	if _, given := os.LookupEnv("GOGC"); !given && ownProcess {
 		debug.SetGCPercent(clusters.GCPercent)
 	}
 }
@@ -121,7 +125,7 @@ const backupMemory = 40 << 20
 
 // boundBackup limits the Go heap to backupMemory, unless GOMEMLIMIT is set.
 func boundBackup() {
-	if _, given := os.LookupEnv("GOMEMLIMIT"); !given {
+	if _, given := os.LookupEnv("GOMEMLIMIT"); !given && ownProcess {
 		debug.SetMemoryLimit(min(debug.SetMemoryLimit(-1), backupMemory))
 	}
 }

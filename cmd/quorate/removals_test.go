@@ -74,9 +74,12 @@ func (f *declaredFleet) declare(names ...string) {
 // pass runs a command over the fleet, and requires the given exit code and the given held clusters in the report.
 func (f *declaredFleet) pass(command string, code int, held []string, args ...string) string {
 	f.Helper()
-	timeout := "15s"
-	if slices.Contains(args, "--until-converged") {
-		timeout = "10s" // the run uses all of this time
+	timeout := "15s" // a run uses all of this time
+	switch {
+	case command == "plan":
+		timeout = "1m"
+	case slices.Contains(args, "--until-converged"):
+		timeout = "10s"
 	}
 	got, said := f.quorate(append([]string{command, "--source", f.dir, "--path", "clusters", "--etcd-access", "direct", "--log-level", "error", "--timeout", timeout, "-o", "json"}, args...)...)
 	var rep struct {
