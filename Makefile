@@ -85,7 +85,7 @@ race: build ## test the packages under the race detector; requires a C compiler
 
 soak: ## walk a simulated world for a million steps of git changes, faults, manual actions and passes, and try all pairs of manual actions, all small worlds and more random timings; STEPS and SEED override that
 	QUORATE_SOAK_STEPS=$(or $(STEPS),1000000) QUORATE_SOAK_SEED=$(SEED) $(TEST) -timeout 0 -count 1 -v -run 'TestLongPaths|TestNothingWaitsForever' ./reconcile/simulate
-	QUORATE_SOAK_PEOPLE=1 $(TEST) -timeout 0 -count 1 -v -run 'TestEvery.*(Deed|Sight|Incident|Moment|SmallWorld)|TestRandomDelays|RandomSourceTiming' ./reconcile/...
+	QUORATE_SOAK_PEOPLE=1 $(TEST) -timeout 0 -count 1 -v -run 'TestEvery.*(Deed|Sight|Incident|Moment|SmallWorld)|TestRandomDelays|RandomSourceTiming|StarveHealing' ./reconcile/...
 
 mutate: ## change reconcile/decide in one place at a time, and report the changes that tests do not detect; MUTANTS='-stages 1-1 -only guards.go' selects a part
 	ulimit -d 2097152; $(GO) run -trimpath ./.ci/mutate $(MUTANTS) reconcile/decide

@@ -121,8 +121,8 @@ func TestStatefulSetWithoutEtcdIsRejected(t *testing.T) {
 	}
 }
 
-// TestHostileTextStaysInComments checks that text from Kubernetes and etcd cannot end a comment and thereby
-// change the declaration.
+// TestHostileTextStaysInComments checks that text from Kubernetes and etcd cannot end a comment and change the
+// declaration.
 func TestHostileTextStaysInComments(t *testing.T) {
 	for name, text := range printabletest.Hostile {
 		source := Source{Namespace: "prod", Name: "etcd", Service: "etcd", Members: 1, ClientPort: 2379,

@@ -135,8 +135,7 @@ func beginnings(replicas int, seed uint64) map[string]*simulate.World {
 }
 
 // TestEveryIncident checks that, from every beginning and after every incident, passes reach a stable end without
-// violations. Temporary incidents last for three passes. Unless the run is thorough, all combinations are tried only
-// with one replica and the first seed.
+// violations. Temporary incidents last for three passes. Unless the run is thorough, only some combinations are tried.
 func TestEveryIncident(t *testing.T) {
 	sizes := []int{1, 2, 3, 5}
 	if testing.Short() {
@@ -152,7 +151,7 @@ func TestEveryIncident(t *testing.T) {
 				all := beginnings(replicas, seed)
 				for i, name := range slices.Sorted(maps.Keys(all)) {
 					for j, b := range incidents(replicas) {
-						if replicas == 1 && seed == 0 || taken(i+j+int(seed)) {
+						if replicas == 1 && seed == 0 && (i+j)%3 == 0 || taken(i+j+int(seed)) {
 							endsWell(t, checkPath, all[name].Clone(), name, b)
 						}
 					}
