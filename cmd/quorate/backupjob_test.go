@@ -94,14 +94,6 @@ func (m member) flags(url string) []string {
 		"--cert", filepath.Join(m.files, "client.crt"), "--key", filepath.Join(m.files, "client.key")}
 }
 
-// quorateAs makes child processes of this program run as quorate, which TestMain detects by the program name.
-func quorateAs(t *testing.T) {
-	t.Helper()
-	args := os.Args[0]
-	os.Args[0] = "quorate"
-	t.Cleanup(func() { os.Args[0] = args })
-}
-
 // jobs takes backups in the way Jobs do.
 type jobs struct {
 	*testing.T
@@ -111,7 +103,6 @@ type jobs struct {
 
 func newJobs(t *testing.T) jobs {
 	t.Helper()
-	quorateAs(t)
 	return jobs{t, newMember(t), t.TempDir(), filepath.Join(t.TempDir(), "termination-log")}
 }
 

@@ -119,7 +119,6 @@ func TestIsCrash(t *testing.T) {
 // TestInspectApart damages a database and then corrects its checksum, as an attacker could. The process must report the
 // damage or read the file, whatever the library does with the file.
 func TestInspectApart(t *testing.T) {
-	quorateAs(t)
 	whole := backuptest.MustSnapshot(t)
 	inspect := func(content []byte) (snapshot.Facts, error) {
 		file := filepath.Join(t.TempDir(), "s.db")

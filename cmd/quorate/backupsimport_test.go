@@ -29,7 +29,6 @@ type imports struct {
 
 func newImports(t *testing.T) imports {
 	t.Helper()
-	quorateAs(t)
 	programs := etcdPrograms(t)
 	i := imports{restores: restores{T: t, store: t.TempDir()}, etcd: programs[len(programs)-1]}
 	var urls []string

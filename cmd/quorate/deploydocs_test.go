@@ -28,7 +28,7 @@ func TestDocumentedDeclarationsAreValid(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(match[1]), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			validate := exec.Command(os.Args[0], "validate", "--source", dir)
+			validate := exec.Command(testProgram(t), "validate", "--source", dir)
 			validate.Env = append(os.Environ(), runsMain+"=1")
 			if said, err := validate.CombinedOutput(); err != nil {
 				t.Errorf("%s: %v\n%s\n%s", page, err, match[1], said)

@@ -25,7 +25,6 @@ import (
 // kube-apiserver keeps running, it has a bigger problem, because its watch cache also keeps its content. Only raising
 // the revision solves that problem.
 func TestInformersConvergeAfterRestore(t *testing.T) {
-	quorateAs(t) // snapshots are inspected in a child process
 	t.Run("kube-apiserver is restarted", func(t *testing.T) {
 		t.Parallel()
 		r := newRewinding(t)

@@ -105,7 +105,7 @@ type loops struct {
 
 func (w *tenants) loop(args ...string) *loops {
 	w.Helper()
-	l := &loops{Cmd: exec.Command(os.Args[0], withSettings(w.T, append([]string{"run", "--loop", "loop.gitInterval=1s", "--kubeconfig", w.kubeconfig}, args...)...)...)}
+	l := &loops{Cmd: exec.Command(testProgram(w.T), withSettings(w.T, append([]string{"run", "--loop", "loop.gitInterval=1s", "--kubeconfig", w.kubeconfig}, args...)...)...)}
 	l.Env, l.Stdout, l.Stderr = append(os.Environ(), runsMain+"=1"), &l.said, &l.said
 	if err := l.Start(); err != nil {
 		w.Fatal(err)

@@ -137,7 +137,6 @@ func TestMembersWithoutNames(t *testing.T) {
 func TestBackupWithMountedCredentials(t *testing.T) {
 	t.Parallel()
 	etcds := etcdPrograms(t)
-	quorateAs(t)
 	address := procgrouptest.Address()
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -25,7 +25,6 @@ func TestBackupOfMemberWithoutKubernetes(t *testing.T) {
 	if os.Getenv("QUORATE_ETCD_DIR") == "" || err != nil || len(etcds) == 0 {
 		t.Skip("QUORATE_ETCD_DIR does not name a directory with etcd-<version>/etcd; make test sets it")
 	}
-	quorateAs(t) // snapshots are inspected in a child process
 	files := newPairs(t, "a-0.a.ns.svc")
 	url := startTLS(t, etcds[len(etcds)-1], files)
 	dir := t.TempDir()

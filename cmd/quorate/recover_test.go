@@ -34,7 +34,6 @@ type recoveries struct {
 // newRecoveries starts an etcd, sends a first write followed by the requests, and kills the etcd.
 func newRecoveries(t *testing.T, requests ...string) recoveries {
 	t.Helper()
-	quorateAs(t)
 	programs := etcdPrograms(t)
 	r := recoveries{restores{T: t, volume: t.TempDir()}, programs[len(programs)-1], t.TempDir(), "http://" + procgrouptest.Address(), snapshot.Identity{}}
 	url, etcd := r.start(r.left, "--initial-cluster=a-0="+r.peer)

@@ -31,7 +31,6 @@ type restores struct {
 
 func newRestores(t *testing.T) restores {
 	t.Helper()
-	quorateAs(t)
 	return restores{t, t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "termination-log")}
 }
 
@@ -416,7 +415,6 @@ func TestEtcdStartsSealedOnRestoredData(t *testing.T) {
 	for _, program := range etcdPrograms(t) {
 		version := strings.TrimPrefix(filepath.Base(filepath.Dir(program)), "etcd-")
 		t.Run(version, func(t *testing.T) {
-			quorateAs(t)
 			j := jobs{t, newMemberOf(t, program), t.TempDir(), filepath.Join(t.TempDir(), "result")}
 			if err := j.post("/v3/kv/put", `{"key":"aw==","value":"dg=="}`); err != nil {
 				t.Fatal(err)

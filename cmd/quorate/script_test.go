@@ -24,7 +24,17 @@ func TestMain(m *testing.M) {
 		}
 		main()
 	}
-	testscript.Main(kubetest.Tests{M: m}, map[string]func(){"quorate": main, plugin: main})
+	testscript.Main(tests{kubetest.Tests{M: m}}, map[string]func(){"quorate": main, plugin: main})
+}
+
+// tests runs all tests in a process with the name of the program, so that children that commands start are commands,
+// too, and not tests.
+type tests struct{ kubetest.Tests }
+
+// Run implements testscript.TestingM.
+func (t tests) Run() int {
+	os.Args[0] = "quorate"
+	return t.Tests.Run()
 }
 
 // TestScripts runs command lines as users type them, without a Kubernetes cluster.
