@@ -103,6 +103,7 @@ func describe(t *testing.T, text string) Source {
 	return source
 }
 
+// checkValid fails the test if the API server would reject the declaration.
 func checkValid(t *testing.T, declaration map[string]any) {
 	t.Helper()
 	if err := check(declaration); err != nil {

@@ -5,7 +5,6 @@ package adoption
 import (
 	"fmt"
 	"net"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -78,7 +77,7 @@ func Describe(set *appsv1.StatefulSet) (Source, error) {
 	if set.Spec.Ordinals != nil {
 		s.First = int(set.Spec.Ordinals.Start)
 	}
-	s.Tool = toolOf(set, container)
+	s.Tool = toolOf(set, container.Image, s.Options)
 	if s.Options["config-file"] != "" {
 		s.Options = map[string]string{} // etcd then ignores all other options
 		s.Elsewhere = true
@@ -129,7 +128,7 @@ func (s Source) endpoints(scheme string) []string {
 	var urls []string
 	for i := range s.Members {
 		host := fmt.Sprintf("%s-%d.%s.%s.svc:%d", s.Name, s.First+i, s.Service, s.Namespace, s.ClientPort)
-		urls = append(urls, (&url.URL{Scheme: scheme, Host: host}).String())
+		urls = append(urls, scheme+"://"+host)
 	}
 	return urls
 }

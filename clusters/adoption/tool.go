@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -35,7 +34,7 @@ var operators = map[string]Tool{
 }
 
 // toolOf recognizes the tool that manages a StatefulSet.
-func toolOf(set *appsv1.StatefulSet, container *corev1.Container) Tool {
+func toolOf(set *appsv1.StatefulSet, image string, options map[string]string) Tool {
 	if owner := metav1.GetControllerOf(set); owner != nil {
 		group, _, _ := strings.Cut(owner.APIVersion, "/")
 		if tool, known := operators[group]; known {
@@ -44,7 +43,7 @@ func toolOf(set *appsv1.StatefulSet, container *corev1.Container) Tool {
 		return Tool{Stop: "Stop the controller of the object that owns the StatefulSet."}
 	}
 	switch {
-	case optionsOf(container)["on-k8s"] != "", strings.Contains(container.Image, "bitnami"): // ETCD_ON_K8S
+	case options["on-k8s"] != "", strings.Contains(image, "bitnami"): // ETCD_ON_K8S
 		return Tool{Name: "the Bitnami chart", Rejoins: true,
 			Stop: "Do not upgrade the Helm release, and suspend its GitOps sync: an upgrade removes members that the " +
 				"chart does not know about."}

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(tests{kubetest.Tests{M: m}}, map[string]func(){"quorate": main, plugin: main})
 }
 
-// tests runs all tests in a process with the name of the program, so that children that commands start are commands,
-// too, and not tests.
+// tests runs all tests in a process with the name of the program, so that the child processes of a command run commands
+// instead of tests.
 type tests struct{ kubetest.Tests }
 
 // Run implements testscript.TestingM.

@@ -543,8 +543,8 @@ func TestEverySmallWorld(t *testing.T) {
 		flags    []string
 		sampled
 	}{
-		{1, anything, flags, all},
-		{1, telling, flagsOfAdoption, all},
+		{1, anything, flags, full},
+		{1, telling, flagsOfAdoption, full},
 		{2, coarse, flagsOfAdoption, most},
 		{2, telling, []string{"", "drift", "fewer", "restarting", "torn", "joining together", "about to join together", "joined together"}, few},
 		{3, coarse, []string{"", "restarting", "outvoted", "stopped", "joining together"}, few},
@@ -570,7 +570,7 @@ type sampled struct {
 	whole int // the results of single rules are also checked in every nth checked state
 }
 
-var all, most, few = sampled{1, 23}, sampled{3, 5}, sampled{19, 3}
+var full, most, few = sampled{1, 23}, sampled{3, 5}, sampled{19, 3}
 
 // parts divides the list into up to four parts, which are tested in parallel.
 func parts(list []around) [][]around {
