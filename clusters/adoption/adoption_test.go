@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -14,8 +15,11 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/internal/printable/printabletest"
 	"quorate.dev/quorate/reconcile/decide"
 )
@@ -42,7 +46,7 @@ func running(version string) decide.Membership {
 	return m
 }
 
-// TestGolden inspects the StatefulSet in each file, as if etcd had responded, and compares the output with the file. Each
+// TestGolden inspects the source in each file, as if etcd had responded, and compares the output with the file. Each
 // declaration must be valid.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/adoption/*.txtar")
@@ -56,7 +60,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			plan := Plan{Name: "orders", CASecretName: strings.TrimSpace(section(archive, "ca-secret"))}
-			source := describe(t, section(archive, "statefulset.yaml"))
+			source := describeFiles(t, archive)
 			in := Inspection{Source: source, Plan: plan, Problems: source.Problems(plan)}
 			if source.canBeQueried(plan) {
 				in.Reported = running("3.6.16")
@@ -93,14 +97,60 @@ func without(files []txtar.File, name string) (rest []txtar.File) {
 func describe(t *testing.T, text string) Source {
 	t.Helper()
 	var set appsv1.StatefulSet
-	if err := yaml.UnmarshalStrict([]byte(text), &set); err != nil {
-		t.Fatal(err)
-	}
-	source, err := Describe(&set)
+	decode(t, text, &set)
+	source, err := Describe(&set, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return source
+}
+
+// describeFiles describes the StatefulSet or the pods in an archive, and the custom resource if there is one.
+func describeFiles(t *testing.T, archive *txtar.Archive) Source {
+	t.Helper()
+	var custom *CustomResource
+	if text := section(archive, "custom.yaml"); text != "" {
+		custom = customResource(t, text)
+	}
+	var set appsv1.StatefulSet
+	decode(t, section(archive, "statefulset.yaml"), &set)
+	if set.Name != "" {
+		source, err := Describe(&set, custom)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return source
+	}
+	var pods struct {
+		Pods   []corev1.Pod
+		Claims []corev1.PersistentVolumeClaim
+	}
+	if err := yaml.Unmarshal([]byte(section(archive, "pods.yaml")), &pods); err != nil { // not strict, because of merge keys
+		t.Fatal(err)
+	}
+	source, err := DescribePods(custom, pods.Pods, pods.Claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source
+}
+
+func customResource(t *testing.T, text string) *CustomResource {
+	t.Helper()
+	var object unstructured.Unstructured
+	decode(t, text, &object.Object)
+	kind := kindOf(&metav1.OwnerReference{APIVersion: object.GetAPIVersion(), Kind: object.GetKind()})
+	if kind == nil {
+		t.Fatalf("%s %s is unknown", object.GetAPIVersion(), object.GetKind())
+	}
+	return DescribeCustomResource(kind, &object)
+}
+
+func decode(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // checkValid fails the test if the API server would reject the declaration.
@@ -117,7 +167,7 @@ func TestStatefulSetWithoutEtcdIsRejected(t *testing.T) {
 	if err := yaml.Unmarshal([]byte("spec: {template: {spec: {containers: [{name: web, image: etcd.example.com/web}]}}}"), &set); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := Describe(&set); err == nil {
+	if s, err := Describe(&set, nil); err == nil {
 		t.Errorf("Describe returned %+v instead of an error", s)
 	}
 }
@@ -126,8 +176,8 @@ func TestStatefulSetWithoutEtcdIsRejected(t *testing.T) {
 // declaration.
 func TestHostileTextStaysInComments(t *testing.T) {
 	for name, text := range printabletest.Hostile {
-		source := Source{Namespace: "prod", Name: "etcd", Service: "etcd", Members: 1, ClientPort: 2379,
-			Owner: text, Options: map[string]string{text: "x", "auto-compaction-retention": text, "peer-cert-allowed-cn": text}}
+		source := Source{Namespace: "prod", Kind: text, Name: "etcd", Hosts: []string{"etcd-0.etcd.prod.svc"}, Members: 1, ClientPort: 2379,
+			Owner: text, Custom: &CustomResource{Kind: kinds[0], Name: text, Fields: []string{"spec." + text, text}}, Patterns: []string{text}, Options: map[string]string{text: "x", "auto-compaction-retention": text, "peer-cert-allowed-cn": text}}
 		in := Inspection{Source: source, Reported: running(text), Problems: append(source.Problems(Plan{}), text)}
 		in.Declaration, in.Dropped = source.Draft(Plan{Name: "orders"}, in.Reported)
 		var out bytes.Buffer
@@ -293,7 +343,7 @@ func TestInvalidServiceNameIsRejected(t *testing.T) {
 		set := &appsv1.StatefulSet{}
 		set.Spec.ServiceName = name
 		set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "etcd"}}
-		if s, err := Describe(set); err == nil {
+		if s, err := Describe(set, nil); err == nil {
 			t.Errorf("%q: %+v", name, s)
 		}
 	}
@@ -311,6 +361,116 @@ func TestEnvironmentFromOtherObjectsIsNoticed(t *testing.T) {
 		source := describe(t, "spec: {template: {spec: {containers: [{name: etcd, args: [--listen-client-urls=http://0.0.0.0:2379], "+environment+"}]}}}")
 		if source.Elsewhere != want {
 			t.Errorf("%s: noticed: %v", environment, source.Elsewhere)
+		}
+	}
+}
+
+// TestFieldsOfCustomResourcesExist checks that each field to which an operator's field is carried over is a field of an
+// EtcdCluster, and that other fields have a reason.
+func TestFieldsOfCustomResourcesExist(t *testing.T) {
+	for _, kind := range kinds {
+		for path, field := range kind.Fields {
+			if field.To == "" && field.Reason == "" {
+				t.Errorf("%s %s: no reason", kind.Resource, path)
+			}
+			if at := reflect.TypeFor[v1alpha1.EtcdCluster](); field.To != "" && !hasField(at, strings.Split(field.To, ".")) {
+				t.Errorf("%s %s: an EtcdCluster does not have the field %s", kind.Resource, path, field.To)
+			}
+		}
+	}
+}
+
+// hasField reports whether a type has a field with the given path in JSON.
+func hasField(at reflect.Type, path []string) bool {
+	if at.Kind() == reflect.Pointer {
+		at = at.Elem()
+	}
+	if len(path) == 0 {
+		return true
+	}
+	for i := range at.NumField() {
+		field := at.Field(i)
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name == path[0] {
+			return hasField(field.Type, path[1:])
+		}
+	}
+	return false
+}
+
+// TestFieldsOfCustomResourceAreListed checks which fields of a custom resource are listed, and how they are described.
+func TestFieldsOfCustomResourceAreListed(t *testing.T) {
+	const head = "apiVersion: operator.etcd.io/v1alpha1\nkind: EtcdCluster\nmetadata: {name: a, namespace: b}\n"
+	declared := map[string]any{"spec": map[string]any{"replicas": int64(3), "storage": map[string]any{}}}
+	for spec, want := range map[string]string{
+		"spec: {size: 3}":                                  "spec.size: spec.replicas",
+		"spec: {version: ''}":                              "",
+		"spec: {etcdOptions: [], tls: {}, size: null}":     "",
+		"spec: {tls: {provider: auto}}":                    "spec.tls: not carried over; " + caInstead,
+		"spec: {storageSpec: {pvcName: x}}":                "spec.storageSpec.pvcName: not carried over; " + ownVolumes,
+		"spec: {storageSpec: x}":                           "spec.storageSpec: not carried over; " + ownVolumes,
+		"spec: {storageSpec: {volumeSizeRequest: 1}}":      "spec.storageSpec.volumeSizeRequest: not carried over; the members run without it, or spec.storage.size does not accept it",
+		"spec: {podTemplate: {spec: {hostNetwork: true}}}": "spec.podTemplate.spec.hostNetwork: not carried over; the field is unknown",
+		"spec: {podTemplates: 1, size: false}":             "spec.podTemplates: not carried over; the field is unknown|spec.size: spec.replicas",
+		"spec: 7":                                          "spec: not carried over; the field is unknown",
+		"status: {}":                                       "",
+		"spec: {'': {'': 1}}":                              "spec.: not carried over; the field is unknown",
+	} {
+		if got := strings.Join(customResource(t, head+spec).carried(declared), "|"); got != want {
+			t.Errorf("%s: got %q, want %q", spec, got, want)
+		}
+	}
+	many := map[string]any{}
+	for i := range 3 * maxFields {
+		many[fmt.Sprint("field", i)] = int64(i)
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": many}}
+	lines := DescribeCustomResource(kinds[0], object).carried(nil)
+	if last := lines[len(lines)-1]; len(lines) != maxFields+1 || last != "200 other fields" {
+		t.Errorf("%d lines, the last one is %q", len(lines), last)
+	}
+}
+
+// TestUnpausedOperatorIsReported checks that adoption waits until the operator leaves the cluster unchanged.
+func TestUnpausedOperatorIsReported(t *testing.T) {
+	for text, want := range map[string]bool{
+		"apiVersion: etcd.database.coreos.com/v1beta2\nkind: EtcdCluster\nspec: {paused: true}":                                                  false,
+		"apiVersion: etcd.database.coreos.com/v1beta2\nkind: EtcdCluster\nspec: {paused: 'true'}":                                                true,
+		"apiVersion: etcd.database.coreos.com/v1beta2\nkind: EtcdCluster":                                                                        true,
+		"apiVersion: druid.gardener.cloud/v1alpha1\nkind: Etcd\nmetadata: {annotations: {druid.gardener.cloud/suspend-etcd-spec-reconcile: ''}}": false,
+		"apiVersion: druid.gardener.cloud/v1alpha1\nkind: Etcd":                                                                                  true,
+		"apiVersion: etcd.aenix.io/v1alpha1\nkind: EtcdCluster":                                                                                  false,
+	} {
+		if got := len(customResource(t, text).problems()) > 0; got != want {
+			t.Errorf("%s: reported: %v", text, got)
+		}
+	}
+}
+
+// TestPodsWithoutDNSNamesAreReported checks that endpoints are complete or unknown.
+func TestPodsWithoutDNSNamesAreReported(t *testing.T) {
+	pod := func(hostname, subdomain string) corev1.Pod {
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: hostname}, Spec: corev1.PodSpec{Hostname: hostname, Subdomain: subdomain, Containers: []corev1.Container{{Name: "etcd"}}}}
+	}
+	custom := customResource(t, "apiVersion: etcd.database.coreos.com/v1beta2\nkind: EtcdCluster\nmetadata: {name: a, namespace: b}\nspec: {paused: true}")
+	for name, test := range map[string]struct {
+		pods []corev1.Pod
+		want string
+	}{
+		"named":            {[]corev1.Pod{pod("a-1", "a"), pod("a-0", "a")}, "[http://a-0.a.b.svc:2379 http://a-1.a.b.svc:2379] [a-*.a.b.svc]"},
+		"other name":       {[]corev1.Pod{pod("x", "a")}, "[http://x.a.b.svc:2379] [*.a.b.svc]"},
+		"without Service":  {[]corev1.Pod{pod("a-0", "a"), pod("a-1", "")}, "[] []"},
+		"without hostname": {[]corev1.Pod{pod("a-0", "a"), pod("", "a")}, "[] []"},
+		"not a label":      {[]corev1.Pod{pod("a-0.evil", "a")}, "[] []"},
+	} {
+		source, err := DescribePods(custom, test.pods, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(source.endpoints("http"), source.Patterns); got != test.want {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
+		}
+		if reported := strings.Contains(strings.Join(source.Problems(Plan{Name: "new"}), "\n"), "do not have DNS names"); reported != (test.want == "[] []") {
+			t.Errorf("%s: reported: %v", name, reported)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
@@ -37,20 +38,13 @@ type Inspection struct {
 	Dropped []string
 }
 
-// Inspect reads a StatefulSet and queries the etcd cluster that it runs. It does not write anything. It returns an
-// error if the source is unknown: the StatefulSet does not exist or does not run etcd, or Kubernetes cannot be read.
-func Inspect(ctx context.Context, client *kube.Client, live *clusters.Live, namespace, statefulSet string, plan Plan) (
+// Inspect reads the object that ref refers to, and queries the etcd cluster that it runs. It does not write anything.
+// It returns an error if the source is unknown: the object does not exist or does not run etcd, or Kubernetes cannot be
+// read.
+func Inspect(ctx context.Context, client *kube.Client, live *clusters.Live, namespace string, ref Ref, plan Plan) (
 	Inspection, error,
 ) {
-	object, err := client.Look(ctx, "StatefulSet", namespace, statefulSet)
-	if err != nil {
-		return Inspection{}, err
-	}
-	set, exists := object.(*appsv1.StatefulSet)
-	if !exists {
-		return Inspection{}, fmt.Errorf("StatefulSet %s/%s does not exist", namespace, statefulSet)
-	}
-	source, err := Describe(set)
+	source, err := find(ctx, client, namespace, ref)
 	if err != nil {
 		return Inspection{}, err
 	}
@@ -81,16 +75,94 @@ func Inspect(ctx context.Context, client *kube.Client, live *clusters.Live, name
 		in.Problems = append(in.Problems, fmt.Sprintf("%s: %s", d.Rule, d.Message))
 	}
 	if !in.Reported.Known && source.TLS == TLSUnknown && plan.CASecretName == "" {
-		in.Problems = append(in.Problems, "the StatefulSet does not show whether its members use TLS. If they do, set "+
-			"--ca-secret")
+		in.Problems = append(in.Problems, "it is unknown whether its members use TLS. If they do, set --ca-secret")
 	}
 	return in, nil
+}
+
+// find reads and describes the object that ref refers to.
+func find(ctx context.Context, client *kube.Client, namespace string, ref Ref) (Source, error) {
+	if ref.Kind == nil {
+		set, err := lookStatefulSet(ctx, client, namespace, ref.Name)
+		if err != nil {
+			return Source{}, err
+		}
+		custom, err := lookOwner(ctx, client, set)
+		if err != nil {
+			return Source{}, err
+		}
+		return Describe(set, custom)
+	}
+	custom, err := lookCustom(ctx, client, ref.Kind, namespace, ref.Name)
+	if err != nil {
+		return Source{}, err
+	}
+	if custom == nil {
+		return Source{}, fmt.Errorf("%s %s/%s does not exist in %s, or its CustomResourceDefinition is not installed",
+			ref.Kind.Name, namespace, ref.Name, ref.Kind.APIVersion())
+	}
+	if ref.Kind.Selector != nil {
+		return findPods(ctx, client, custom)
+	}
+	set, err := lookStatefulSet(ctx, client, namespace, ref.Name)
+	if err != nil {
+		return Source{}, err
+	}
+	if owner := metav1.GetControllerOf(set); kindOf(owner) != ref.Kind || owner.Name != ref.Name {
+		return Source{}, fmt.Errorf("%s %s does not control StatefulSet %s/%s", ref.Kind.Name, ref.Name, namespace, ref.Name)
+	}
+	return Describe(set, custom)
+}
+
+// findPods reads and describes the pods of a custom resource that does not have a StatefulSet.
+func findPods(ctx context.Context, client *kube.Client, custom *CustomResource) (Source, error) {
+	pods, err := client.Pods(ctx, custom.Namespace, custom.Kind.Selector(custom.Name))
+	if err != nil {
+		return Source{}, err
+	}
+	claims, err := client.Claims(ctx, custom.Namespace)
+	if err != nil {
+		return Source{}, err
+	}
+	return DescribePods(custom, pods, claims)
+}
+
+func lookStatefulSet(ctx context.Context, client *kube.Client, namespace, name string) (*appsv1.StatefulSet, error) {
+	object, err := client.Look(ctx, statefulSet, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	set, exists := object.(*appsv1.StatefulSet)
+	if !exists {
+		return nil, fmt.Errorf("StatefulSet %s/%s does not exist", namespace, name)
+	}
+	return set, nil
+}
+
+// lookOwner reads the custom resource that controls a StatefulSet. It returns nil if the StatefulSet does not have a
+// controller, if the controller's kind is unknown, or if the controller no longer exists.
+func lookOwner(ctx context.Context, client *kube.Client, set *appsv1.StatefulSet) (*CustomResource, error) {
+	owner := metav1.GetControllerOf(set)
+	kind := kindOf(owner)
+	if kind == nil {
+		return nil, nil
+	}
+	return lookCustom(ctx, client, kind, set.Namespace, owner.Name)
+}
+
+// lookCustom reads a custom resource, or returns nil if it does not exist.
+func lookCustom(ctx context.Context, client *kube.Client, kind *Kind, namespace, name string) (*CustomResource, error) {
+	object, err := client.LookCustom(ctx, kind.Resource, namespace, name)
+	if err != nil || object == nil {
+		return nil, err
+	}
+	return DescribeCustomResource(kind, object), nil
 }
 
 // canBeQueried reports whether etcd's endpoints are known, and whether the plan has the CA that they require.
 func (s Source) canBeQueried(plan Plan) bool {
 	suits := s.TLS == TLSUnknown || (s.TLS == WithTLS) == (plan.CASecretName != "")
-	return suits && s.Service != "" && s.Members > 0 && s.Members <= decide.MaxGuests
+	return suits && len(s.Hosts) > 0 && s.Members <= decide.MaxGuests
 }
 
 // invalidError reports that a declaration is invalid.
@@ -171,6 +243,10 @@ func (in Inspection) Write(w io.Writer) error {
 	number := func(i int) string { return fmt.Sprintf("%d. ", i+1) }
 	list("Before you push the declaration:", in.Source.Steps(in.Plan, in.Dropped), number)
 	list("To release a guest, later:", in.Source.StepsOfRelease(), number)
+	if c := in.Source.Custom; c != nil {
+		list("The fields of the "+c.Kind.Name+", and where they belong in a declaration:", c.carried(in.Declaration),
+			func(int) string { return "- " })
+	}
 	b.WriteString("#\n")
 	comment("", "For all steps, see docs/how-to/adopt-a-cluster.md.")
 	if in.Declaration != nil {
@@ -184,9 +260,9 @@ func (in Inspection) Write(w io.Writer) error {
 	return err
 }
 
-// title describes the StatefulSet and the tool that manages it.
+// title describes the source and the tool that manages it.
 func (s Source) title() string {
-	text := fmt.Sprintf("StatefulSet %s/%s", s.Namespace, s.Name)
+	text := fmt.Sprintf("%s %s/%s", s.Kind, s.Namespace, s.Name)
 	if s.Tool.Name != "" {
 		text += ", managed by " + s.Tool.Name
 	}

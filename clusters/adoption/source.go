@@ -1,8 +1,9 @@
-// Package adoption recognizes etcd clusters that other tools run in StatefulSets, and drafts declarations that adopt
-// them.
+// Package adoption recognizes etcd clusters that other tools run in StatefulSets or pods, and drafts declarations that
+// adopt them.
 package adoption
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"regexp"
@@ -14,24 +15,30 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Source describes the etcd cluster that a StatefulSet runs, as far as the StatefulSet shows it. Settings in other
-// objects, such as a ConfigMap, are not included.
+// Source describes an etcd cluster, as far as its StatefulSet or pods show it. Settings in other objects, such as a
+// ConfigMap, are not included.
 type Source struct {
-	Namespace, Name string
-	// Owner is the object that controls the StatefulSet, such as "operator.etcd.io/v1alpha1 EtcdCluster etcd", or the
-	// Helm release that installed it, or "".
+	// Namespace, Kind and Name identify the object that contains the pods: a StatefulSet, or a custom resource.
+	Namespace, Kind, Name string
+	// Owner is the object that controls the StatefulSet, such as "operator.etcd.io/v1alpha1 EtcdCluster etcd", the
+	// Helm release that installed it, the API version of the custom resource, or "".
 	Owner string
-	// Tool is the tool that manages the StatefulSet.
+	// Tool is the tool that manages the source.
 	Tool Tool
-	// Members is the number of pods, and First is the ordinal of the first one.
-	Members, First int
-	// Service is the name of the headless Service that gives the pods their DNS names.
-	Service string
+	// Members is the number of pods.
+	Members int
+	// Hosts are the DNS names of the pods, up to the first that cannot be adopted. They are empty if the pods do not
+	// have DNS names.
+	Hosts []string
+	// Patterns match Hosts, and also the pods that the tool may create.
+	Patterns []string
 	// ClientPort is the port for clients.
 	ClientPort int
-	// TLS shows whether clients use TLS. It is TLSUnknown if the options that determine this are not in the StatefulSet.
+	// TLS shows whether clients use TLS. It is TLSUnknown if the options that determine this are not visible.
 	TLS TLS
 	// Storage is the size of each member's data volume, or zero if it is unknown or members do not have volumes of
 	// their own.
@@ -44,6 +51,11 @@ type Source struct {
 	Elsewhere bool
 	// Deletes is set if the StatefulSet deletes volumes when it is scaled down or deleted.
 	Deletes bool
+	// Pod is the pods' specification, and Resources are those of the container that runs etcd.
+	Pod       corev1.PodSpec
+	Resources corev1.ResourceRequirements
+	// Custom is the custom resource that the tool is configured with, or nil if there is none.
+	Custom *CustomResource
 }
 
 // TLS describes whether clients use TLS.
@@ -56,28 +68,72 @@ const (
 	WithoutTLS
 )
 
-// Describe returns the etcd cluster that a StatefulSet runs. It returns an error if no container runs etcd, or if the
-// name of the headless Service is invalid.
-func Describe(set *appsv1.StatefulSet) (Source, error) {
-	container := etcdOf(set.Spec.Template.Spec.Containers)
-	if container == nil {
-		return Source{}, fmt.Errorf("StatefulSet %s/%s does not run etcd: it does not have a container that is named "+
-			"etcd, whose image name contains etcd, or that sets --listen-peer-urls", set.Namespace, set.Name)
+// Describe returns the etcd cluster that a StatefulSet runs. custom is the custom resource that controls the
+// StatefulSet, or nil. It returns an error if no container runs etcd, or if the name of the headless Service is invalid.
+func Describe(set *appsv1.StatefulSet, custom *CustomResource) (Source, error) {
+	s := Source{Namespace: set.Namespace, Kind: statefulSet, Name: set.Name, Owner: ownerOf(set), Members: 1,
+		Custom: custom}
+	container, err := s.readPod(set.Spec.Template.Spec)
+	if err != nil {
+		return Source{}, err
 	}
-	service := set.Spec.ServiceName
-	if service != "" && len(validation.IsDNS1123Label(service)) > 0 {
-		return Source{}, fmt.Errorf("StatefulSet %s/%s: serviceName %q is not the name of a Service", set.Namespace,
-			set.Name, service)
-	}
-	s := Source{Namespace: set.Namespace, Name: set.Name, Owner: ownerOf(set), Service: service, Members: 1,
-		Options: optionsOf(container)}
 	if set.Spec.Replicas != nil {
 		s.Members = int(*set.Spec.Replicas)
 	}
-	if set.Spec.Ordinals != nil {
-		s.First = int(set.Spec.Ordinals.Start)
+	if service := set.Spec.ServiceName; service != "" {
+		first := 0
+		if set.Spec.Ordinals != nil {
+			first = int(set.Spec.Ordinals.Start)
+		}
+		for i := range min(s.Members, decide.MaxGuests+1) {
+			s.Hosts = append(s.Hosts, s.host(fmt.Sprintf("%s-%d", set.Name, first+i), service))
+		}
+		s.Patterns = []string{s.host(set.Name+"-*", service)}
+		if len(validation.IsDNS1123Label(service)) > 0 {
+			return Source{}, fmt.Errorf("StatefulSet %s/%s: serviceName %q is not the name of a Service", set.Namespace,
+				set.Name, service)
+		}
 	}
-	s.Tool = toolOf(set, container.Image, s.Options)
+	s.Tool = toolOf(set, container.Image, optionsOf(container))
+	s.readOptions(container)
+	s.Storage, s.StorageClass = s.volumeOf(container, func(volume string) *corev1.PersistentVolumeClaimSpec {
+		return claimSpec(set.Spec.VolumeClaimTemplates, volume)
+	})
+	if policy := set.Spec.PersistentVolumeClaimRetentionPolicy; policy != nil {
+		s.Deletes = policy.WhenDeleted == appsv1.DeletePersistentVolumeClaimRetentionPolicyType ||
+			policy.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+	}
+	return s, nil
+}
+
+const statefulSet = "StatefulSet"
+
+// host returns the DNS name of a pod with the given hostname in a headless Service.
+func (s *Source) host(hostname, service string) string {
+	return hostname + "." + service + "." + s.Namespace + ".svc"
+}
+
+// readPod sets what a pod's specification determines, and returns the container that runs etcd. It returns an error if
+// there is none.
+func (s *Source) readPod(spec corev1.PodSpec) (*corev1.Container, error) {
+	container := etcdOf(spec.Containers)
+	if container == nil {
+		return nil, fmt.Errorf("%s %s/%s does not run etcd: its pods do not have a container that is named etcd, whose "+
+			"image name contains etcd, or that sets --listen-peer-urls", s.Kind, s.Namespace, s.Name)
+	}
+	s.Pod, s.Resources = spec, container.Resources
+	return container, nil
+}
+
+// readOptions sets what the command line and the environment of etcd determine, and the custom resource if etcd's
+// options are not visible there.
+func (s *Source) readOptions(container *corev1.Container) {
+	s.Options = optionsOf(container)
+	if s.Custom != nil {
+		for name, value := range s.Custom.Options {
+			s.Options[name] = cmp.Or(s.Options[name], value)
+		}
+	}
 	if s.Options["config-file"] != "" {
 		s.Options = map[string]string{} // etcd then ignores all other options
 		s.Elsewhere = true
@@ -85,12 +141,6 @@ func Describe(set *appsv1.StatefulSet) (Source, error) {
 	visible := s.Options["listen-client-urls"]+s.Options["advertise-client-urls"]+s.Options["listen-peer-urls"] != ""
 	s.Elsewhere = s.Elsewhere || s.Tool.Configures || takesOptions(container) || !visible
 	s.TLS, s.ClientPort = s.clientPort()
-	s.Storage, s.StorageClass = s.volumeOf(set, container)
-	if policy := set.Spec.PersistentVolumeClaimRetentionPolicy; policy != nil {
-		s.Deletes = policy.WhenDeleted == appsv1.DeletePersistentVolumeClaimRetentionPolicyType ||
-			policy.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType
-	}
-	return s, nil
 }
 
 const defaultClientPort = 2379
@@ -123,12 +173,11 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// endpoints returns the client URL of each member: the DNS names of the StatefulSet's pods.
+// endpoints returns the client URL of each member.
 func (s Source) endpoints(scheme string) []string {
 	var urls []string
-	for i := range s.Members {
-		host := fmt.Sprintf("%s-%d.%s.%s.svc:%d", s.Name, s.First+i, s.Service, s.Namespace, s.ClientPort)
-		urls = append(urls, scheme+"://"+host)
+	for _, host := range s.Hosts {
+		urls = append(urls, fmt.Sprintf("%s://%s:%d", scheme, host, s.ClientPort))
 	}
 	return urls
 }
@@ -231,13 +280,16 @@ func isOperator(word string) bool {
 }
 
 // volumeOf returns the size and storage class of a member's data volume, or zero values if the member does not have a
-// volume of its own. If the data directory is unknown, the only mounted claim is the data volume.
-func (s Source) volumeOf(set *appsv1.StatefulSet, container *corev1.Container) (resource.Quantity, *string) {
+// volume of its own. claimOf returns the claim of a volume, or nil. If the data directory is unknown, the only mounted
+// claim is the data volume.
+func (s Source) volumeOf(container *corev1.Container, claimOf func(volume string) *corev1.PersistentVolumeClaimSpec) (
+	resource.Quantity, *string,
+) {
 	dir := s.Options["data-dir"]
-	var data *corev1.PersistentVolumeClaim
+	var data *corev1.PersistentVolumeClaimSpec
 	longest, several := 0, false
 	for _, mount := range container.VolumeMounts {
-		claim := claimNamed(set, mount.Name)
+		claim := claimOf(mount.Name)
 		path := strings.TrimSuffix(mount.MountPath, "/")
 		contains := dir == path || strings.HasPrefix(dir, path+"/")
 		if strings.HasPrefix(dir, "/") && contains && len(path) >= longest {
@@ -250,15 +302,5 @@ func (s Source) volumeOf(set *appsv1.StatefulSet, container *corev1.Container) (
 	if data == nil || several {
 		return resource.Quantity{}, nil
 	}
-	return data.Spec.Resources.Requests[corev1.ResourceStorage], data.Spec.StorageClassName
-}
-
-// claimNamed returns a template of claims, or nil.
-func claimNamed(set *appsv1.StatefulSet, name string) *corev1.PersistentVolumeClaim {
-	for i := range set.Spec.VolumeClaimTemplates {
-		if set.Spec.VolumeClaimTemplates[i].Name == name {
-			return &set.Spec.VolumeClaimTemplates[i]
-		}
-	}
-	return nil
+	return data.Resources.Requests[corev1.ResourceStorage], data.StorageClassName
 }

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Tool is a tool that runs etcd in StatefulSets.
+// Tool is a tool that runs etcd in Kubernetes.
 type Tool struct {
 	// Name is the tool's name, or "" if the tool is unknown.
 	Name string
@@ -17,28 +17,18 @@ type Tool struct {
 	Rejoins bool
 	// Configures is set if the tool sets etcd's options outside the StatefulSet.
 	Configures bool
+	// DeletesVolumes is set if deleting the tool's custom resource deletes the members' volumes.
+	DeletesVolumes bool
 }
 
 const stopUnknown = "Suspend everything that applies or scales the StatefulSet, such as a GitOps sync, an operator " +
 	"or an autoscaler."
 
-// operators lists the known operators by the API group of their custom resources.
-var operators = map[string]Tool{
-	"operator.etcd.io": {Name: "the etcd-io operator",
-		Stop: "Scale the operator's Deployment to 0. Nothing else prevents the operator from scaling the StatefulSet."},
-	"etcd.aenix.io": {Name: "the aenix etcd operator",
-		Stop: "Scale the Deployment etcd-operator-controller-manager to 0."},
-	"druid.gardener.cloud": {Name: "etcd-druid", Rejoins: true, Configures: true,
-		Stop: "Annotate the Etcd resource with druid.gardener.cloud/suspend-etcd-spec-reconcile and " +
-			"druid.gardener.cloud/disable-etcd-component-protection, and suspend its compaction."},
-}
-
 // toolOf recognizes the tool that manages a StatefulSet.
 func toolOf(set *appsv1.StatefulSet, image string, options map[string]string) Tool {
 	if owner := metav1.GetControllerOf(set); owner != nil {
-		group, _, _ := strings.Cut(owner.APIVersion, "/")
-		if tool, known := operators[group]; known {
-			return tool
+		if kind := kindOf(owner); kind != nil {
+			return kind.Tool
 		}
 		return Tool{Stop: "Stop the controller of the object that owns the StatefulSet."}
 	}

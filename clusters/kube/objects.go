@@ -9,7 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
@@ -44,6 +46,20 @@ func (c *Client) LookCluster(ctx context.Context, namespace, name string) (metav
 	return &list.Items[0], nil
 }
 
+// LookCustom reads a custom resource of any kind, or returns nil if it does not exist or its kind is unknown.
+func (c *Client) LookCustom(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (
+	*unstructured.Unstructured, error,
+) {
+	object, err := c.dynamic.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get %s %s/%s: %w", resource.GroupResource(), namespace, name, err)
+	}
+	return object, nil
+}
+
 // Applied reports whether Quorate has ever applied the object.
 func Applied(object metav1.Object) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
@@ -70,6 +86,17 @@ func (c *Client) HasClaims(ctx context.Context, namespace, selector string) (boo
 		return false, fmt.Errorf("list PersistentVolumeClaims in %s: %w", namespace, err)
 	}
 	return len(claims.Items) > 0, nil
+}
+
+// Claims returns all volume claims in a namespace.
+func (c *Client) Claims(ctx context.Context, namespace string) ([]corev1.PersistentVolumeClaim, error) {
+	var claims []corev1.PersistentVolumeClaim
+	list := listing("PersistentVolumeClaims", c.typed.CoreV1().PersistentVolumeClaims(namespace).List,
+		gathers[*corev1.PersistentVolumeClaim](&claims))
+	if err := list(ctx, metav1.ListOptions{}); err != nil {
+		return nil, fmt.Errorf("list namespace %s: %w", namespace, err)
+	}
+	return claims, nil
 }
 
 // Pods returns the pods that selector selects.

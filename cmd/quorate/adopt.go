@@ -33,21 +33,26 @@ func newAdopt(std streams) *cobra.Command {
 func newAdoptInspect(std streams) *cobra.Command {
 	f := adoptInspectFlags{live: liveFlags{reading: true}}
 	c := &cobra.Command{
-		Use:   "inspect NAMESPACE/NAME --from statefulset/NAME",
+		Use:   "inspect NAMESPACE/NAME --from RESOURCE/NAME",
 		Short: "Inspect an etcd cluster, and print a declaration that adopts it",
-		Long: `Inspect reads a StatefulSet in the namespace of the new cluster (NAMESPACE/NAME), queries the etcd cluster that
-the StatefulSet runs, and prints a declaration of the new cluster. Its comments list what prevents the
-adoption, and what to do before you push the declaration. Nothing is changed in Kubernetes or etcd.
+		Long: `Inspect reads the object that describes an etcd cluster in the namespace of the new cluster (NAMESPACE/NAME),
+queries etcd, and prints a declaration of the new cluster. Its comments list what prevents the adoption, what
+to do before you push the declaration, and where the fields of a custom resource are in the declaration.
+Nothing is changed in Kubernetes or etcd.
+
+The object is a StatefulSet, or a custom resource of one of these operators:
+  ` + strings.Join(adoption.Resources(), "\n  ") + `
 
 Exit codes: 0 if the etcd cluster can be adopted, 4 if it cannot be adopted yet.`,
-		Example: `  quorate adopt inspect prod/orders --from statefulset/etcd > clusters/orders.yaml`,
-		Args:    cobra.ExactArgs(1),
+		Example: `  quorate adopt inspect prod/orders --from statefulset/etcd > clusters/orders.yaml
+  quorate adopt inspect prod/orders --from etcd.druid.gardener.cloud/main --ca-secret etcd-ca`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.inspect(c.Context(), std, args[0])
 		},
 	}
 	c.Flags().StringVar(&f.from, "from", "",
-		"StatefulSet that runs the etcd cluster to adopt: statefulset/NAME (required)")
+		"etcd cluster to adopt: statefulset/NAME, or RESOURCE.GROUP/NAME for a custom resource (required)")
 	c.Flags().StringVar(&f.caSecret, "ca-secret", "",
 		"Secret with the CA of the etcd cluster to adopt, for spec.adopt.caSecretName; required if that cluster "+
 			"uses TLS")
@@ -61,19 +66,18 @@ func (f *adoptInspectFlags) inspect(ctx context.Context, std streams, argument s
 	if err != nil {
 		return err
 	}
-	kind, statefulSet, ok := strings.Cut(f.from, "/")
-	switch {
-	case f.from == "":
-		return usageError{errors.New("--from is required: specify the source as statefulset/NAME")}
-	case !ok || kind != "statefulset" && kind != "sts" || statefulSet == "":
-		return usageError{fmt.Errorf("--from %q: expected statefulset/NAME. To copy an etcd cluster that does not run "+
-			"in a StatefulSet, see docs/how-to/copy-a-cluster.md", f.from)}
+	if f.from == "" {
+		return usageError{errors.New("--from is required: specify the source, such as statefulset/NAME")}
+	}
+	ref, err := adoption.ParseRef(f.from)
+	if err != nil {
+		return usageError{fmt.Errorf("--from: %w", err)}
 	}
 	log, err := f.log.logger(std)
 	if err != nil {
 		return err
 	}
-	found, err := f.look(withLog(ctx, log), of, statefulSet)
+	found, err := f.look(withLog(ctx, log), of, ref)
 	if err != nil {
 		return fmt.Errorf("inspect %s: %w", f.from, err)
 	}
@@ -87,7 +91,7 @@ func (f *adoptInspectFlags) inspect(ctx context.Context, std streams, argument s
 }
 
 func (f *adoptInspectFlags) look(
-	ctx context.Context, of store.Cluster, statefulSet string,
+	ctx context.Context, of store.Cluster, ref adoption.Ref,
 ) (adoption.Inspection, error) {
 	client, err := f.live.client()
 	if err != nil {
@@ -98,6 +102,6 @@ func (f *adoptInspectFlags) look(
 		return adoption.Inspection{}, err
 	}
 	defer live.Close(ctx) // live does not hold a lease
-	return adoption.Inspect(ctx, client, live, of.Namespace, statefulSet,
+	return adoption.Inspect(ctx, client, live, of.Namespace, ref,
 		adoption.Plan{Name: of.Name, CASecretName: f.caSecret})
 }

@@ -1,0 +1,201 @@
+package adoption
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Kind is a kind of custom resource with which an operator is configured.
+type Kind struct {
+	// Name is the kind's name, such as EtcdCluster.
+	Name string
+	// Resource identifies the resource in requests.
+	Resource schema.GroupVersionResource
+	// Tool is the operator.
+	Tool Tool
+	// Selector selects the pods of the cluster with the given name. If it is nil, the operator creates a StatefulSet
+	// with this name.
+	Selector func(name string) string
+	// Fields describes the fields of the custom resource by path. A path includes the fields below it.
+	Fields map[string]Field
+	// Options returns etcd's options that the custom resource sets, by their command-line names. It is nil if they are
+	// visible in the pods.
+	Options func(object *unstructured.Unstructured) map[string]string
+	// Paused reports whether the operator leaves the cluster unchanged. It is nil if the custom resource does not
+	// determine this. Pause describes how to do it.
+	Paused func(object *unstructured.Unstructured) bool
+	Pause  string
+}
+
+// APIVersion returns the group and version.
+func (k *Kind) APIVersion() string { return k.Resource.GroupVersion().String() }
+
+// Field describes where a field of a custom resource is in a declaration.
+type Field struct {
+	// To is the path in the declaration, or "" if the field is not carried over.
+	To string
+	// Reason explains why the field is not carried over. If To is set, it is added to To.
+	Reason string
+}
+
+// CustomResource is an operator's custom resource.
+type CustomResource struct {
+	Kind            *Kind
+	Namespace, Name string
+	// Paused reports whether the operator leaves the cluster unchanged, if the custom resource determines this.
+	Paused bool
+	// Options are etcd's options that the custom resource sets and that are not visible in the pods.
+	Options map[string]string
+	// Fields are the paths of the fields that are set, in alphabetical order. Paths that Kind.Fields does not contain
+	// are unknown.
+	Fields []string
+}
+
+// DescribeCustomResource describes a custom resource.
+func DescribeCustomResource(kind *Kind, object *unstructured.Unstructured) *CustomResource {
+	c := &CustomResource{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName(),
+		Paused: kind.Paused != nil && kind.Paused(object)}
+	if kind.Options != nil {
+		c.Options = kind.Options(object)
+	}
+	c.readFields("spec", object.Object["spec"])
+	return c
+}
+
+// readFields adds the paths of the fields in value that are set.
+func (c *CustomResource) readFields(path string, value any) {
+	switch value := value.(type) {
+	case nil:
+		return
+	case string:
+		if value == "" {
+			return
+		}
+	case []any:
+		if len(value) == 0 {
+			return
+		}
+	case map[string]any:
+		if len(value) == 0 {
+			return
+		}
+		if c.Kind.hasFieldsIn(path) {
+			for _, name := range slices.Sorted(maps.Keys(value)) {
+				c.readFields(path+"."+name, value[name])
+			}
+			return
+		}
+	}
+	c.Fields = append(c.Fields, path)
+}
+
+// hasFieldsIn reports whether Fields describes fields below path.
+func (k *Kind) hasFieldsIn(path string) bool {
+	for known := range k.Fields {
+		if strings.HasPrefix(known, path+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// field returns the description of a field, or of the field that contains it.
+func (k *Kind) field(path string) (field Field, known bool) {
+	for path != "" && !known {
+		field, known = k.Fields[path]
+		path = path[:max(0, strings.LastIndex(path, "."))]
+	}
+	return field, known
+}
+
+// problems returns what the custom resource shows to prevent the adoption, or to make it unsafe.
+func (c *CustomResource) problems() []string {
+	if c == nil || c.Kind.Paused == nil || c.Paused {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s %s is not paused, so %s may remove replicas or delete their pods. %s", c.Kind.Name,
+		c.Name, c.Kind.Tool.Name, c.Kind.Pause)}
+}
+
+// maxFields is the maximum number of fields that are listed.
+const maxFields = 100
+
+// carried describes where each field that is set is in the declaration, which is nil if there is none.
+func (c *CustomResource) carried(declaration map[string]any) []string {
+	var lines []string
+	for i, path := range c.Fields {
+		if i == maxFields {
+			return append(lines, fmt.Sprintf("%d other fields", len(c.Fields)-maxFields))
+		}
+		field, known := c.Kind.field(path)
+		switch {
+		case !known:
+			lines = append(lines, path+": not carried over; the field is unknown")
+		case field.To == "":
+			lines = append(lines, path+": not carried over; "+field.Reason)
+		case declaration == nil || has(declaration, field.To):
+			lines = append(lines, path+": "+field.To+field.Reason)
+		default:
+			lines = append(lines, path+": not carried over; the members run without it, or "+field.To+" does not accept it")
+		}
+	}
+	return lines
+}
+
+// has reports whether an object has a field with the given path.
+func has(object map[string]any, path string) bool {
+	_, found, err := unstructured.NestedFieldNoCopy(object, strings.Split(path, ".")...)
+	return found && err == nil
+}
+
+// Ref refers to the object that contains the members' pods: a StatefulSet if Kind is nil.
+type Ref struct {
+	Kind *Kind
+	Name string
+}
+
+// ParseRef parses a reference: statefulset/NAME or RESOURCE.GROUP/NAME, as in kubectl. It returns an error if the
+// resource is unknown.
+func ParseRef(text string) (Ref, error) {
+	resource, name, ok := strings.Cut(text, "/")
+	if ok && name != "" && (resource == "statefulset" || resource == "sts") {
+		return Ref{Name: name}, nil
+	}
+	for _, kind := range kinds {
+		group := "." + kind.Resource.Group
+		if ok && name != "" && (resource == kind.Resource.Resource+group || resource == strings.ToLower(kind.Name)+group) {
+			return Ref{Kind: kind, Name: name}, nil
+		}
+	}
+	return Ref{}, fmt.Errorf("%q: expected statefulset/NAME, or RESOURCE/NAME with one of the resources %s. To copy another "+
+		"etcd cluster, see docs/how-to/copy-a-cluster.md", text, strings.Join(Resources(), ", "))
+}
+
+// Resources returns the names of the known custom resources, such as etcd.druid.gardener.cloud.
+func Resources() []string {
+	var names []string
+	for _, kind := range kinds {
+		names = append(names, strings.ToLower(kind.Name)+"."+kind.Resource.Group)
+	}
+	return names
+}
+
+// kindOf returns the kind of an owner, or nil if it is unknown.
+func kindOf(owner *metav1.OwnerReference) *Kind {
+	if owner == nil {
+		return nil
+	}
+	group, _, _ := strings.Cut(owner.APIVersion, "/")
+	for _, kind := range kinds {
+		if kind.Resource.Group == group && kind.Name == owner.Kind {
+			return kind
+		}
+	}
+	return nil
+}

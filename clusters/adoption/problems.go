@@ -1,0 +1,111 @@
+package adoption
+
+import (
+	"fmt"
+	"strconv"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// Problems returns the problems, visible in the StatefulSet, that prevent the adoption of the source or make it unsafe.
+func (s Source) Problems(plan Plan) []string {
+	var problems []string
+	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	switch {
+	case s.Members == 0:
+		add("no pods run etcd. Scale it up, or copy its volumes with spec.restore.from.claims")
+	case len(s.Hosts) == 0:
+		add("its pods do not have DNS names, because they do not belong to a headless Service. Copy the cluster with " +
+			"spec.restore.from.etcd instead")
+	}
+	if s.Members > decide.MaxGuests {
+		add("%d pods run etcd, and at most %d members can be adopted. Copy the cluster with spec.restore.from.etcd "+
+			"instead", s.Members, decide.MaxGuests)
+	}
+	problems = append(problems, s.Custom.problems()...)
+	if plan.Name == s.Name {
+		add("objects named %s already belong to the source. Choose a different name for the new cluster", s.Name)
+	}
+	switch {
+	case s.isOn("auto-tls") && s.Options["cert-file"] == "", s.isOn("peer-auto-tls") && s.Options["peer-cert-file"] == "":
+		add("its members create their own certificates (auto-tls, peer-auto-tls), which other members cannot verify. " +
+			"Copy the cluster with spec.restore.from.etcd instead")
+	case s.TLS == WithTLS && plan.CASecretName == "":
+		add("its members use TLS. Create a Secret from the certificate and private key of their CA (kubectl create " +
+			"secret tls), and set --ca-secret to its name. If the private key is lost, copy the cluster with " +
+			"spec.restore.from.etcd instead")
+	case s.TLS == WithoutTLS && plan.CASecretName != "":
+		add("its members do not use TLS. Omit --ca-secret")
+	}
+	for _, name := range []string{"peer-cert-allowed-cn", "peer-cert-allowed-hostname"} {
+		if s.Options[name] != "" {
+			add("its members set %s and would reject the replicas' certificates. Remove this option from their "+
+				"configuration", name)
+		}
+	}
+	verifies := s.isOn("peer-client-cert-auth") || s.Options["peer-trusted-ca-file"] != ""
+	if s.Options["peer-cert-file"] != "" && !verifies && !s.Elsewhere {
+		add("peer-client-cert-auth is off, so anyone who can reach the peer port can become a member. Turn it on")
+	}
+	return problems
+}
+
+// isOn reports whether a boolean option of etcd is on, or cannot be read.
+func (s Source) isOn(name string) bool {
+	value, set := s.Options[name]
+	on, err := strconv.ParseBool(value)
+	return set && (on || err != nil)
+}
+
+// Steps returns the steps that the user must take before pushing the declaration, in order. dropped lists the options
+// that are not carried over.
+func (s Source) Steps(plan Plan, dropped []string) []string {
+	steps := []string{s.Tool.Stop + " Until the last guest (member of the source) has left, no other tool may add or " +
+		"remove members.", "Take a backup."}
+	if s.Storage.IsZero() {
+		steps = append(steps, "No data volume of the members was found. If they do not have volumes of their own, a "+
+			"member loses its data if its pod is deleted: do not drain nodes while guests remain.")
+	}
+	if c := s.Custom; c != nil {
+		lost := "the guests' pods"
+		if c.Kind.Tool.DeletesVolumes {
+			lost += " and volumes"
+		}
+		steps = append(steps, fmt.Sprintf("While guests remain, do not delete the %s %s or its CustomResourceDefinition: "+
+			"%s would be deleted.", c.Kind.Name, c.Name, lost))
+	}
+	if s.Deletes {
+		steps = append(steps, "The StatefulSet deletes volumes when it is scaled down or deleted. To keep them, set "+
+			"whenScaled and whenDeleted in persistentVolumeClaimRetentionPolicy to Retain.")
+	}
+	if s.Elsewhere {
+		steps = append(steps, "Other objects or files set etcd's options. Compare them with the declaration, in "+
+			"particular the quota, compaction, and TLS on the peer port.")
+	}
+	if len(dropped) > 0 {
+		steps = append(steps, "These settings are not carried over, because a declaration does not accept them or "+
+			"their values: "+decide.Enumerate(dropped)+". Check that clients do not need them.")
+	}
+	if plan.CASecretName != "" && !s.isOn("client-cert-auth") && s.Options["trusted-ca-file"] == "" && !s.Elsewhere {
+		steps = append(steps, "The source accepts clients without certificates, but replicas do not. Give each client a "+
+			"certificate from the CA.")
+	}
+	if len(s.Patterns) > 0 {
+		var patterns []string
+		for _, pattern := range s.Patterns {
+			patterns = append(patterns, fmt.Sprintf("%s:%d", pattern, s.ClientPort))
+		}
+		steps = append(steps, "Allow the endpoints: add "+decide.Enumerate(patterns)+
+			" to sourceDefaults.policy.adoptions in the configuration file.")
+	}
+	return steps
+}
+
+// StepsOfRelease returns the steps that the user must take to release each guest.
+func (s Source) StepsOfRelease() []string {
+	if !s.Tool.Rejoins {
+		return nil
+	}
+	return []string{"Scale the StatefulSet down by one: a removed member would rejoin while its pod runs.",
+		"Release the guest whose pod has stopped."}
+}
