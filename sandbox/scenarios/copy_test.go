@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -106,6 +107,23 @@ func TestCopyIsRepeatedWhileSourceChanges(t *testing.T) {
 	requireRestored(t, copied.Client, revision)
 }
 
+// BenchmarkCopy measures the time from a commit that requests copying a cluster with 1 GiB of data to three healthy
+// voters.
+func BenchmarkCopy(b *testing.B) {
+	w := newWorld(b)
+	w.loadImage()
+	w.apply(oldThree)
+	id := w.requireOneCluster("old", 3)
+	w.waitForClusterVersion("old-0")
+	fillEtcd(b, w.member("old", 0).Client)
+
+	start := time.Now()
+	w.declare(modern, three, "tls: {mode: Disabled}", w.copyOf("old", id, "http", ""))
+	w.convergeFrom(outside, append(w.allowsCopies(), "--timeout", (3 * patience).String())...)
+	figure("copy_seconds_per_100mib", time.Since(start).Seconds()/benchDatabase*(100<<20), "s")
+	w.requireOneCluster("a", 3)
+}
+
 // waitForClusterVersion waits until the members of the newly started cluster old have agreed on the cluster version.
 // Until then, for about four seconds, the version is 3.0.
 func (w *world) waitForClusterVersion(pod string) {
@@ -171,7 +189,11 @@ func (w *world) copyOf(cluster, id, scheme, secret string) string {
 	for ordinal := range 3 {
 		urls = append(urls, fmt.Sprintf("%s://%s-%d.%[2]s.%[4]s.svc:2379", scheme, cluster, ordinal, w.namespace))
 	}
-	return fmt.Sprintf("restore: {from: {etcd: {clusterID: %q, endpoints: [%s], secretName: %s}}}", id, strings.Join(urls, ", "), secret)
+	access := ""
+	if secret != "" {
+		access = ", secretName: " + secret
+	}
+	return fmt.Sprintf("restore: {from: {etcd: {clusterID: %q, endpoints: [%s]%s}}}", id, strings.Join(urls, ", "), access)
 }
 
 // allowsCopies returns the flags that allow copies of clusters in the namespace.
