@@ -6,8 +6,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,10 +18,12 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/internal/printable/printabletest"
 	"quorate.dev/quorate/reconcile/decide"
@@ -241,7 +246,7 @@ func TestOptionsAreConverted(t *testing.T) {
 		declaration, dropped := source.Draft(Plan{Name: "orders"}, running("3.6.16"))
 		checkValid(t, declaration)
 		got, err := json.Marshal(declaration["spec"].(map[string]any)["etcd"])
-		if err != nil || string(got) != test.want || strings.Join(dropped, " ") != test.dropped {
+		if err != nil || string(got) != test.want || strings.Join(dropped.Options, " ") != test.dropped {
 			t.Errorf("%s: spec.etcd %s, want %s; dropped %q, want %q; %v", name, got, test.want, dropped, test.dropped, err)
 		}
 	}
@@ -271,7 +276,7 @@ func TestProblemsAndStepsFollowOptions(t *testing.T) {
 		"--listen-client-urls=https://0.0.0.0:2379": anonymous,
 	} {
 		source := describe(t, script("16Gi", "exec etcd "+options))
-		said := strings.Join(append(source.Problems(Plan{Name: "orders", CASecretName: "ca"}), source.Steps(Plan{CASecretName: "ca"}, nil)...), "\n")
+		said := strings.Join(append(source.Problems(Plan{Name: "orders", CASecretName: "ca"}), source.Steps(Plan{CASecretName: "ca"}, Dropped{})...), "\n")
 		for _, text := range []string{autoTLS, unverified, elsewhere, anonymous} {
 			if strings.Contains(said, text) != (text == want) {
 				t.Errorf("%q: want %q:\n%s", options, want, said)
@@ -388,6 +393,9 @@ func hasField(at reflect.Type, path []string) bool {
 	if len(path) == 0 {
 		return true
 	}
+	if at.Kind() == reflect.Map {
+		return len(path) == 1
+	}
 	for i := range at.NumField() {
 		field := at.Field(i)
 		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name == path[0] {
@@ -413,6 +421,7 @@ func TestFieldsOfCustomResourceAreListed(t *testing.T) {
 		"spec: {podTemplates: 1, size: false}":             "spec.podTemplates: not carried over; the field is unknown|spec.size: spec.replicas",
 		"spec: 7":                                          "spec: not carried over; the field is unknown",
 		"status: {}":                                       "",
+		"spec: {etcdOptions: [--pre-vote=false]}":          "spec.etcdOptions: spec.etcd, except any options listed above",
 		"spec: {'': {'': 1}}":                              "spec.: not carried over; the field is unknown",
 	} {
 		if got := strings.Join(customResource(t, head+spec).carried(declared), "|"); got != want {
@@ -448,19 +457,21 @@ func TestUnpausedOperatorIsReported(t *testing.T) {
 
 // TestPodsWithoutDNSNamesAreReported checks that endpoints are complete or unknown.
 func TestPodsWithoutDNSNamesAreReported(t *testing.T) {
-	pod := func(hostname, subdomain string) corev1.Pod {
-		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: hostname}, Spec: corev1.PodSpec{Hostname: hostname, Subdomain: subdomain, Containers: []corev1.Container{{Name: "etcd"}}}}
+	owner := []metav1.OwnerReference{{Kind: "EtcdCluster", UID: "1", Controller: new(true)}}
+	pod := func(name, hostname, subdomain string) corev1.Pod {
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: owner}, Spec: corev1.PodSpec{Hostname: hostname, Subdomain: subdomain, Containers: []corev1.Container{{Name: "etcd"}}}}
 	}
-	custom := customResource(t, "apiVersion: etcd.database.coreos.com/v1beta2\nkind: EtcdCluster\nmetadata: {name: a, namespace: b}\nspec: {paused: true}")
+	custom := customResource(t, "apiVersion: etcd.database.coreos.com/v1beta2\nkind: EtcdCluster\nmetadata: {name: a, namespace: b, uid: \"1\"}\nspec: {paused: true}")
 	for name, test := range map[string]struct {
 		pods []corev1.Pod
 		want string
 	}{
-		"named":            {[]corev1.Pod{pod("a-1", "a"), pod("a-0", "a")}, "[http://a-0.a.b.svc:2379 http://a-1.a.b.svc:2379] [a-*.a.b.svc]"},
-		"other name":       {[]corev1.Pod{pod("x", "a")}, "[http://x.a.b.svc:2379] [*.a.b.svc]"},
-		"without Service":  {[]corev1.Pod{pod("a-0", "a"), pod("a-1", "")}, "[] []"},
-		"without hostname": {[]corev1.Pod{pod("a-0", "a"), pod("", "a")}, "[] []"},
-		"not a label":      {[]corev1.Pod{pod("a-0.evil", "a")}, "[] []"},
+		"named":            {[]corev1.Pod{pod("a-1", "a-1", "a"), pod("a-0", "a-0", "a")}, "[http://a-0.a.b.svc:2379 http://a-1.a.b.svc:2379] [a-*.a.b.svc]"},
+		"other name":       {[]corev1.Pod{pod("x", "x", "a")}, "[http://x.a.b.svc:2379] [x.a.b.svc]"},
+		"without Service":  {[]corev1.Pod{pod("a-0", "a-0", "a"), pod("a-1", "a-1", "")}, "[] []"},
+		"without hostname": {[]corev1.Pod{pod("a-0", "a-0", "a"), pod("a-1", "", "a")}, "[] []"},
+		"other hostname":   {[]corev1.Pod{pod("a-0-x7k2p", "a-0", "a")}, "[] []"},
+		"not a label":      {[]corev1.Pod{pod("a-0.evil", "a-0.evil", "a")}, "[] []"},
 	} {
 		source, err := DescribePods(custom, test.pods, nil)
 		if err != nil {
@@ -469,8 +480,117 @@ func TestPodsWithoutDNSNamesAreReported(t *testing.T) {
 		if got := fmt.Sprint(source.endpoints("http"), source.Patterns); got != test.want {
 			t.Errorf("%s: got %s, want %s", name, got, test.want)
 		}
-		if reported := strings.Contains(strings.Join(source.Problems(Plan{Name: "new"}), "\n"), "do not have DNS names"); reported != (test.want == "[] []") {
+		if reported := strings.Contains(strings.Join(source.Problems(Plan{Name: "new"}), "\n"), "do not have DNS names that begin"); reported != (test.want == "[] []") {
 			t.Errorf("%s: reported: %v", name, reported)
+		}
+	}
+}
+
+// TestOnlyMembersPodsCount checks that pods with the operator's labels that do not run a member are ignored.
+func TestOnlyMembersPodsCount(t *testing.T) {
+	custom := customResource(t, "apiVersion: etcd.database.coreos.com/v1beta2\nkind: EtcdCluster\nmetadata: {name: a, namespace: b, uid: \"1\"}")
+	for text, want := range map[string]int{
+		"{}": 0,
+		"{metadata: {ownerReferences: [{kind: EtcdCluster, uid: '1', controller: true}]}}":                                            1,
+		"{metadata: {ownerReferences: [{kind: EtcdCluster, uid: '2', controller: true}]}}":                                            0,
+		"{metadata: {ownerReferences: [{kind: EtcdCluster, uid: '1'}]}}":                                                              0,
+		"{metadata: {ownerReferences: [{kind: Job, uid: '1', controller: true}]}}":                                                    0,
+		"{metadata: {deletionTimestamp: '2026-01-01T00:00:00Z', ownerReferences: [{kind: EtcdCluster, uid: '1', controller: true}]}}": 0,
+		"{status: {phase: Failed}, metadata: {ownerReferences: [{kind: EtcdCluster, uid: '1', controller: true}]}}":                   0,
+	} {
+		var pod corev1.Pod
+		decode(t, text, &pod)
+		pod.Spec.Containers = []corev1.Container{{Name: "etcd"}}
+		source, err := DescribePods(custom, []corev1.Pod{pod}, nil)
+		if err != nil || source.Members != want {
+			t.Errorf("%s: %d members, want %d: %v", text, source.Members, want, err)
+		}
+	}
+}
+
+// TestDifferencesBetweenPodsAreReported checks that one pod's settings do not hide those of the others.
+func TestDifferencesBetweenPodsAreReported(t *testing.T) {
+	custom := customResource(t, "apiVersion: etcd.database.coreos.com/v1beta2\nkind: EtcdCluster\nmetadata: {name: a, namespace: b, uid: \"1\"}\nspec: {paused: true}")
+	var pods []corev1.Pod
+	for name, spec := range map[string]string{
+		"a-0": "args: ['--listen-client-urls=http://0.0.0.0:2379', --name=a-0, --data-dir=/data]",
+		"a-1": "args: ['--listen-client-urls=http://0.0.0.0:2379', --name=a-1, --data-dir=/data, --quota-backend-bytes=8589934592, --pre-vote=false], volumeMounts: [{name: data, mountPath: /data}]",
+	} {
+		var pod corev1.Pod
+		decode(t, "{metadata: {name: "+name+", ownerReferences: [{kind: EtcdCluster, uid: '1', controller: true}]}, spec: {hostname: "+name+", subdomain: a, "+
+			"volumes: [{name: data, persistentVolumeClaim: {claimName: c}}], containers: [{name: etcd, image: etcd, "+spec+"}]}}", &pod)
+		pods = append(pods, pod)
+	}
+	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Gi")}
+	source, err := DescribePods(custom, pods, []corev1.PersistentVolumeClaim{claim})
+	if err != nil {
+		t.Fatal(err)
+	}
+	declaration, dropped := source.Draft(Plan{Name: "new"}, running("3.6.16"))
+	checkValid(t, declaration)
+	if text := asJSON(t, declaration["spec"]); !strings.Contains(text, `"quota":"8Gi"`) || !strings.Contains(text, `"size":"16Gi"`) {
+		t.Errorf("the quota or the volume is not that of a-1: %s", text)
+	}
+	said := strings.Join(source.Steps(Plan{}, dropped), "\n")
+	for _, want := range []string{"differ between the pods: pre-vote and quota-backend-bytes.", "No data volume of some members"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q is missing:\n%s", want, said)
+		}
+	}
+	pods[0].Spec.Containers[0].Args[0] = "--listen-client-urls=https://0.0.0.0:2379"
+	if source, err = DescribePods(custom, pods, nil); err != nil || !strings.Contains(strings.Join(source.Problems(Plan{}), "\n"), "only some of them use TLS") {
+		t.Errorf("one pod with TLS is not reported: %v, %v", source.Problems(Plan{}), err)
+	}
+}
+
+// TestPodFieldsAreConverted checks which fields of a pod are carried over to spec.pod, and which are listed as dropped.
+func TestPodFieldsAreConverted(t *testing.T) {
+	for spec, want := range map[string]string{
+		"":                                 "null ",
+		"nodeSelector: {disk: ssd}":        `{"nodeSelector":{"disk":"ssd"}} `,
+		"priorityClassName: important":     `{"priorityClassName":"important"} `,
+		"schedulerName: default-scheduler": "null ",
+		"schedulerName: other, hostNetwork: true, runtimeClassName: x, topologySpreadConstraints: [{topologyKey: zone}]":                   "null hostNetwork,runtimeClassName,schedulerName,topologySpreadConstraints",
+		"affinity: {podAntiAffinity: {}, podAffinity: {}}":                                                                                 "null affinity.podAffinity,affinity.podAntiAffinity",
+		"tolerations: [{key: a, operator: Exists}, {key: b, operator: Lt, value: '5'}]":                                                    `{"tolerations":[{"key":"a","operator":"Exists"}]} tolerations`,
+		"tolerations: [{key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 300}]":                  "null ",
+		"tolerations: [{key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 30}]":                   `{"tolerations":[{"effect":"NoExecute","key":"node.kubernetes.io/not-ready","operator":"Exists","tolerationSeconds":30}]} `,
+		"containers: [{name: etcd, resources: {requests: {cpu: 200m, memory: 1Gi}, limits: {memory: 16Mi}}}]":                              `{"resources":{"requests":{"cpu":"200m","memory":"1Gi"}}} resources.limits.memory`,
+		"containers: [{name: etcd, resources: {requests: {pods: 1, hugepages-2Mi: 4Mi}, limits: {hugepages-2Mi: 4Mi, example.com/x: 1}}}]": `{"resources":{"limits":{"example.com/x":"1","hugepages-2Mi":"4Mi"},"requests":{"hugepages-2Mi":"4Mi"}}} resources.requests.pods`,
+	} {
+		if !strings.Contains(spec, "containers") {
+			spec = strings.TrimPrefix(spec+", containers: [{name: etcd}]", ", ")
+		}
+		declaration, dropped := describe(t, "metadata: {name: etcd, namespace: prod}\nspec: {serviceName: etcd, template: {spec: {"+spec+"}}}").Draft(Plan{Name: "new"}, running("3.6.16"))
+		if got := asJSON(t, declaration["spec"].(map[string]any)["pod"]) + " " + strings.Join(dropped.PodFields, ","); got != want {
+			t.Errorf("%s: got %s, want %s", spec, got, want)
+		}
+	}
+}
+
+// TestEveryOptionOfEtcdIsClassified checks that each option that a real etcd lists is carried over, listed as dropped,
+// or known to belong to a single member. QUORATE_ETCD_DIR contains etcd-VERSION/etcd.
+func TestEveryOptionOfEtcdIsClassified(t *testing.T) {
+	programs, _ := filepath.Glob(filepath.Join(os.Getenv("QUORATE_ETCD_DIR"), "etcd-*", "etcd"))
+	if os.Getenv("QUORATE_ETCD_DIR") == "" || len(programs) == 0 {
+		t.Skip("QUORATE_ETCD_DIR is not set")
+	}
+	listed := regexp.MustCompile(`(?m)^ +--([a-z0-9-]+)`)
+	for _, program := range programs {
+		help, err := exec.CommandContext(t.Context(), program, "--help").CombinedOutput()
+		options := listed.FindAllSubmatch(help, -1)
+		if err != nil || len(options) < 100 {
+			t.Fatalf("%s --help lists %d options: %v", program, len(options), err)
+		}
+		for _, option := range options {
+			name := string(option[1])
+			current, accepted := objects.OptionNamed(name)
+			_, hasField := fields[name]
+			if !accepted && !hasField && !strings.HasPrefix(name, "auto-compaction-") && name == current &&
+				!slices.Contains(notCarried, name) && !slices.Contains(ofMember, name) {
+				t.Errorf("%s: --%s is not classified", program, name)
+			}
 		}
 	}
 }

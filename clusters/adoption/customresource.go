@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Kind is a kind of custom resource with which an operator is configured.
@@ -22,6 +23,8 @@ type Kind struct {
 	// Selector selects the pods of the cluster with the given name. If it is nil, the operator creates a StatefulSet
 	// with this name.
 	Selector func(name string) string
+	// PodController is the kind of object that controls a member's pod, if Selector is set.
+	PodController string
 	// Fields describes the fields of the custom resource by path. A path includes the fields below it.
 	Fields map[string]Field
 	// Options returns etcd's options that the custom resource sets, by their command-line names. It is nil if they are
@@ -40,14 +43,17 @@ func (k *Kind) APIVersion() string { return k.Resource.GroupVersion().String() }
 type Field struct {
 	// To is the path in the declaration, or "" if the field is not carried over.
 	To string
-	// Reason explains why the field is not carried over. If To is set, it is added to To.
+	// Reason explains why the field is not carried over.
 	Reason string
+	// Except is set if To contains only some of the field's entries. The others are listed elsewhere.
+	Except string
 }
 
 // CustomResource is an operator's custom resource.
 type CustomResource struct {
 	Kind            *Kind
 	Namespace, Name string
+	UID             types.UID
 	// Paused reports whether the operator leaves the cluster unchanged, if the custom resource determines this.
 	Paused bool
 	// Options are etcd's options that the custom resource sets and that are not visible in the pods.
@@ -59,7 +65,7 @@ type CustomResource struct {
 
 // DescribeCustomResource describes a custom resource.
 func DescribeCustomResource(kind *Kind, object *unstructured.Unstructured) *CustomResource {
-	c := &CustomResource{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName(),
+	c := &CustomResource{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
 		Paused: kind.Paused != nil && kind.Paused(object)}
 	if kind.Options != nil {
 		c.Options = kind.Options(object)
@@ -119,8 +125,8 @@ func (c *CustomResource) problems() []string {
 	if c == nil || c.Kind.Paused == nil || c.Paused {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s %s is not paused, so %s may remove replicas or delete their pods. %s", c.Kind.Name,
-		c.Name, c.Kind.Tool.Name, c.Kind.Pause)}
+	return []string{fmt.Sprintf("%s %s is not paused. While guests remain, %s must not be able to remove replicas or delete "+
+		"their pods, even if it is started by mistake. %s", c.Kind.Name, c.Name, c.Kind.Tool.Name, c.Kind.Pause)}
 }
 
 // maxFields is the maximum number of fields that are listed.
@@ -139,8 +145,10 @@ func (c *CustomResource) carried(declaration map[string]any) []string {
 			lines = append(lines, path+": not carried over; the field is unknown")
 		case field.To == "":
 			lines = append(lines, path+": not carried over; "+field.Reason)
+		case field.Except != "":
+			lines = append(lines, path+": "+field.To+", "+field.Except)
 		case declaration == nil || has(declaration, field.To):
-			lines = append(lines, path+": "+field.To+field.Reason)
+			lines = append(lines, path+": "+field.To)
 		default:
 			lines = append(lines, path+": not carried over; the members run without it, or "+field.To+" does not accept it")
 		}
@@ -150,8 +158,8 @@ func (c *CustomResource) carried(declaration map[string]any) []string {
 
 // has reports whether an object has a field with the given path.
 func has(object map[string]any, path string) bool {
-	_, found, err := unstructured.NestedFieldNoCopy(object, strings.Split(path, ".")...)
-	return found && err == nil
+	value, _, err := unstructured.NestedFieldNoCopy(object, strings.Split(path, ".")...)
+	return value != nil && err == nil
 }
 
 // Ref refers to the object that contains the members' pods: a StatefulSet if Kind is nil.

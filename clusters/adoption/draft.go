@@ -3,7 +3,6 @@ package adoption
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"quorate.dev/quorate/clusters/v1alpha1"
@@ -19,11 +18,22 @@ type Plan struct {
 	CASecretName string
 }
 
-// Draft returns a declaration that adopts the source, which has reported the given membership. dropped lists, in
-// alphabetical order, the options of etcd that affect clients or data and are not carried over.
-func (s Source) Draft(plan Plan, reported decide.Membership) (declaration map[string]any, dropped []string) {
+// Dropped lists what is not carried over, in alphabetical order.
+type Dropped struct {
+	// Options are options of etcd that affect clients or data, or that something may depend on.
+	Options []string
+	// PodFields are fields of the pods' specification that determine where pods run and what they use.
+	PodFields []string
+}
+
+// Draft returns a declaration that adopts the source, which has reported the given membership.
+func (s Source) Draft(plan Plan, reported decide.Membership) (map[string]any, Dropped) {
 	spec := s.spec(plan, reported.ClusterID)
-	spec["replicas"] = int64(max(s.Members, len(reported.Members)))
+	replicas := len(reported.Members)
+	if s.Kind == statefulSet {
+		replicas = max(replicas, s.Members)
+	}
+	spec["replicas"] = int64(replicas)
 	spec["version"] = runningVersion(reported)
 	if !s.Storage.IsZero() {
 		storage := map[string]any{"size": s.Storage.String()}
@@ -32,31 +42,36 @@ func (s Source) Draft(plan Plan, reported decide.Membership) (declaration map[st
 		}
 		spec["storage"] = storage
 	}
-	settings, dropped := s.settings()
-	settings = append(settings, s.podSettings()...)
+	settings, options := s.settings()
+	ofPods, fields := s.podSettings()
+	settings = append(settings, ofPods...)
+	dropped := Dropped{Options: options, PodFields: fields}
 	declare := func(settings []setting) map[string]any {
 		spec := runtime.DeepCopyJSON(spec)
 		for _, one := range settings {
-			// The fields that contain this one are objects.
-			_ = unstructured.SetNestedField(spec, one.value, one.path...)
+			one.addTo(spec)
 		}
 		return s.declaration(plan, spec)
 	}
-	switch {
-	case check(declare(settings)) == nil:
-		return declare(settings), dropped
-	case check(declare(nil)) != nil: // for example, because of the version; the caller reports it
-		return declare(nil), dropped
-	}
-	var kept []setting
-	for _, one := range settings {
-		if check(declare(append(slices.Clip(kept), one))) == nil {
-			kept = append(kept, one)
-		} else {
-			dropped = append(dropped, one.name)
+	kept := settings
+	if check(declare(settings)) != nil && check(declare(nil)) == nil {
+		kept = nil
+		for _, one := range settings {
+			switch {
+			case check(declare(append(slices.Clip(kept), one))) == nil:
+				kept = append(kept, one)
+			case one.ofPod:
+				dropped.PodFields = append(dropped.PodFields, one.name)
+			default:
+				dropped.Options = append(dropped.Options, one.name)
+			}
 		}
+	} else if check(declare(nil)) != nil { // for example, because of the version; the caller reports it
+		kept = nil
 	}
-	slices.Sort(dropped)
+	slices.Sort(dropped.Options)
+	slices.Sort(dropped.PodFields)
+	dropped.PodFields = slices.Compact(dropped.PodFields)
 	return declare(kept), dropped
 }
 

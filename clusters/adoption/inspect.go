@@ -34,8 +34,8 @@ type Inspection struct {
 	// Declaration is the EtcdCluster that adopts the source, or nil if etcd did not report its cluster ID, or if no
 	// valid declaration was found.
 	Declaration map[string]any
-	// Dropped lists the options of etcd that are not carried over.
-	Dropped []string
+	// Dropped lists what is not carried over.
+	Dropped Dropped
 }
 
 // Inspect reads the object that ref refers to, and queries the etcd cluster that it runs. It does not write anything.
@@ -97,10 +97,6 @@ func find(ctx context.Context, client *kube.Client, namespace string, ref Ref) (
 	if err != nil {
 		return Source{}, err
 	}
-	if custom == nil {
-		return Source{}, fmt.Errorf("%s %s/%s does not exist in %s, or its CustomResourceDefinition is not installed",
-			ref.Kind.Name, namespace, ref.Name, ref.Kind.APIVersion())
-	}
 	if ref.Kind.Selector != nil {
 		return findPods(ctx, client, custom)
 	}
@@ -108,7 +104,7 @@ func find(ctx context.Context, client *kube.Client, namespace string, ref Ref) (
 	if err != nil {
 		return Source{}, err
 	}
-	if owner := metav1.GetControllerOf(set); kindOf(owner) != ref.Kind || owner.Name != ref.Name {
+	if owner := metav1.GetControllerOf(set); owner == nil || owner.UID != custom.UID {
 		return Source{}, fmt.Errorf("%s %s does not control StatefulSet %s/%s", ref.Kind.Name, ref.Name, namespace, ref.Name)
 	}
 	return Describe(set, custom)
@@ -140,21 +136,29 @@ func lookStatefulSet(ctx context.Context, client *kube.Client, namespace, name s
 }
 
 // lookOwner reads the custom resource that controls a StatefulSet. It returns nil if the StatefulSet does not have a
-// controller, if the controller's kind is unknown, or if the controller no longer exists.
+// controller, or if the controller's kind is unknown.
 func lookOwner(ctx context.Context, client *kube.Client, set *appsv1.StatefulSet) (*CustomResource, error) {
 	owner := metav1.GetControllerOf(set)
 	kind := kindOf(owner)
 	if kind == nil {
 		return nil, nil
 	}
-	return lookCustom(ctx, client, kind, set.Namespace, owner.Name)
+	custom, err := lookCustom(ctx, client, kind, set.Namespace, owner.Name)
+	if err == nil && custom.UID != owner.UID {
+		return nil, fmt.Errorf("a different %s %s controls StatefulSet %s/%s", kind.Name, owner.Name, set.Namespace, set.Name)
+	}
+	return custom, err
 }
 
-// lookCustom reads a custom resource, or returns nil if it does not exist.
+// lookCustom reads a custom resource. It returns an error if it does not exist.
 func lookCustom(ctx context.Context, client *kube.Client, kind *Kind, namespace, name string) (*CustomResource, error) {
 	object, err := client.LookCustom(ctx, kind.Resource, namespace, name)
-	if err != nil || object == nil {
+	if err != nil {
 		return nil, err
+	}
+	if object == nil {
+		return nil, fmt.Errorf("%s %s/%s does not exist in %s, or its CustomResourceDefinition is not installed", kind.Name,
+			namespace, name, kind.APIVersion())
 	}
 	return DescribeCustomResource(kind, object), nil
 }

@@ -14,7 +14,7 @@ import (
 // Reasons why a field is not carried over.
 const (
 	forOperator   = "only the operator uses it"
-	ownSpread     = "by default, replicas are spread over zones and nodes"
+	ownSpread     = "replicas are spread over zones and nodes as far as possible; to require it, declare spec.pod.affinity"
 	ownMetadata   = "if Services or tools depend on it, declare spec.pod.labels or spec.pod.annotations"
 	ownImage      = "replicas use the image in spec.image"
 	ownUser       = "replicas run as an unprivileged user"
@@ -40,7 +40,7 @@ const (
 )
 
 // toEtcd describes a field with etcd's options.
-var toEtcd = Field{To: "spec.etcd", Reason: ", except the options listed above"}
+var toEtcd = Field{To: "spec.etcd", Except: "except any options listed above"}
 
 func to(path string) Field { return Field{To: path} }
 
@@ -53,7 +53,8 @@ var kinds = []*Kind{
 		Resource: schema.GroupVersionResource{Group: "etcd.database.coreos.com", Version: "v1beta2", Resource: "etcdclusters"},
 		Tool: Tool{Name: "the coreos etcd operator", DeletesVolumes: true,
 			Stop: "Set spec.paused of the EtcdCluster to true. From then on, a member whose pod stops does not come back."},
-		Selector: func(name string) string { return "app=etcd,etcd_cluster=" + name },
+		Selector:      func(name string) string { return "app=etcd,etcd_cluster=" + name },
+		PodController: "EtcdCluster",
 		Paused: func(object *unstructured.Unstructured) bool {
 			paused, _, err := unstructured.NestedBool(object.Object, "spec", "paused")
 			return paused && err == nil
@@ -79,10 +80,11 @@ var kinds = []*Kind{
 		}),
 	},
 	{
-		Name:     "EtcdCluster",
-		Resource: schema.GroupVersionResource{Group: "etcd.improbable.io", Version: "v1alpha1", Resource: "etcdclusters"},
-		Tool:     Tool{Name: "the improbable etcd cluster operator", Stop: "Scale the operator's Deployment to 0."},
-		Selector: func(name string) string { return "etcd.improbable.io/cluster-name=" + name },
+		Name:          "EtcdCluster",
+		Resource:      schema.GroupVersionResource{Group: "etcd.improbable.io", Version: "v1alpha1", Resource: "etcdclusters"},
+		Tool:          Tool{Name: "the improbable etcd cluster operator", Stop: "Scale the operator's Deployment to 0."},
+		Selector:      func(name string) string { return "etcd.improbable.io/cluster-name=" + name },
+		PodController: "ReplicaSet",
 		Fields: merged(affinity("spec.podTemplate.affinity"), claim("spec.storage.volumeClaimTemplate"), map[string]Field{
 			"spec.replicas":              to(toReplicas),
 			"spec.version":               to(toVersion),
@@ -93,7 +95,7 @@ var kinds = []*Kind{
 	{
 		Name:     "EtcdCluster",
 		Resource: schema.GroupVersionResource{Group: "operator.etcd.io", Version: "v1alpha1", Resource: "etcdclusters"},
-		Tool: Tool{Name: "the etcd-io operator",
+		Tool: Tool{Name: "the etcd-io operator", OnlyStarts: true,
 			Stop: "Scale the operator's Deployment to 0. Nothing else prevents the operator from scaling the StatefulSet."},
 		Fields: merged(affinity("spec.podTemplate.spec.affinity"), map[string]Field{
 			"spec.size":                          to(toReplicas),
@@ -142,7 +144,8 @@ var kinds = []*Kind{
 			Resource: "etcdclusters"},
 		Tool: Tool{Name: "the cozystack etcd operator", DeletesVolumes: true,
 			Stop: "Scale the operator's Deployment to 0. Then, never delete an EtcdMember."},
-		Selector: func(name string) string { return "etcd-operator.cozystack.io/cluster=" + name },
+		Selector:      func(name string) string { return "etcd-operator.cozystack.io/cluster=" + name },
+		PodController: "EtcdMember",
 		Fields: merged(affinity("spec.affinity"), map[string]Field{
 			"spec.replicas":                  to(toReplicas),
 			"spec.version":                   to(toVersion),
@@ -165,7 +168,7 @@ var kinds = []*Kind{
 		Resource: schema.GroupVersionResource{Group: "druid.gardener.cloud", Version: "v1alpha1", Resource: "etcds"},
 		Tool: Tool{Name: "etcd-druid", Rejoins: true, Configures: true,
 			Stop: "Annotate the Etcd resource with druid.gardener.cloud/suspend-etcd-spec-reconcile and " +
-				"druid.gardener.cloud/disable-etcd-component-protection, and suspend its compaction."},
+				"druid.gardener.cloud/disable-etcd-component-protection."},
 		Paused: func(object *unstructured.Unstructured) bool {
 			_, suspended := object.GetAnnotations()["druid.gardener.cloud/suspend-etcd-spec-reconcile"]
 			return suspended
@@ -195,7 +198,7 @@ func druidEtcd() map[string]Field {
 	fields := map[string]Field{
 		"spec.etcd.quota":                       to("spec.etcd.quota"),
 		"spec.etcd.snapshotCount":               to("spec.etcd.snapshotCount"),
-		"spec.etcd.metrics":                     dropped("declare it in spec.etcd.options"),
+		"spec.etcd.metrics":                     to("spec.etcd.options.metrics"),
 		"spec.etcd.resources":                   to(toResources),
 		"spec.etcd.image":                       dropped(ownImage),
 		"spec.etcd.authSecretRef":               dropped(rootBySecret),
@@ -216,23 +219,26 @@ func druidEtcd() map[string]Field {
 	return fields
 }
 
-// druidOptions returns the options that etcd-druid writes to a ConfigMap. Without a declared quota, etcd-druid sets
-// 8Gi.
+// druidOptions returns the options that etcd-druid writes to a ConfigMap, with etcd-druid's own defaults.
 func druidOptions(object *unstructured.Unstructured) map[string]string {
 	options := map[string]string{}
 	set := func(option string, path ...string) {
-		if value, found, err := unstructured.NestedFieldNoCopy(object.Object, path...); found && err == nil {
+		if value, _, err := unstructured.NestedFieldNoCopy(object.Object, path...); value != nil && err == nil {
 			options[option] = fmt.Sprint(value)
 		}
 	}
 	set(quotaOption, "spec", "etcd", "quota")
 	quota, err := resource.ParseQuantity(cmp.Or(options[quotaOption], "8Gi"))
-	if err == nil {
+	if err == nil && quota.Value() > 0 {
 		options[quotaOption] = strconv.FormatInt(quota.Value(), 10)
+	} else {
+		options[quotaOption] = "invalid"
 	}
 	set("snapshot-count", "spec", "etcd", "snapshotCount")
 	set("auto-compaction-mode", "spec", "sharedConfig", "autoCompactionMode")
+	options["auto-compaction-retention"] = "30m"
 	set("auto-compaction-retention", "spec", "sharedConfig", "autoCompactionRetention")
+	set("metrics", "spec", "etcd", "metrics")
 	set("client-port", "spec", "etcd", "clientPort")
 	port := cmp.Or(options["client-port"], strconv.Itoa(defaultClientPort))
 	delete(options, "client-port")
@@ -268,10 +274,11 @@ func claim(path string) map[string]Field {
 	return fields
 }
 
-func merged(all ...map[string]Field) map[string]Field {
-	fields := map[string]Field{}
+// merged returns the entries of all maps.
+func merged[V any](all ...map[string]V) map[string]V {
+	entries := map[string]V{}
 	for _, some := range all {
-		maps.Copy(fields, some)
+		maps.Copy(entries, some)
 	}
-	return fields
+	return entries
 }

@@ -7,29 +7,57 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// DescribePods returns the etcd cluster that a custom resource runs in pods without a StatefulSet. Pods that have ended
-// are ignored. The first pod by name determines etcd's options. claims are the claims in the namespace. It returns an
-// error if the first pod does not run etcd.
+// DescribePods returns the etcd cluster that a custom resource runs in pods without a StatefulSet. Pods that have ended,
+// that are being deleted, or that the operator did not create for members are ignored. The first pod by name determines
+// etcd's options, except that the largest quota counts. claims are the claims in the namespace. It returns an error if a
+// pod does not run etcd.
 func DescribePods(custom *CustomResource, pods []corev1.Pod, claims []corev1.PersistentVolumeClaim) (Source, error) {
 	s := Source{Namespace: custom.Namespace, Kind: custom.Kind.Name, Name: custom.Name, Owner: custom.Kind.APIVersion(),
 		Tool: custom.Kind.Tool, Custom: custom}
-	pods = slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool {
-		return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-	})
-	s.Members = len(pods)
-	if len(pods) == 0 {
+	pods = slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !custom.runs(pod) })
+	slices.SortFunc(pods, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	var each []Source
+	for _, pod := range pods {
+		one := s
+		if err := one.readMember(pod.Spec, claims); err != nil {
+			return Source{}, err
+		}
+		each = append(each, one)
+	}
+	if len(each) == 0 {
 		return s, nil
 	}
-	slices.SortFunc(pods, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	spec := pods[0].Spec
+	s = each[0]
+	s.Members = len(pods)
+	for _, one := range each[1:] {
+		s.compare(one)
+	}
+	s.readHosts(pods)
+	return s, nil
+}
+
+// runs reports whether a pod runs a member: its controller is of the kind that the operator creates for members, and it
+// has not ended and is not being deleted.
+func (c *CustomResource) runs(pod corev1.Pod) bool {
+	owner := metav1.GetControllerOf(&pod)
+	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	if owner == nil || owner.Kind != c.Kind.PodController || ended || pod.DeletionTimestamp != nil {
+		return false
+	}
+	return owner.Kind != c.Kind.Name || owner.UID == c.UID
+}
+
+// readMember sets what one pod determines.
+func (s *Source) readMember(spec corev1.PodSpec, claims []corev1.PersistentVolumeClaim) error {
 	container, err := s.readPod(spec)
 	if err != nil {
-		return Source{}, err
+		return err
 	}
 	s.readOptions(container)
 	s.Storage, s.StorageClass = s.volumeOf(container, func(volume string) *corev1.PersistentVolumeClaimSpec {
@@ -40,8 +68,8 @@ func DescribePods(custom *CustomResource, pods []corev1.Pod, claims []corev1.Per
 		}
 		return nil
 	})
-	s.readHosts(pods)
-	return s, nil
+	s.Ephemeral = s.Storage.IsZero()
+	return nil
 }
 
 // claimSpec returns the specification of a claim, or nil.
@@ -54,20 +82,43 @@ func claimSpec(claims []corev1.PersistentVolumeClaim, name string) *corev1.Persi
 	return nil
 }
 
+// compare adds what is different in another pod to Differences, and keeps the larger quota and volume.
+func (s *Source) compare(other Source) {
+	for _, name := range slices.Sorted(maps.Keys(merged(s.Options, other.Options))) {
+		if s.Options[name] != other.Options[name] && !slices.Contains(ofMember, name) {
+			s.Differences = append(s.Differences, name)
+		}
+	}
+	if s.quota() < other.quota() {
+		s.Options[quotaOption] = other.Options[quotaOption]
+	}
+	if s.TLS != other.TLS || s.ClientPort != other.ClientPort {
+		s.Mixed = true
+	}
+	if s.Storage.Cmp(other.Storage) < 0 {
+		s.Storage, s.StorageClass = other.Storage, other.StorageClass
+	}
+	s.Ephemeral = s.Ephemeral || other.Ephemeral
+	s.Elsewhere = s.Elsewhere || other.Elsewhere
+	slices.Sort(s.Differences)
+	s.Differences = slices.Compact(s.Differences)
+}
+
 // readHosts sets the pods' DNS names, unless a pod does not have one.
 func (s *Source) readHosts(pods []corev1.Pod) {
 	var hosts []string
 	patterns := map[string]bool{}
 	for _, pod := range pods {
 		hostname, service := pod.Spec.Hostname, pod.Spec.Subdomain
-		if len(validation.IsDNS1123Label(hostname)) > 0 || len(validation.IsDNS1123Label(service)) > 0 {
+		if hostname != pod.Name || len(validation.IsDNS1123Label(hostname)) > 0 ||
+			len(validation.IsDNS1123Label(service)) > 0 {
 			return
 		}
-		prefix := ""
+		pattern := hostname
 		if strings.HasPrefix(hostname, s.Name+"-") {
-			prefix = s.Name + "-"
+			pattern = s.Name + "-*"
 		}
-		patterns[s.host(prefix+"*", service)] = true
+		patterns[s.host(pattern, service)] = true
 		if len(hosts) <= decide.MaxGuests {
 			hosts = append(hosts, s.host(hostname, service))
 		}

@@ -7,7 +7,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Problems returns the problems, visible in the StatefulSet, that prevent the adoption of the source or make it unsafe.
+// Problems returns the problems, visible in Kubernetes, that prevent the adoption of the source or make it unsafe.
 func (s Source) Problems(plan Plan) []string {
 	var problems []string
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
@@ -15,12 +15,15 @@ func (s Source) Problems(plan Plan) []string {
 	case s.Members == 0:
 		add("no pods run etcd. Scale it up, or copy its volumes with spec.restore.from.claims")
 	case len(s.Hosts) == 0:
-		add("its pods do not have DNS names, because they do not belong to a headless Service. Copy the cluster with " +
-			"spec.restore.from.etcd instead")
+		add("its pods do not have DNS names that begin with their own names, which requires a headless Service. Copy the " +
+			"cluster with spec.restore.from.etcd instead")
 	}
 	if s.Members > decide.MaxGuests {
 		add("%d pods run etcd, and at most %d members can be adopted. Copy the cluster with spec.restore.from.etcd "+
 			"instead", s.Members, decide.MaxGuests)
+	}
+	if s.Mixed {
+		add("its pods use different client ports, or only some of them use TLS. Complete this change first")
 	}
 	problems = append(problems, s.Custom.problems()...)
 	if plan.Name == s.Name {
@@ -57,13 +60,16 @@ func (s Source) isOn(name string) bool {
 	return set && (on || err != nil)
 }
 
-// Steps returns the steps that the user must take before pushing the declaration, in order. dropped lists the options
-// that are not carried over.
-func (s Source) Steps(plan Plan, dropped []string) []string {
+// Steps returns the steps that the user must take before pushing the declaration, in order.
+func (s Source) Steps(plan Plan, dropped Dropped) []string {
 	steps := []string{s.Tool.Stop + " Until the last guest (member of the source) has left, no other tool may add or " +
 		"remove members.", "Take a backup."}
-	if s.Storage.IsZero() {
-		steps = append(steps, "No data volume of the members was found. If they do not have volumes of their own, a "+
+	if s.Ephemeral {
+		members := "the members"
+		if !s.Storage.IsZero() {
+			members = "some members"
+		}
+		steps = append(steps, "No data volume of "+members+" was found. If they do not have volumes of their own, a "+
 			"member loses its data if its pod is deleted: do not drain nodes while guests remain.")
 	}
 	if c := s.Custom; c != nil {
@@ -82,9 +88,17 @@ func (s Source) Steps(plan Plan, dropped []string) []string {
 		steps = append(steps, "Other objects or files set etcd's options. Compare them with the declaration, in "+
 			"particular the quota, compaction, and TLS on the peer port.")
 	}
-	if len(dropped) > 0 {
-		steps = append(steps, "These settings are not carried over, because a declaration does not accept them or "+
-			"their values: "+decide.Enumerate(dropped)+". Check that clients do not need them.")
+	if len(s.Differences) > 0 {
+		steps = append(steps, "These options differ between the pods: "+decide.Enumerate(s.Differences)+". Check their "+
+			"values in the declaration.")
+	}
+	if len(dropped.Options) > 0 {
+		steps = append(steps, "These options are not carried over, because a declaration does not accept them or "+
+			"their values: "+decide.Enumerate(dropped.Options)+". Check that nothing depends on them.")
+	}
+	if len(dropped.PodFields) > 0 {
+		steps = append(steps, "These fields of the pods are not carried over: "+decide.Enumerate(dropped.PodFields)+". "+
+			"Replicas are spread over zones and nodes as far as possible. For other requirements, declare spec.pod.")
 	}
 	if plan.CASecretName != "" && !s.isOn("client-cert-auth") && s.Options["trusted-ca-file"] == "" && !s.Elsewhere {
 		steps = append(steps, "The source accepts clients without certificates, but replicas do not. Give each client a "+

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"quorate.dev/quorate/clusters/objects"
@@ -21,6 +22,18 @@ type setting struct {
 	name  string // as it is named in the source
 	path  []string
 	value any
+	entry bool // value is added to the list at path
+	ofPod bool // the source sets it in its pods, and not for etcd
+}
+
+// addTo adds the setting to a declaration's spec.
+func (one setting) addTo(spec map[string]any) {
+	value := one.value
+	if one.entry {
+		list, _, _ := unstructured.NestedSlice(spec, one.path...)
+		value = append(list, value)
+	}
+	_ = unstructured.SetNestedField(spec, value, one.path...) // the fields that contain this one are objects
 }
 
 // fields lists the numeric options of etcd that have a field of their own in spec.etcd.
@@ -50,7 +63,7 @@ func (s Source) settings() (settings []setting, dropped []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.Options)) {
 		value := s.Options[name]
 		own, hasField := fields[name]
-		further, accepted := objects.OptionNamed(name)
+		current, accepted := objects.OptionNamed(name)
 		switch {
 		case hasField:
 			number, err := strconv.ParseInt(value, 10, 64)
@@ -58,7 +71,7 @@ func (s Source) settings() (settings []setting, dropped []string) {
 			case err != nil || number < 0:
 				dropped = append(dropped, name)
 			case number > 0: // otherwise, etcd uses its default
-				settings = append(settings, setting{name, []string{"etcd", own.field}, own.value(number)})
+				settings = append(settings, setting{name: name, path: []string{"etcd", own.field}, value: own.value(number)})
 			}
 		case name == "auto-compaction-retention":
 			compaction, err := s.compaction(value)
@@ -66,48 +79,69 @@ func (s Source) settings() (settings []setting, dropped []string) {
 			case err != nil:
 				dropped = append(dropped, name)
 			case compaction != nil:
-				settings = append(settings, setting{name, []string{"etcd", "autoCompaction"}, compaction})
+				settings = append(settings, setting{name: name, path: []string{"etcd", "autoCompaction"}, value: compaction})
 			}
 		case accepted:
-			settings = append(settings, setting{name, []string{"etcd", "options", further}, value})
-		case slices.Contains(notCarried, name) || strings.HasPrefix(name, "experimental-"):
+			settings = append(settings, setting{name: name, path: []string{"etcd", "options", current}, value: value})
+		case slices.Contains(notCarried, current) || strings.HasPrefix(name, "experimental-"):
 			dropped = append(dropped, name)
 		}
 	}
 	if quota := s.Options[quotaOption]; !s.Elsewhere && (quota == "" || quota == "0") {
 		// The default of a declaration depends on the volume, and could be less than the source's quota.
-		settings = append(settings, setting{quotaOption, []string{"etcd", "quota"}, asSize(defaultQuota)})
+		settings = append(settings, setting{name: quotaOption, path: []string{"etcd", "quota"}, value: asSize(defaultQuota)})
 	}
 	return settings, dropped
 }
 
-// podSettings converts the fields of the pods' specification that determine where pods run and what they use. Rules
-// about other pods are not included, because they select the source's labels.
-func (s Source) podSettings() []setting {
-	carried := corev1.PodSpec{NodeSelector: s.Pod.NodeSelector, PriorityClassName: s.Pod.PriorityClassName}
-	if s.Pod.Affinity != nil && s.Pod.Affinity.NodeAffinity != nil {
-		carried.Affinity = &corev1.Affinity{NodeAffinity: s.Pod.Affinity.NodeAffinity}
+// podSettings converts the fields of the pods' specification that determine where pods run and what they use. dropped
+// lists fields with the same purpose that are not carried over, such as rules about other pods, which select the
+// source's labels.
+func (s Source) podSettings() (settings []setting, dropped []string) {
+	add := func(name string, value any, path ...string) {
+		settings = append(settings, setting{name: name, path: append([]string{"pod"}, path...), value: value, ofPod: true})
+	}
+	for kind, amounts := range asObject(&corev1.ResourceRequirements{Requests: s.Resources.Requests,
+		Limits: s.Resources.Limits}) {
+		for resource, amount := range amounts.(map[string]any) {
+			add("resources."+kind+"."+resource, amount, "resources", kind, resource)
+		}
+	}
+	slices.SortFunc(settings, func(a, b setting) int { return strings.Compare(a.name, b.name) })
+	if affinity := s.Pod.Affinity; affinity != nil {
+		if affinity.NodeAffinity != nil {
+			add("affinity.nodeAffinity", asObject(affinity.NodeAffinity), "affinity", "nodeAffinity")
+		}
+		for name, set := range map[string]bool{"affinity.podAffinity": affinity.PodAffinity != nil,
+			"affinity.podAntiAffinity": affinity.PodAntiAffinity != nil} {
+			if set {
+				dropped = append(dropped, name)
+			}
+		}
+	}
+	if len(s.Pod.NodeSelector) > 0 {
+		add("nodeSelector", asObject(&corev1.PodSpec{NodeSelector: s.Pod.NodeSelector})["nodeSelector"], "nodeSelector")
+	}
+	if s.Pod.PriorityClassName != "" {
+		add("priorityClassName", s.Pod.PriorityClassName, "priorityClassName")
 	}
 	for _, t := range s.Pod.Tolerations {
 		if !isDefaultToleration(t) {
-			carried.Tolerations = append(carried.Tolerations, t)
+			settings = append(settings, setting{name: "tolerations", path: []string{"pod", "tolerations"},
+				value: asObject(&t), ofPod: true, entry: true})
 		}
 	}
-	resources := corev1.ResourceRequirements{Requests: s.Resources.Requests, Limits: s.Resources.Limits}
-	var settings []setting
-	add := func(field string, value any) {
-		settings = append(settings, setting{"the pods' " + field, []string{"pod", field}, value})
-	}
-	if fields := asObject(&resources); len(fields) > 0 {
-		add("resources", fields)
-	}
-	fields := asObject(&carried)
-	for _, name := range []string{"affinity", "nodeSelector", "priorityClassName", "tolerations"} {
-		if value, set := fields[name]; set {
-			add(name, value)
+	for name, set := range map[string]bool{
+		"topologySpreadConstraints": len(s.Pod.TopologySpreadConstraints) > 0,
+		"schedulerName":             s.Pod.SchedulerName != "" && s.Pod.SchedulerName != corev1.DefaultSchedulerName,
+		"runtimeClassName":          s.Pod.RuntimeClassName != nil,
+		"hostNetwork":               s.Pod.HostNetwork,
+	} {
+		if set {
+			dropped = append(dropped, name)
 		}
 	}
-	return settings
+	return settings, dropped
 }
 
 // asObject converts a value of a Kubernetes type to the values of its fields. Fields that are not set are omitted.
@@ -151,7 +185,36 @@ func (s Source) compaction(retention string) (map[string]any, error) {
 	return map[string]any{"mode": string(mode), "retention": retention}, nil
 }
 
-// notCarried lists options that affect clients or data, and that a declaration cannot set.
-var notCarried = strings.Fields(`auth-token auth-token-ttl bcrypt-cost cipher-suites client-cert-allowed-hostname
-	client-crl-file cors enable-grpc-gateway enable-v2 feature-gates host-whitelist listen-client-http-urls
-	peer-crl-file tls-max-version unsafe-no-fsync wal-dir`)
+// notCarried lists options that affect clients or data, or that something may depend on, and that a declaration cannot
+// set.
+var notCarried = strings.Fields(`auth-token auth-token-ttl backend-bbolt-freelist-type bcrypt-cost
+	bootstrap-defrag-threshold-megabytes cipher-suites client-cert-allowed-hostname client-crl-file
+	compact-hash-check-enabled compact-hash-check-time cors distributed-tracing-address distributed-tracing-instance-id
+	distributed-tracing-sampling-rate distributed-tracing-service-name downgrade-check-time enable-grpc-gateway
+	enable-lease-checkpoint enable-lease-checkpoint-persist enable-pprof enable-v2 enable-v2v3 feature-gates
+	host-whitelist initial-corrupt-check initial-election-tick-advance listen-client-http-urls listen-metrics-urls
+	max-learners memory-mlock peer-crl-file peer-skip-client-san-verification pre-vote raft-read-timeout
+	raft-write-timeout self-signed-cert-validity socket-reuse-address socket-reuse-port stop-grpc-service-on-defrag
+	strict-reconfig-check tls-max-version txn-mode-write-with-shared-buffer unsafe-no-fsync wal-dir`)
+
+// ofMember lists options that are different for each member, that refer to files of its container, or that determine
+// how it joins or logs. Replicas have their own.
+var ofMember = strings.Fields(`advertise-client-urls auto-tls cert-file client-cert-auth client-cert-file client-key-file
+	config-file data-dir discovery discovery-cacert discovery-cert discovery-dial-timeout discovery-endpoints
+	discovery-fallback discovery-insecure-skip-tls-verify discovery-insecure-transport discovery-keepalive-time
+	discovery-keepalive-timeout discovery-key discovery-password discovery-proxy discovery-request-timeout discovery-srv
+	discovery-srv-name discovery-token discovery-user enable-log-rotation force-new-cluster initial-advertise-peer-urls
+	initial-cluster initial-cluster-state initial-cluster-token key-file listen-client-urls listen-peer-urls log-format
+	log-outputs log-rotation-config-json logger name peer-auto-tls peer-cert-allowed-cn peer-cert-allowed-hostname
+	peer-cert-file peer-client-cert-auth peer-client-cert-file peer-client-key-file peer-key-file
+	peer-trusted-ca-file proxy proxy-dial-timeout proxy-failure-wait proxy-read-timeout proxy-refresh-interval
+	proxy-write-timeout trusted-ca-file v2-deprecation`)
+
+// quota returns the declared quota, or etcd's default if none is declared.
+func (s Source) quota() int64 {
+	number, err := strconv.ParseInt(s.Options[quotaOption], 10, 64)
+	if err != nil || number <= 0 {
+		return defaultQuota
+	}
+	return number
+}

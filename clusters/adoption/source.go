@@ -45,12 +45,18 @@ type Source struct {
 	Storage resource.Quantity
 	// StorageClass is the class of these volumes, or nil for the default class.
 	StorageClass *string
+	// Ephemeral is set if a member does not have a volume of its own, or if this is unknown.
+	Ephemeral bool
 	// Options are etcd's options, by their command-line names, from the command, its arguments and the environment.
 	Options map[string]string
 	// Elsewhere is set if other objects or files, such as a script, may also set etcd's options.
 	Elsewhere bool
 	// Deletes is set if the StatefulSet deletes volumes when it is scaled down or deleted.
 	Deletes bool
+	// Differences are the names of options with values that differ between pods.
+	Differences []string
+	// Mixed is set if the pods use different client ports, or if only some of them use TLS.
+	Mixed bool
 	// Pod is the pods' specification, and Resources are those of the container that runs etcd.
 	Pod       corev1.PodSpec
 	Resources corev1.ResourceRequirements
@@ -99,6 +105,7 @@ func Describe(set *appsv1.StatefulSet, custom *CustomResource) (Source, error) {
 	s.Storage, s.StorageClass = s.volumeOf(container, func(volume string) *corev1.PersistentVolumeClaimSpec {
 		return claimSpec(set.Spec.VolumeClaimTemplates, volume)
 	})
+	s.Ephemeral = s.Storage.IsZero()
 	if policy := set.Spec.PersistentVolumeClaimRetentionPolicy; policy != nil {
 		s.Deletes = policy.WhenDeleted == appsv1.DeletePersistentVolumeClaimRetentionPolicyType ||
 			policy.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType
@@ -139,7 +146,7 @@ func (s *Source) readOptions(container *corev1.Container) {
 		s.Elsewhere = true
 	}
 	visible := s.Options["listen-client-urls"]+s.Options["advertise-client-urls"]+s.Options["listen-peer-urls"] != ""
-	s.Elsewhere = s.Elsewhere || s.Tool.Configures || takesOptions(container) || !visible
+	s.Elsewhere = s.Elsewhere || s.Tool.Configures || takesOptions(container) && !s.Tool.OnlyStarts || !visible
 	s.TLS, s.ClientPort = s.clientPort()
 }
 

@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 )
 
@@ -112,6 +113,11 @@ func TestPodsOfCustomResourceAreInspected(t *testing.T) {
 	install(`{apiVersion: etcd.database.coreos.com/v1beta2, kind: EtcdCluster, metadata: {name: example, namespace: coreos}, spec: {size: 2, paused: true, pod: {resources: {requests: {cpu: 100m}}}}}`)
 	install(`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: example-a, namespace: coreos}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 8Gi}}}}`)
 	install(`{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: coreos}}`)
+	custom, err := w.server.Objects.Resource(schema.GroupVersionResource{Group: "etcd.database.coreos.com", Version: "v1beta2", Resource: "etcdclusters"}).
+		Namespace("coreos").Get(t.Context(), "example", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	create := func(name, cluster string) {
 		t.Helper()
 		var pod corev1.Pod
@@ -119,6 +125,7 @@ func TestPodsOfCustomResourceAreInspected(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(text), &pod); err != nil {
 			t.Fatal(err)
 		}
+		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(custom, custom.GroupVersionKind())}
 		pod.Name, pod.Labels = name, map[string]string{"app": "etcd", "etcd_cluster": cluster}
 		if _, err := w.server.Client.CoreV1().Pods("coreos").Create(t.Context(), &pod, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
