@@ -55,8 +55,8 @@ func (c *cluster) takeOverCA(ctx context.Context) error {
 	name := objects.AdoptedCA(&c.target.Cluster)
 	switch {
 	case !c.checked():
-		c.caRefused = "the CA of the guests is missing. It is taken over only if git declares the cluster, and its spec " +
-			"is valid and allowed"
+		c.caRefused = "the CA of the guests is missing. It is taken over only if git declares the cluster, and its " +
+			"spec is valid and allowed"
 		return nil
 	case name == "":
 		c.caRefused = "the CA of the guests is missing, and git does not declare it: declare spec.adopt again"

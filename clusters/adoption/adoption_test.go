@@ -110,7 +110,7 @@ func describe(t *testing.T, text string) Source {
 	return source
 }
 
-// describeFiles describes the StatefulSet or the pods in an archive, and the custom resource if there is one.
+// describeFiles describes the StatefulSet or the pods in an archive, and the custom resource, if any.
 func describeFiles(t *testing.T, archive *txtar.Archive) Source {
 	t.Helper()
 	var custom *CustomResource
@@ -224,23 +224,25 @@ func TestOptionsAreConverted(t *testing.T) {
 		want          string // spec.etcd as JSON
 		dropped       string
 	}{
-		"default quota":               {"16Gi", "", `{"quota":"2Gi"}`, ""},
-		"default quota, 0":            {"16Gi", "--quota-backend-bytes=0", `{"quota":"2Gi"}`, ""},
-		"default quota, full":         {"1Gi", "--name x", `null`, "quota-backend-bytes"},
-		"quota by a variable":         {"16Gi", "--quota-backend-bytes=$(QUOTA)", `null`, "quota-backend-bytes"},
-		"negative quota":              {"16Gi", "--quota-backend-bytes=-1", `null`, "quota-backend-bytes"},
-		"large requests":              {"16Gi", "--max-request-bytes=335544320", `{"quota":"2Gi"}`, "max-request-bytes"},
-		"compaction is off":           {"16Gi", "--auto-compaction-retention=0s", `{"quota":"2Gi"}`, ""},
-		"compaction, 1.5h":            {"16Gi", "--auto-compaction-retention=1.5h", `{"quota":"2Gi"}`, "auto-compaction-retention"},
-		"compaction by a variable":    {"16Gi", "--auto-compaction-mode=$(MODE) --auto-compaction-retention=1000", `{"quota":"2Gi"}`, "auto-compaction-retention"},
-		"compaction in hours":         {"16Gi", "--auto-compaction-retention 12", `{"autoCompaction":{"mode":"Periodic","retention":"12h"},"quota":"2Gi"}`, ""},
-		"compaction of revisions":     {"16Gi", "--auto-compaction-mode=revision --auto-compaction-retention=1000", `{"autoCompaction":{"mode":"Revision","retention":"1000"},"quota":"2Gi"}`, ""},
-		"both intervals":              {"16Gi", "--heartbeat-interval=300 --election-timeout=3000", `{"electionTimeout":"3000ms","heartbeatInterval":"300ms","quota":"2Gi"}`, ""},
-		"only a heartbeat":            {"16Gi", "--heartbeat-interval=500", `{"quota":"2Gi"}`, "heartbeat-interval"},
-		"experimental name":           {"16Gi", "--experimental-corrupt-check-time=1h", `{"options":{"corrupt-check-time":"1h"},"quota":"2Gi"}`, ""},
-		"unknown experiment":          {"16Gi", "--experimental-enable-lease-checkpoint", `{"quota":"2Gi"}`, "experimental-enable-lease-checkpoint"},
-		"log level by a variable":     {"16Gi", "--log-level=$(LEVEL)", `{"quota":"2Gi"}`, "log-level"},
-		"options of a second command": {"16Gi", "--max-txn-ops=256 && rm -rf --quota-backend-bytes", `{"options":{"max-txn-ops":"256"}}`, "quota-backend-bytes"},
+		"default quota":                 {"16Gi", "", `{"quota":"2Gi"}`, ""},
+		"default quota, 0":              {"16Gi", "--quota-backend-bytes=0", `{"quota":"2Gi"}`, ""},
+		"default quota, full":           {"1Gi", "--name x", `null`, "quota-backend-bytes"},
+		"quota by a variable":           {"16Gi", "--quota-backend-bytes=$(QUOTA)", `null`, "quota-backend-bytes"},
+		"negative quota":                {"16Gi", "--quota-backend-bytes=-1", `null`, "quota-backend-bytes"},
+		"large requests":                {"16Gi", "--max-request-bytes=335544320", `{"quota":"2Gi"}`, "max-request-bytes"},
+		"compaction is off":             {"16Gi", "--auto-compaction-retention=0s", `{"quota":"2Gi"}`, ""},
+		"compaction, 1.5h":              {"16Gi", "--auto-compaction-retention=1.5h", `{"quota":"2Gi"}`, "auto-compaction-retention"},
+		"compaction by a variable":      {"16Gi", "--auto-compaction-mode=$(MODE) --auto-compaction-retention=1000", `{"quota":"2Gi"}`, "auto-compaction-retention"},
+		"compaction in hours":           {"16Gi", "--auto-compaction-retention 12", `{"autoCompaction":{"mode":"Periodic","retention":"12h"},"quota":"2Gi"}`, ""},
+		"compaction of revisions":       {"16Gi", "--auto-compaction-mode=revision --auto-compaction-retention=1000", `{"autoCompaction":{"mode":"Revision","retention":"1000"},"quota":"2Gi"}`, ""},
+		"both intervals":                {"16Gi", "--heartbeat-interval=300 --election-timeout=3000", `{"electionTimeout":"3000ms","heartbeatInterval":"300ms","quota":"2Gi"}`, ""},
+		"only a heartbeat":              {"16Gi", "--heartbeat-interval=500", `{"quota":"2Gi"}`, "heartbeat-interval"},
+		"experimental name":             {"16Gi", "--experimental-corrupt-check-time=1h", `{"options":{"corrupt-check-time":"1h"},"quota":"2Gi"}`, ""},
+		"settings that need each other": {"16Gi", "--heartbeat-interval=20 --election-timeout=200 --max-request-bytes=335544320", `{"electionTimeout":"200ms","heartbeatInterval":"20ms","quota":"2Gi"}`, "max-request-bytes"},
+		"empty quota":                   {"1Gi", "--quota-backend-bytes=", `null`, "quota-backend-bytes"},
+		"unknown experiment":            {"16Gi", "--experimental-enable-lease-checkpoint", `{"quota":"2Gi"}`, "experimental-enable-lease-checkpoint"},
+		"log level by a variable":       {"16Gi", "--log-level=$(LEVEL)", `{"quota":"2Gi"}`, "log-level"},
+		"options of a second command":   {"16Gi", "--max-txn-ops=256 && rm -rf --quota-backend-bytes", `{"options":{"max-txn-ops":"256"}}`, "quota-backend-bytes"},
 	} {
 		source := describe(t, script(test.size, "exec etcd --data-dir=/data/etcd --listen-client-urls=http://0.0.0.0:2379 "+test.options))
 		declaration, dropped := source.Draft(Plan{Name: "orders"}, running("3.6.16"))
@@ -258,6 +260,8 @@ func TestProblemsAndStepsFollowOptions(t *testing.T) {
 		secure     = " --listen-client-urls=https://0.0.0.0:2379 --trusted-ca-file=/ca --peer-cert-file=/p "
 		auto       = " --listen-client-urls=https://0.0.0.0:2379 --trusted-ca-file=/ca --peer-client-cert-auth "
 		anonymous  = "The source accepts clients without certificates"
+		expels     = "a restart would remove all other members"
+		peersOnly  = "its members use TLS only for peers"
 		autoTLS    = "its members create their own certificates"
 		unverified = "peer-client-cert-auth is off"
 		elsewhere  = "Other objects or files set"
@@ -273,11 +277,13 @@ func TestProblemsAndStepsFollowOptions(t *testing.T) {
 		secure + "--peer-trusted-ca-file=/ca":                                    "",
 		"--config-file=/etc/etcd.yaml --listen-client-urls=https://0.0.0.0:2379": elsewhere,
 		"": elsewhere,
-		"--listen-client-urls=https://0.0.0.0:2379": anonymous,
+		"--listen-client-urls=https://0.0.0.0:2379":                                              anonymous,
+		secure + "--peer-client-cert-auth --force-new-cluster":                                   expels,
+		"--listen-client-urls=http://0.0.0.0:2379 --peer-client-cert-auth --trusted-ca-file=/ca": peersOnly,
 	} {
 		source := describe(t, script("16Gi", "exec etcd "+options))
 		said := strings.Join(append(source.Problems(Plan{Name: "orders", CASecretName: "ca"}), source.Steps(Plan{CASecretName: "ca"}, Dropped{})...), "\n")
-		for _, text := range []string{autoTLS, unverified, elsewhere, anonymous} {
+		for _, text := range []string{expels, peersOnly, autoTLS, unverified, elsewhere, anonymous} {
 			if strings.Contains(said, text) != (text == want) {
 				t.Errorf("%q: want %q:\n%s", options, want, said)
 			}
@@ -370,9 +376,9 @@ func TestEnvironmentFromOtherObjectsIsNoticed(t *testing.T) {
 	}
 }
 
-// TestFieldsOfCustomResourcesExist checks that each field to which an operator's field is carried over is a field of an
-// EtcdCluster, and that other fields have a reason.
-func TestFieldsOfCustomResourcesExist(t *testing.T) {
+// TestTargetFieldsExist checks that an EtcdCluster has every field that an operator's field is carried over to, and that
+// every field that is not carried over has a reason.
+func TestTargetFieldsExist(t *testing.T) {
 	for _, kind := range kinds {
 		for path, field := range kind.Fields {
 			if field.To == "" && field.Reason == "" {
@@ -421,10 +427,10 @@ func TestFieldsOfCustomResourceAreListed(t *testing.T) {
 		"spec: {podTemplates: 1, size: false}":             "spec.podTemplates: not carried over; the field is unknown|spec.size: spec.replicas",
 		"spec: 7":                                          "spec: not carried over; the field is unknown",
 		"status: {}":                                       "",
-		"spec: {etcdOptions: [--pre-vote=false]}":          "spec.etcdOptions: spec.etcd, except any options listed above",
+		"spec: {etcdOptions: [--pre-vote=false]}":          "spec.etcdOptions: not carried over; the members run without it, or spec.etcd does not accept it",
 		"spec: {'': {'': 1}}":                              "spec.: not carried over; the field is unknown",
 	} {
-		if got := strings.Join(customResource(t, head+spec).carried(declared), "|"); got != want {
+		if got := strings.Join(customResource(t, head+spec).fieldLines(declared), "|"); got != want {
 			t.Errorf("%s: got %q, want %q", spec, got, want)
 		}
 	}
@@ -433,13 +439,13 @@ func TestFieldsOfCustomResourceAreListed(t *testing.T) {
 		many[fmt.Sprint("field", i)] = int64(i)
 	}
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": many}}
-	lines := DescribeCustomResource(kinds[0], object).carried(nil)
+	lines := DescribeCustomResource(kinds[0], object).fieldLines(nil)
 	if last := lines[len(lines)-1]; len(lines) != maxFields+1 || last != "200 other fields" {
 		t.Errorf("%d lines, the last one is %q", len(lines), last)
 	}
 }
 
-// TestUnpausedOperatorIsReported checks that adoption waits until the operator leaves the cluster unchanged.
+// TestUnpausedOperatorIsReported checks that a custom resource is reported as a problem until its operator is paused.
 func TestUnpausedOperatorIsReported(t *testing.T) {
 	for text, want := range map[string]bool{
 		"apiVersion: etcd.database.coreos.com/v1beta2\nkind: EtcdCluster\nspec: {paused: true}":                                                  false,
@@ -455,7 +461,8 @@ func TestUnpausedOperatorIsReported(t *testing.T) {
 	}
 }
 
-// TestPodsWithoutDNSNamesAreReported checks that endpoints are complete or unknown.
+// TestPodsWithoutDNSNamesAreReported checks that either every pod has an endpoint, or none does and
+// this is reported.
 func TestPodsWithoutDNSNamesAreReported(t *testing.T) {
 	owner := []metav1.OwnerReference{{Kind: "EtcdCluster", UID: "1", Controller: new(true)}}
 	pod := func(name, hostname, subdomain string) corev1.Pod {
@@ -486,8 +493,8 @@ func TestPodsWithoutDNSNamesAreReported(t *testing.T) {
 	}
 }
 
-// TestOnlyMembersPodsCount checks that pods with the operator's labels that do not run a member are ignored.
-func TestOnlyMembersPodsCount(t *testing.T) {
+// TestOnlyMemberPodsCount checks that pods that have the operator's labels but do not run a member are ignored.
+func TestOnlyMemberPodsCount(t *testing.T) {
 	custom := customResource(t, "apiVersion: etcd.database.coreos.com/v1beta2\nkind: EtcdCluster\nmetadata: {name: a, namespace: b, uid: \"1\"}")
 	for text, want := range map[string]int{
 		"{}": 0,
@@ -522,6 +529,7 @@ func TestDifferencesBetweenPodsAreReported(t *testing.T) {
 		pods = append(pods, pod)
 	}
 	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+	claim.Spec.StorageClassName = new("fast")
 	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Gi")}
 	source, err := DescribePods(custom, pods, []corev1.PersistentVolumeClaim{claim})
 	if err != nil {
@@ -530,16 +538,36 @@ func TestDifferencesBetweenPodsAreReported(t *testing.T) {
 	declaration, dropped := source.Draft(Plan{Name: "new"}, running("3.6.16"))
 	checkValid(t, declaration)
 	if text := asJSON(t, declaration["spec"]); !strings.Contains(text, `"quota":"8Gi"`) || !strings.Contains(text, `"size":"16Gi"`) {
-		t.Errorf("the quota or the volume is not that of a-1: %s", text)
+		t.Errorf("want a-1's quota and volume size: %s", text)
 	}
 	said := strings.Join(source.Steps(Plan{}, dropped), "\n")
-	for _, want := range []string{"differ between the pods: pre-vote and quota-backend-bytes.", "No data volume of some members"} {
+	for _, want := range []string{"differ between the pods: pre-vote and quota-backend-bytes.", "No data volume was found for some members"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is missing:\n%s", want, said)
 		}
 	}
+	if source.StorageClass == nil || *source.StorageClass != "fast" {
+		t.Errorf("the storage class is not that of the larger volume: %v", source.StorageClass)
+	}
+	for i := range pods {
+		if pods[i].Name == "a-1" {
+			pods[i].Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{}}
+			pods[i].Spec.NodeSelector = map[string]string{"disk": "ssd"}
+		}
+	}
+	if source, err = DescribePods(custom, pods, nil); err != nil || !source.Elsewhere || !slices.Contains(source.Differences, "nodeSelector") {
+		t.Errorf("differences of a-1 are not reported: %+v, %v", source, err)
+	}
+	pods[0].Spec.Containers[0].Args[0] = "--listen-client-urls=http://0.0.0.0:2479"
+	if source, err = DescribePods(custom, pods, nil); err != nil || !source.Mixed {
+		t.Errorf("a pod with a different port is not reported: %v", err)
+	}
+	pods[0].Spec.Containers[0].Args[0] = "--listen-client-urls=http://0.0.0.0:2379 --peer-cert-allowed-cn=x"
+	if source, err = DescribePods(custom, pods, nil); err != nil || !source.Mixed {
+		t.Errorf("a pod with a different option for TLS is not reported: %v", err)
+	}
 	pods[0].Spec.Containers[0].Args[0] = "--listen-client-urls=https://0.0.0.0:2379"
-	if source, err = DescribePods(custom, pods, nil); err != nil || !strings.Contains(strings.Join(source.Problems(Plan{}), "\n"), "only some of them use TLS") {
+	if source, err = DescribePods(custom, pods, nil); err != nil || !strings.Contains(strings.Join(source.Problems(Plan{}), "\n"), "different client ports or options for TLS") {
 		t.Errorf("one pod with TLS is not reported: %v, %v", source.Problems(Plan{}), err)
 	}
 }
@@ -553,7 +581,7 @@ func TestPodFieldsAreConverted(t *testing.T) {
 		"schedulerName: default-scheduler": "null ",
 		"schedulerName: other, hostNetwork: true, runtimeClassName: x, topologySpreadConstraints: [{topologyKey: zone}]":                   "null hostNetwork,runtimeClassName,schedulerName,topologySpreadConstraints",
 		"affinity: {podAntiAffinity: {}, podAffinity: {}}":                                                                                 "null affinity.podAffinity,affinity.podAntiAffinity",
-		"tolerations: [{key: a, operator: Exists}, {key: b, operator: Lt, value: '5'}]":                                                    `{"tolerations":[{"key":"a","operator":"Exists"}]} tolerations`,
+		"tolerations: [{key: a, operator: Exists}, {key: b, operator: Lt, value: '5'}, {key: c, operator: Gt, value: '5'}]":                `{"tolerations":[{"key":"a","operator":"Exists"}]} tolerations`,
 		"tolerations: [{key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 300}]":                  "null ",
 		"tolerations: [{key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 30}]":                   `{"tolerations":[{"effect":"NoExecute","key":"node.kubernetes.io/not-ready","operator":"Exists","tolerationSeconds":30}]} `,
 		"containers: [{name: etcd, resources: {requests: {cpu: 200m, memory: 1Gi}, limits: {memory: 16Mi}}}]":                              `{"resources":{"requests":{"cpu":"200m","memory":"1Gi"}}} resources.limits.memory`,
@@ -570,7 +598,7 @@ func TestPodFieldsAreConverted(t *testing.T) {
 }
 
 // TestEveryOptionOfEtcdIsClassified checks that each option that a real etcd lists is carried over, listed as dropped,
-// or known to belong to a single member. QUORATE_ETCD_DIR contains etcd-VERSION/etcd.
+// or known to be specific to a member. QUORATE_ETCD_DIR contains etcd-VERSION/etcd.
 func TestEveryOptionOfEtcdIsClassified(t *testing.T) {
 	programs, _ := filepath.Glob(filepath.Join(os.Getenv("QUORATE_ETCD_DIR"), "etcd-*", "etcd"))
 	if os.Getenv("QUORATE_ETCD_DIR") == "" || len(programs) == 0 {
@@ -586,7 +614,7 @@ func TestEveryOptionOfEtcdIsClassified(t *testing.T) {
 		for _, option := range options {
 			name := string(option[1])
 			current, accepted := objects.OptionNamed(name)
-			_, hasField := fields[name]
+			_, hasField := numericOptions[name]
 			if !accepted && !hasField && !strings.HasPrefix(name, "auto-compaction-") && name == current &&
 				!slices.Contains(notCarried, name) && !slices.Contains(ofMember, name) {
 				t.Errorf("%s: --%s is not classified", program, name)

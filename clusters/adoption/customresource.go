@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Kind is a kind of custom resource with which an operator is configured.
+// Kind is a kind of custom resource that configures an operator.
 type Kind struct {
 	// Name is the kind's name, such as EtcdCluster.
 	Name string
@@ -25,13 +25,14 @@ type Kind struct {
 	Selector func(name string) string
 	// PodController is the kind of object that controls a member's pod, if Selector is set.
 	PodController string
-	// Fields describes the fields of the custom resource by path. A path includes the fields below it.
+	// Fields describes the fields of the custom resource, keyed by path. An entry also covers the fields below its
+	// path.
 	Fields map[string]Field
-	// Options returns etcd's options that the custom resource sets, by their command-line names. It is nil if they are
-	// visible in the pods.
+	// Options returns the etcd options that the custom resource sets, keyed by their command-line names. It is nil if
+	// these options are visible in the pods.
 	Options func(object *unstructured.Unstructured) map[string]string
-	// Paused reports whether the operator leaves the cluster unchanged. It is nil if the custom resource does not
-	// determine this. Pause describes how to do it.
+	// Paused reports whether the custom resource pauses the operator, which then leaves the cluster unchanged. It is
+	// nil if the custom resource cannot pause the operator. Pause is the instruction for pausing it.
 	Paused func(object *unstructured.Unstructured) bool
 	Pause  string
 }
@@ -39,14 +40,12 @@ type Kind struct {
 // APIVersion returns the group and version.
 func (k *Kind) APIVersion() string { return k.Resource.GroupVersion().String() }
 
-// Field describes where a field of a custom resource is in a declaration.
+// Field describes where a field of a custom resource belongs in a declaration.
 type Field struct {
 	// To is the path in the declaration, or "" if the field is not carried over.
 	To string
 	// Reason explains why the field is not carried over.
 	Reason string
-	// Except is set if To contains only some of the field's entries. The others are listed elsewhere.
-	Except string
 }
 
 // CustomResource is an operator's custom resource.
@@ -54,9 +53,9 @@ type CustomResource struct {
 	Kind            *Kind
 	Namespace, Name string
 	UID             types.UID
-	// Paused reports whether the operator leaves the cluster unchanged, if the custom resource determines this.
+	// Paused is set if the custom resource pauses the operator, which then leaves the cluster unchanged.
 	Paused bool
-	// Options are etcd's options that the custom resource sets and that are not visible in the pods.
+	// Options are the etcd options that the custom resource sets but that are not visible in the pods.
 	Options map[string]string
 	// Fields are the paths of the fields that are set, in alphabetical order. Paths that Kind.Fields does not contain
 	// are unknown.
@@ -120,20 +119,22 @@ func (k *Kind) field(path string) (field Field, known bool) {
 	return field, known
 }
 
-// problems returns what the custom resource shows to prevent the adoption, or to make it unsafe.
+// problems returns the problems, visible in the custom resource, that prevent the adoption or make it unsafe.
 func (c *CustomResource) problems() []string {
 	if c == nil || c.Kind.Paused == nil || c.Paused {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s %s is not paused. While guests remain, %s must not be able to remove replicas or delete "+
-		"their pods, even if it is started by mistake. %s", c.Kind.Name, c.Name, c.Kind.Tool.Name, c.Kind.Pause)}
+	return []string{fmt.Sprintf("%s %s is not paused. While guests (members of the source) remain, %s must not be able "+
+		"to remove replicas or delete their pods, even if it is started by mistake. %s", c.Kind.Name, c.Name,
+		c.Kind.Tool.Name, c.Kind.Pause)}
 }
 
 // maxFields is the maximum number of fields that are listed.
 const maxFields = 100
 
-// carried describes where each field that is set is in the declaration, which is nil if there is none.
-func (c *CustomResource) carried(declaration map[string]any) []string {
+// fieldLines describes where each field that is set belongs in the declaration, or why it is not carried over.
+// declaration may be nil.
+func (c *CustomResource) fieldLines(declaration map[string]any) []string {
 	var lines []string
 	for i, path := range c.Fields {
 		if i == maxFields {
@@ -145,12 +146,11 @@ func (c *CustomResource) carried(declaration map[string]any) []string {
 			lines = append(lines, path+": not carried over; the field is unknown")
 		case field.To == "":
 			lines = append(lines, path+": not carried over; "+field.Reason)
-		case field.Except != "":
-			lines = append(lines, path+": "+field.To+", "+field.Except)
 		case declaration == nil || has(declaration, field.To):
 			lines = append(lines, path+": "+field.To)
 		default:
-			lines = append(lines, path+": not carried over; the members run without it, or "+field.To+" does not accept it")
+			lines = append(lines, path+": not carried over; the members run without it, or "+field.To+
+				" does not accept it")
 		}
 	}
 	return lines
@@ -162,27 +162,29 @@ func has(object map[string]any, path string) bool {
 	return value != nil && err == nil
 }
 
-// Ref refers to the object that contains the members' pods: a StatefulSet if Kind is nil.
+// Ref refers to the object that manages the members' pods: a StatefulSet if Kind is nil, otherwise a custom resource.
 type Ref struct {
 	Kind *Kind
 	Name string
 }
 
-// ParseRef parses a reference: statefulset/NAME or RESOURCE.GROUP/NAME, as in kubectl. It returns an error if the
-// resource is unknown.
+// ParseRef parses a reference: statefulset/NAME or RESOURCE.GROUP/NAME, such as etcd.druid.gardener.cloud/NAME. It
+// returns an error if the resource is unknown.
 func ParseRef(text string) (Ref, error) {
-	resource, name, ok := strings.Cut(text, "/")
-	if ok && name != "" && (resource == "statefulset" || resource == "sts") {
+	resource, name, _ := strings.Cut(text, "/")
+	if name != "" && (resource == "statefulset" || resource == "sts") {
 		return Ref{Name: name}, nil
 	}
 	for _, kind := range kinds {
 		group := "." + kind.Resource.Group
-		if ok && name != "" && (resource == kind.Resource.Resource+group || resource == strings.ToLower(kind.Name)+group) {
+		named := resource == kind.Resource.Resource+group || resource == strings.ToLower(kind.Name)+group
+		if name != "" && named {
 			return Ref{Kind: kind, Name: name}, nil
 		}
 	}
-	return Ref{}, fmt.Errorf("%q: expected statefulset/NAME, or RESOURCE/NAME with one of the resources %s. To copy another "+
-		"etcd cluster, see docs/how-to/copy-a-cluster.md", text, strings.Join(Resources(), ", "))
+	return Ref{}, fmt.Errorf("%q: expected statefulset/NAME, or RESOURCE.GROUP/NAME, where RESOURCE.GROUP is one of %s. "+
+		"To copy an etcd cluster that runs differently, see docs/how-to/copy-a-cluster.md", text,
+		strings.Join(Resources(), ", "))
 }
 
 // Resources returns the names of the known custom resources, such as etcd.druid.gardener.cloud.

@@ -20,7 +20,7 @@ type Plan struct {
 
 // Dropped lists what is not carried over, in alphabetical order.
 type Dropped struct {
-	// Options are options of etcd that affect clients or data, or that something may depend on.
+	// Options are etcd options that affect clients or data, or that something else may depend on.
 	Options []string
 	// PodFields are fields of the pods' specification that determine where pods run and what they use.
 	PodFields []string
@@ -30,7 +30,7 @@ type Dropped struct {
 func (s Source) Draft(plan Plan, reported decide.Membership) (map[string]any, Dropped) {
 	spec := s.spec(plan, reported.ClusterID)
 	replicas := len(reported.Members)
-	if s.Kind == statefulSet {
+	if s.Kind == statefulSet { // in other sources, a pod may belong to a member that has been removed
 		replicas = max(replicas, s.Members)
 	}
 	spec["replicas"] = int64(replicas)
@@ -53,26 +53,46 @@ func (s Source) Draft(plan Plan, reported decide.Membership) (map[string]any, Dr
 		}
 		return s.declaration(plan, spec)
 	}
-	kept := settings
-	if check(declare(settings)) != nil && check(declare(nil)) == nil {
-		kept = nil
-		for _, one := range settings {
-			switch {
-			case check(declare(append(slices.Clip(kept), one))) == nil:
-				kept = append(kept, one)
-			case one.ofPod:
-				dropped.PodFields = append(dropped.PodFields, one.name)
-			default:
-				dropped.Options = append(dropped.Options, one.name)
-			}
+	accepted := func(settings []setting) bool { return check(declare(settings)) == nil }
+	kept, rest := settings, []setting(nil)
+	if !accepted(settings) {
+		kept, rest = fitting(settings, accepted)
+	}
+	for _, one := range rest {
+		if one.ofPod {
+			dropped.PodFields = append(dropped.PodFields, one.name)
+		} else {
+			dropped.Options = append(dropped.Options, one.name)
 		}
-	} else if check(declare(nil)) != nil { // for example, because of the version; the caller reports it
-		kept = nil
 	}
 	slices.Sort(dropped.Options)
 	slices.Sort(dropped.PodFields)
 	dropped.PodFields = slices.Compact(dropped.PodFields)
 	return declare(kept), dropped
+}
+
+// maxSettings is the maximum number of settings that are tried one by one.
+const maxSettings = 200
+
+// fitting returns the settings that are accepted together, and the rest. A setting may require another one, so the rest
+// is tried again as long as any of it is accepted.
+func fitting(settings []setting, accepted func([]setting) bool) (kept, rest []setting) {
+	if !accepted(nil) { // for example, because of the version; the caller reports it
+		return nil, nil
+	}
+	tried := min(len(settings), maxSettings)
+	rest = slices.Clone(settings[:tried])
+	for before := -1; len(rest) != before; {
+		before = len(rest)
+		rest = slices.DeleteFunc(rest, func(one setting) bool {
+			fits := accepted(append(slices.Clip(kept), one))
+			if fits {
+				kept = append(kept, one)
+			}
+			return fits
+		})
+	}
+	return kept, append(rest, settings[tried:]...)
 }
 
 // query returns a declaration with which the source can be queried, while its cluster ID and version are unknown.

@@ -54,8 +54,8 @@ func Inspect(ctx context.Context, client *kube.Client, live *clusters.Live, name
 	}
 	state, err := observe(ctx, live, source.query(plan))
 	if err == nil && !state.BeginsAdoption() {
-		in.Problems = append(in.Problems, fmt.Sprintf("cluster %s/%s already exists. Choose a different name for the new "+
-			"cluster", namespace, plan.Name))
+		in.Problems = append(in.Problems, fmt.Sprintf("cluster %s/%s already exists. Choose a different name for the "+
+			"new cluster", namespace, plan.Name))
 		return in, nil
 	}
 	if err == nil && state.Source.Known {
@@ -75,7 +75,7 @@ func Inspect(ctx context.Context, client *kube.Client, live *clusters.Live, name
 		in.Problems = append(in.Problems, fmt.Sprintf("%s: %s", d.Rule, d.Message))
 	}
 	if !in.Reported.Known && source.TLS == TLSUnknown && plan.CASecretName == "" {
-		in.Problems = append(in.Problems, "it is unknown whether its members use TLS. If they do, set --ca-secret")
+		in.Problems = append(in.Problems, "cannot tell whether its members use TLS. If they do, set --ca-secret")
 	}
 	return in, nil
 }
@@ -87,11 +87,10 @@ func find(ctx context.Context, client *kube.Client, namespace string, ref Ref) (
 		if err != nil {
 			return Source{}, err
 		}
-		custom, err := lookOwner(ctx, client, set)
-		if err != nil {
-			return Source{}, err
-		}
-		return Describe(set, custom)
+		custom, unread := lookOwner(ctx, client, set)
+		source, err := Describe(set, custom)
+		source.Unread = unread
+		return source, err
 	}
 	custom, err := lookCustom(ctx, client, ref.Kind, namespace, ref.Name)
 	if err != nil {
@@ -105,7 +104,7 @@ func find(ctx context.Context, client *kube.Client, namespace string, ref Ref) (
 		return Source{}, err
 	}
 	if owner := metav1.GetControllerOf(set); owner == nil || owner.UID != custom.UID {
-		return Source{}, fmt.Errorf("%s %s does not control StatefulSet %s/%s", ref.Kind.Name, ref.Name, namespace, ref.Name)
+		return Source{}, fmt.Errorf("%s %s does not control StatefulSet %s/%[2]s", ref.Kind.Name, ref.Name, namespace)
 	}
 	return Describe(set, custom)
 }
@@ -144,10 +143,14 @@ func lookOwner(ctx context.Context, client *kube.Client, set *appsv1.StatefulSet
 		return nil, nil
 	}
 	custom, err := lookCustom(ctx, client, kind, set.Namespace, owner.Name)
-	if err == nil && custom.UID != owner.UID {
-		return nil, fmt.Errorf("a different %s %s controls StatefulSet %s/%s", kind.Name, owner.Name, set.Namespace, set.Name)
+	if err != nil {
+		return nil, err
 	}
-	return custom, err
+	if custom.UID != owner.UID {
+		return nil, fmt.Errorf("a different %s named %s controls StatefulSet %s/%s", kind.Name, owner.Name,
+			set.Namespace, set.Name)
+	}
+	return custom, nil
 }
 
 // lookCustom reads a custom resource. It returns an error if it does not exist.
@@ -157,8 +160,8 @@ func lookCustom(ctx context.Context, client *kube.Client, kind *Kind, namespace,
 		return nil, err
 	}
 	if object == nil {
-		return nil, fmt.Errorf("%s %s/%s does not exist in %s, or its CustomResourceDefinition is not installed", kind.Name,
-			namespace, name, kind.APIVersion())
+		return nil, fmt.Errorf("%s %s/%s (%s) does not exist, or its CustomResourceDefinition is not installed",
+			kind.Name, namespace, name, kind.APIVersion())
 	}
 	return DescribeCustomResource(kind, object), nil
 }
@@ -248,7 +251,7 @@ func (in Inspection) Write(w io.Writer) error {
 	list("Before you push the declaration:", in.Source.Steps(in.Plan, in.Dropped), number)
 	list("To release a guest, later:", in.Source.StepsOfRelease(), number)
 	if c := in.Source.Custom; c != nil {
-		list("The fields of the "+c.Kind.Name+", and where they belong in a declaration:", c.carried(in.Declaration),
+		list("The fields of the "+c.Kind.Name+", and where they belong in a declaration, apart from what is listed above:", c.fieldLines(in.Declaration),
 			func(int) string { return "- " })
 	}
 	b.WriteString("#\n")

@@ -13,20 +13,23 @@ import (
 
 // Reasons why a field is not carried over.
 const (
-	forOperator   = "only the operator uses it"
-	ownSpread     = "replicas are spread over zones and nodes as far as possible; to require it, declare spec.pod.affinity"
+	forOperator = "only the operator uses it"
+	ownSpread   = "replicas are spread over zones and nodes as far as possible. To require this, declare " +
+		"spec.pod.affinity"
 	ownMetadata   = "if Services or tools depend on it, declare spec.pod.labels or spec.pod.annotations"
 	ownImage      = "replicas use the image in spec.image"
 	ownUser       = "replicas run as an unprivileged user"
+	ownBudget     = "Quorate creates its own PodDisruptionBudget"
+	onlyEtcd      = "only the etcd container's resources and options are"
 	ownServices   = "Quorate creates its own Services"
 	ownVolumes    = "replicas use a volume of the declared size and class"
 	ownMembership = "replicas have their own names and URLs"
 	caInstead     = "replicas get certificates from the CA in spec.adopt.caSecretName"
 	backupInstead = "declare backups as described in docs/how-to/back-up.md"
-	rootBySecret  = "Quorate does not use passwords; see docs/how-to/certificates.md"
+	rootBySecret  = "Quorate does not use passwords (see docs/how-to/certificates.md)"
 )
 
-// The paths of the declaration that several operators have fields for.
+// Paths in the declaration that several operators have fields for.
 const (
 	toReplicas     = "spec.replicas"
 	toVersion      = "spec.version"
@@ -37,22 +40,25 @@ const (
 	toNodeSelector = "spec.pod.nodeSelector"
 	toNodeAffinity = "spec.pod.affinity.nodeAffinity"
 	toPriority     = "spec.pod.priorityClassName"
+	toEtcd         = "spec.etcd"
 )
 
-// toEtcd describes a field with etcd's options.
-var toEtcd = Field{To: "spec.etcd", Except: "except any options listed above"}
+func resourceOf(group, version, resource string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: group, Version: version, Resource: resource}
+}
 
 func to(path string) Field { return Field{To: path} }
 
-func dropped(reason string) Field { return Field{Reason: reason} }
+func drop(reason string) Field { return Field{Reason: reason} }
 
-// kinds lists the known kinds of custom resources. Their fields are those of the operators' Go types.
+// kinds lists the known kinds of custom resources. The field names come from the operators' Go types.
 var kinds = []*Kind{
 	{
 		Name:     "EtcdCluster",
-		Resource: schema.GroupVersionResource{Group: "etcd.database.coreos.com", Version: "v1beta2", Resource: "etcdclusters"},
+		Resource: resourceOf("etcd.database.coreos.com", "v1beta2", "etcdclusters"),
 		Tool: Tool{Name: "the coreos etcd operator", DeletesVolumes: true,
-			Stop: "Set spec.paused of the EtcdCluster to true. From then on, a member whose pod stops does not come back."},
+			Stop: "Set spec.paused to true in the EtcdCluster. From then on, a member whose pod stops does not come " +
+				"back."},
 		Selector:      func(name string) string { return "app=etcd,etcd_cluster=" + name },
 		PodController: "EtcdCluster",
 		Paused: func(object *unstructured.Unstructured) bool {
@@ -63,87 +69,88 @@ var kinds = []*Kind{
 		Fields: merged(affinity("spec.pod.affinity"), claim("spec.pod.persistentVolumeClaimSpec"), map[string]Field{
 			"spec.size":                   to(toReplicas),
 			"spec.version":                to(toVersion),
-			"spec.repository":             dropped(ownImage),
-			"spec.paused":                 dropped(forOperator),
-			"spec.TLS":                    dropped(caInstead),
-			"spec.pod.labels":             dropped(ownMetadata),
-			"spec.pod.annotations":        dropped(ownMetadata),
+			"spec.repository":             drop(ownImage),
+			"spec.paused":                 drop(forOperator),
+			"spec.TLS":                    drop(caInstead),
+			"spec.pod.labels":             drop(ownMetadata),
+			"spec.pod.annotations":        drop(ownMetadata),
 			"spec.pod.nodeSelector":       to(toNodeSelector),
-			"spec.pod.antiAffinity":       dropped(ownSpread),
+			"spec.pod.antiAffinity":       drop(ownSpread),
 			"spec.pod.resources":          to(toResources),
 			"spec.pod.tolerations":        to(toTolerations),
-			"spec.pod.etcdEnv":            toEtcd,
-			"spec.pod.busyboxImage":       dropped(forOperator),
-			"spec.pod.DNSTimeoutInSecond": dropped(forOperator),
-			"spec.pod.ClusterDomain":      dropped(ownMembership),
-			"spec.pod.securityContext":    dropped(ownUser),
+			"spec.pod.etcdEnv":            to(toEtcd),
+			"spec.pod.busyboxImage":       drop(forOperator),
+			"spec.pod.DNSTimeoutInSecond": drop(forOperator),
+			"spec.pod.ClusterDomain":      drop(ownMembership),
+			"spec.pod.securityContext":    drop(ownUser),
 		}),
 	},
 	{
 		Name:          "EtcdCluster",
-		Resource:      schema.GroupVersionResource{Group: "etcd.improbable.io", Version: "v1alpha1", Resource: "etcdclusters"},
+		Resource:      resourceOf("etcd.improbable.io", "v1alpha1", "etcdclusters"),
 		Tool:          Tool{Name: "the improbable etcd cluster operator", Stop: "Scale the operator's Deployment to 0."},
 		Selector:      func(name string) string { return "etcd.improbable.io/cluster-name=" + name },
 		PodController: "ReplicaSet",
-		Fields: merged(affinity("spec.podTemplate.affinity"), claim("spec.storage.volumeClaimTemplate"), map[string]Field{
-			"spec.replicas":              to(toReplicas),
-			"spec.version":               to(toVersion),
-			"spec.podTemplate.metadata":  dropped(ownMetadata),
-			"spec.podTemplate.resources": to(toResources),
-		}),
+		Fields: merged(affinity("spec.podTemplate.affinity"), claim("spec.storage.volumeClaimTemplate"),
+			map[string]Field{
+				"spec.replicas":              to(toReplicas),
+				"spec.version":               to(toVersion),
+				"spec.podTemplate.metadata":  drop(ownMetadata),
+				"spec.podTemplate.resources": to(toResources),
+			}),
 	},
 	{
 		Name:     "EtcdCluster",
-		Resource: schema.GroupVersionResource{Group: "operator.etcd.io", Version: "v1alpha1", Resource: "etcdclusters"},
-		Tool: Tool{Name: "the etcd-io operator", OnlyStarts: true,
-			Stop: "Scale the operator's Deployment to 0. Nothing else prevents the operator from scaling the StatefulSet."},
+		Resource: resourceOf("operator.etcd.io", "v1alpha1", "etcdclusters"),
+		Tool: Tool{Name: "the etcd-io operator", ConfigMapsOnlyBootstrap: true,
+			Stop: "Scale the operator's Deployment to 0. Nothing else prevents the operator from scaling the " +
+				"StatefulSet."},
 		Fields: merged(affinity("spec.podTemplate.spec.affinity"), map[string]Field{
 			"spec.size":                          to(toReplicas),
 			"spec.version":                       to(toVersion),
-			"spec.imageRegistry":                 dropped(ownImage),
+			"spec.imageRegistry":                 drop(ownImage),
 			"spec.storageSpec.volumeSizeRequest": to(toSize),
 			"spec.storageSpec.storageClassName":  to(toStorageClass),
-			"spec.storageSpec":                   dropped(ownVolumes),
-			"spec.tls":                           dropped(caInstead),
-			"spec.etcdOptions":                   toEtcd,
-			"spec.podTemplate.metadata":          dropped(ownMetadata),
+			"spec.storageSpec":                   drop(ownVolumes),
+			"spec.tls":                           drop(caInstead),
+			"spec.etcdOptions":                   to(toEtcd),
+			"spec.podTemplate.metadata":          drop(ownMetadata),
 			"spec.podTemplate.spec.nodeSelector": to(toNodeSelector),
 			"spec.podTemplate.spec.tolerations":  to(toTolerations),
 		}),
 	},
 	{
 		Name:     "EtcdCluster",
-		Resource: schema.GroupVersionResource{Group: "etcd.aenix.io", Version: "v1alpha1", Resource: "etcdclusters"},
-		Tool: Tool{Name: "the aenix etcd operator",
+		Resource: resourceOf("etcd.aenix.io", "v1alpha1", "etcdclusters"),
+		Tool: Tool{Name: "the aenix etcd operator", ConfigMapsOnlyBootstrap: true,
 			Stop: "Scale the Deployment etcd-operator-controller-manager to 0."},
 		Fields: merged(affinity("spec.podTemplate.spec.affinity"), claim("spec.storage.volumeClaimTemplate.spec"),
 			map[string]Field{
 				"spec.replicas":                                   to(toReplicas),
-				"spec.options":                                    toEtcd,
-				"spec.storage.emptyDir":                           dropped(ownVolumes),
-				"spec.storage.volumeClaimTemplate":                dropped(ownVolumes),
-				"spec.security.tls":                               dropped(caInstead),
-				"spec.security.enableAuth":                        dropped(rootBySecret),
-				"spec.serviceTemplate":                            dropped(ownServices),
-				"spec.headlessServiceTemplate":                    dropped(ownServices),
-				"spec.podDisruptionBudgetTemplate":                dropped("Quorate creates its own PodDisruptionBudget"),
-				"spec.podTemplate.metadata":                       dropped(ownMetadata),
+				"spec.options":                                    to(toEtcd),
+				"spec.storage.emptyDir":                           drop(ownVolumes),
+				"spec.storage.volumeClaimTemplate":                drop(ownVolumes),
+				"spec.security.tls":                               drop(caInstead),
+				"spec.security.enableAuth":                        drop(rootBySecret),
+				"spec.serviceTemplate":                            drop(ownServices),
+				"spec.headlessServiceTemplate":                    drop(ownServices),
+				"spec.podDisruptionBudgetTemplate":                drop(ownBudget),
+				"spec.podTemplate.metadata":                       drop(ownMetadata),
 				"spec.podTemplate.spec.nodeSelector":              to(toNodeSelector),
 				"spec.podTemplate.spec.tolerations":               to(toTolerations),
 				"spec.podTemplate.spec.priorityClassName":         to(toPriority),
-				"spec.podTemplate.spec.containers":                dropped("except the resources and options of etcd's container"),
-				"spec.podTemplate.spec.securityContext":           dropped(ownUser),
-				"spec.podTemplate.spec.imagePullSecrets":          dropped("declare spec.image.pullSecrets"),
-				"spec.podTemplate.spec.serviceAccountName":        dropped("replicas do not use a service account"),
-				"spec.podTemplate.spec.topologySpreadConstraints": dropped(ownSpread),
+				"spec.podTemplate.spec.containers":                drop(onlyEtcd),
+				"spec.podTemplate.spec.securityContext":           drop(ownUser),
+				"spec.podTemplate.spec.imagePullSecrets":          drop("declare spec.image.pullSecrets"),
+				"spec.podTemplate.spec.serviceAccountName":        drop("replicas do not use a service account"),
+				"spec.podTemplate.spec.topologySpreadConstraints": drop(ownSpread),
 			}),
 	},
 	{
-		Name: "EtcdCluster",
-		Resource: schema.GroupVersionResource{Group: "etcd-operator.cozystack.io", Version: "v1alpha2",
-			Resource: "etcdclusters"},
+		Name:     "EtcdCluster",
+		Resource: resourceOf("etcd-operator.cozystack.io", "v1alpha2", "etcdclusters"),
 		Tool: Tool{Name: "the cozystack etcd operator", DeletesVolumes: true,
-			Stop: "Scale the operator's Deployment to 0. Then, never delete an EtcdMember."},
+			Stop: "Scale the operator's Deployment to 0. From then on, do not delete any EtcdMember."},
 		Selector:      func(name string) string { return "etcd-operator.cozystack.io/cluster=" + name },
 		PodController: "EtcdMember",
 		Fields: merged(affinity("spec.affinity"), map[string]Field{
@@ -151,21 +158,21 @@ var kinds = []*Kind{
 			"spec.version":                   to(toVersion),
 			"spec.storage.size":              to(toSize),
 			"spec.storage.storageClassName":  to(toStorageClass),
-			"spec.storage.medium":            dropped(ownVolumes),
-			"spec.progressDeadlineSeconds":   dropped(forOperator),
-			"spec.tls":                       dropped(caInstead),
-			"spec.auth":                      dropped(rootBySecret),
-			"spec.bootstrap":                 dropped("the cluster exists already"),
+			"spec.storage.medium":            drop(ownVolumes),
+			"spec.progressDeadlineSeconds":   drop(forOperator),
+			"spec.tls":                       drop(caInstead),
+			"spec.auth":                      drop(rootBySecret),
+			"spec.bootstrap":                 drop("the cluster already exists"),
 			"spec.resources":                 to(toResources),
-			"spec.additionalMetadata":        dropped(ownMetadata),
-			"spec.topologySpreadConstraints": dropped(ownSpread),
-			"spec.imagePullSecrets":          dropped("declare spec.image.pullSecrets"),
-			"spec.options":                   toEtcd,
+			"spec.additionalMetadata":        drop(ownMetadata),
+			"spec.topologySpreadConstraints": drop(ownSpread),
+			"spec.imagePullSecrets":          drop("declare spec.image.pullSecrets"),
+			"spec.options":                   to(toEtcd),
 		}),
 	},
 	{
 		Name:     "Etcd",
-		Resource: schema.GroupVersionResource{Group: "druid.gardener.cloud", Version: "v1alpha1", Resource: "etcds"},
+		Resource: resourceOf("druid.gardener.cloud", "v1alpha1", "etcds"),
 		Tool: Tool{Name: "etcd-druid", Rejoins: true, Configures: true,
 			Stop: "Annotate the Etcd resource with druid.gardener.cloud/suspend-etcd-spec-reconcile and " +
 				"druid.gardener.cloud/disable-etcd-component-protection."},
@@ -174,47 +181,47 @@ var kinds = []*Kind{
 			return suspended
 		},
 		Options: druidOptions,
-		Pause:   "Annotate it with druid.gardener.cloud/suspend-etcd-spec-reconcile",
+		Pause:   "Annotate the Etcd resource with druid.gardener.cloud/suspend-etcd-spec-reconcile",
 		Fields: merged(affinity("spec.schedulingConstraints.affinity"), druidEtcd(), map[string]Field{
 			"spec.replicas":            to(toReplicas),
 			"spec.storageCapacity":     to(toSize),
 			"spec.storageClass":        to(toStorageClass),
-			"spec.volumeClaimTemplate": dropped(ownVolumes),
+			"spec.volumeClaimTemplate": drop(ownVolumes),
 			"spec.priorityClassName":   to(toPriority),
-			"spec.runAsRoot":           dropped(ownUser),
-			"spec.memberNamePrefix":    dropped(ownMembership),
-			"spec.selector":            dropped(ownMetadata),
-			"spec.labels":              dropped(ownMetadata),
-			"spec.annotations":         dropped(ownMetadata),
-			"spec.backup":              dropped(backupInstead),
+			"spec.runAsRoot":           drop(ownUser),
+			"spec.memberNamePrefix":    drop(ownMembership),
+			"spec.selector":            drop(ownMetadata),
+			"spec.labels":              drop(ownMetadata),
+			"spec.annotations":         drop(ownMetadata),
+			"spec.backup":              drop(backupInstead),
 			"spec.sharedConfig":        to("spec.etcd.autoCompaction"),
-			"spec.schedulingConstraints.topologySpreadConstraints": dropped(ownSpread),
+			"spec.schedulingConstraints.topologySpreadConstraints": drop(ownSpread),
 		}),
 	},
 }
 
-// druidEtcd returns the fields of spec.etcd in etcd-druid's Etcd.
+// druidEtcd returns the fields of spec.etcd in etcd-druid's Etcd resource.
 func druidEtcd() map[string]Field {
 	fields := map[string]Field{
 		"spec.etcd.quota":                       to("spec.etcd.quota"),
 		"spec.etcd.snapshotCount":               to("spec.etcd.snapshotCount"),
 		"spec.etcd.metrics":                     to("spec.etcd.options.metrics"),
 		"spec.etcd.resources":                   to(toResources),
-		"spec.etcd.image":                       dropped(ownImage),
-		"spec.etcd.authSecretRef":               dropped(rootBySecret),
-		"spec.etcd.clientUrlTls":                dropped(caInstead),
-		"spec.etcd.peerUrlTls":                  dropped(caInstead),
-		"spec.etcd.clientService":               dropped(ownServices),
-		"spec.etcd.additionalAdvertisePeerURLs": dropped(ownMembership),
-		"spec.etcd.enableGRPCGateway":           dropped("replicas use etcd's default"),
-		"spec.etcd.backendBboltFreelistType":    dropped("replicas use etcd's default"),
+		"spec.etcd.image":                       drop(ownImage),
+		"spec.etcd.authSecretRef":               drop(rootBySecret),
+		"spec.etcd.clientUrlTls":                drop(caInstead),
+		"spec.etcd.peerUrlTls":                  drop(caInstead),
+		"spec.etcd.clientService":               drop(ownServices),
+		"spec.etcd.additionalAdvertisePeerURLs": drop(ownMembership),
+		"spec.etcd.enableGRPCGateway":           drop("replicas use etcd's default"),
+		"spec.etcd.backendBboltFreelistType":    drop("replicas use etcd's default"),
 	}
 	for _, name := range []string{"serverPort", "clientPort", "wrapperPort"} {
-		fields["spec.etcd."+name] = dropped("replicas use etcd's usual ports")
+		fields["spec.etcd."+name] = drop("replicas use etcd's default ports")
 	}
 	for _, name := range []string{"defragmentationSchedule", "etcdDefragTimeout", "heartbeatDuration",
 		"bootstrapWithExistingCluster"} {
-		fields["spec.etcd."+name] = dropped(forOperator)
+		fields["spec.etcd."+name] = drop(forOperator)
 	}
 	return fields
 }
@@ -257,8 +264,8 @@ func druidOptions(object *unstructured.Unstructured) map[string]string {
 func affinity(path string) map[string]Field {
 	return map[string]Field{
 		path + ".nodeAffinity":    to(toNodeAffinity),
-		path + ".podAffinity":     dropped("it may select the labels of the old pods"),
-		path + ".podAntiAffinity": dropped(ownSpread),
+		path + ".podAffinity":     drop("it may depend on the labels of the old pods"),
+		path + ".podAntiAffinity": drop(ownSpread),
 	}
 }
 
@@ -269,7 +276,7 @@ func claim(path string) map[string]Field {
 		path + ".storageClassName":           to(toStorageClass),
 	}
 	for _, name := range []string{"accessModes", "volumeMode", "selector", "resources.limits", "dataSource"} {
-		fields[path+"."+name] = dropped(ownVolumes)
+		fields[path+"."+name] = drop(ownVolumes)
 	}
 	return fields
 }

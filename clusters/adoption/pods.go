@@ -2,8 +2,10 @@ package adoption
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,10 +15,10 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// DescribePods returns the etcd cluster that a custom resource runs in pods without a StatefulSet. Pods that have ended,
-// that are being deleted, or that the operator did not create for members are ignored. The first pod by name determines
-// etcd's options, except that the largest quota counts. claims are the claims in the namespace. It returns an error if a
-// pod does not run etcd.
+// DescribePods returns the etcd cluster that a custom resource runs in pods without a StatefulSet. Pods that have
+// ended, that are being deleted, or that the operator did not create for members are ignored. The first pod by name
+// determines the settings, except for the quota and the volume: the largest are used. claims are the volume claims in the namespace.
+// DescribePods returns an error if a pod does not run etcd.
 func DescribePods(custom *CustomResource, pods []corev1.Pod, claims []corev1.PersistentVolumeClaim) (Source, error) {
 	s := Source{Namespace: custom.Namespace, Kind: custom.Kind.Name, Name: custom.Name, Owner: custom.Kind.APIVersion(),
 		Tool: custom.Kind.Tool, Custom: custom}
@@ -26,7 +28,7 @@ func DescribePods(custom *CustomResource, pods []corev1.Pod, claims []corev1.Per
 	for _, pod := range pods {
 		one := s
 		if err := one.readMember(pod.Spec, claims); err != nil {
-			return Source{}, err
+			return Source{}, fmt.Errorf("pod %s: %w", pod.Name, err)
 		}
 		each = append(each, one)
 	}
@@ -42,18 +44,18 @@ func DescribePods(custom *CustomResource, pods []corev1.Pod, claims []corev1.Per
 	return s, nil
 }
 
-// runs reports whether a pod runs a member: its controller is of the kind that the operator creates for members, and it
-// has not ended and is not being deleted.
+// runs reports whether a pod runs a member. The pod's controller must be of the kind that the operator creates for
+// members. A pod that has ended or is being deleted does not count.
 func (c *CustomResource) runs(pod corev1.Pod) bool {
 	owner := metav1.GetControllerOf(&pod)
 	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	if owner == nil || owner.Kind != c.Kind.PodController || ended || pod.DeletionTimestamp != nil {
 		return false
 	}
-	return owner.Kind != c.Kind.Name || owner.UID == c.UID
+	return owner.UID == c.UID || owner.Kind != c.Kind.Name && strings.HasPrefix(owner.Name, c.Name+"-")
 }
 
-// readMember sets what one pod determines.
+// readMember sets the fields that are read from a single pod.
 func (s *Source) readMember(spec corev1.PodSpec, claims []corev1.PersistentVolumeClaim) error {
 	container, err := s.readPod(spec)
 	if err != nil {
@@ -82,29 +84,49 @@ func claimSpec(claims []corev1.PersistentVolumeClaim, name string) *corev1.Persi
 	return nil
 }
 
-// compare adds what is different in another pod to Differences, and keeps the larger quota and volume.
+// compare adds the settings that differ in another pod to Differences, and keeps the larger quota and volume.
 func (s *Source) compare(other Source) {
-	for _, name := range slices.Sorted(maps.Keys(merged(s.Options, other.Options))) {
-		if s.Options[name] != other.Options[name] && !slices.Contains(ofMember, name) {
+	one, two := s.comparable(), other.comparable()
+	for name := range merged(one, two) {
+		if one[name] != two[name] && !slices.Contains(s.Differences, name) {
 			s.Differences = append(s.Differences, name)
 		}
 	}
+	slices.Sort(s.Differences)
+	s.Mixed = s.Mixed || s.TLS != other.TLS || s.ClientPort != other.ClientPort ||
+		slices.ContainsFunc(security, func(name string) bool { return s.Options[name] != other.Options[name] })
 	if s.quota() < other.quota() {
-		s.Options[quotaOption] = other.Options[quotaOption]
-	}
-	if s.TLS != other.TLS || s.ClientPort != other.ClientPort {
-		s.Mixed = true
+		s.Options[quotaOption] = strconv.FormatInt(other.quota(), 10)
 	}
 	if s.Storage.Cmp(other.Storage) < 0 {
 		s.Storage, s.StorageClass = other.Storage, other.StorageClass
 	}
 	s.Ephemeral = s.Ephemeral || other.Ephemeral
 	s.Elsewhere = s.Elsewhere || other.Elsewhere
-	slices.Sort(s.Differences)
-	s.Differences = slices.Compact(s.Differences)
 }
 
-// readHosts sets the pods' DNS names, unless a pod does not have one.
+// security lists the options of TLS that must be the same in all pods.
+var security = strings.Fields(`auto-tls cert-file client-cert-auth force-new-cluster peer-auto-tls peer-cert-allowed-cn
+	peer-cert-allowed-hostname peer-cert-file peer-client-cert-auth peer-trusted-ca-file trusted-ca-file`)
+
+// comparable returns the values of the settings by name.
+func (s *Source) comparable() map[string]string {
+	values := map[string]string{}
+	settings, options := s.settings()
+	ofPod, fields := s.podSettings()
+	for _, one := range append(settings, ofPod...) {
+		values[one.name] += fmt.Sprint(one.value) // there may be several tolerations
+	}
+	for _, name := range options {
+		values[name] = s.Options[name]
+	}
+	for _, name := range fields {
+		values[name] = "set"
+	}
+	return values
+}
+
+// readHosts sets Hosts and Patterns if every pod has a DNS name.
 func (s *Source) readHosts(pods []corev1.Pod) {
 	var hosts []string
 	patterns := map[string]bool{}

@@ -13,17 +13,23 @@ func (s Source) Problems(plan Plan) []string {
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	switch {
 	case s.Members == 0:
-		add("no pods run etcd. Scale it up, or copy its volumes with spec.restore.from.claims")
+		add("no pods run etcd. Scale the cluster up, or copy its volumes with spec.restore.from.claims")
 	case len(s.Hosts) == 0:
-		add("its pods do not have DNS names that begin with their own names, which requires a headless Service. Copy the " +
+		add("its pods do not have DNS names that begin with the pod names (a headless Service provides them). Copy the " +
 			"cluster with spec.restore.from.etcd instead")
 	}
 	if s.Members > decide.MaxGuests {
-		add("%d pods run etcd, and at most %d members can be adopted. Copy the cluster with spec.restore.from.etcd "+
+		add("%d pods run etcd, but at most %d members can be adopted. Copy the cluster with spec.restore.from.etcd "+
 			"instead", s.Members, decide.MaxGuests)
 	}
 	if s.Mixed {
-		add("its pods use different client ports, or only some of them use TLS. Complete this change first")
+		add("its pods use different client ports or options for TLS. Make these options the same first")
+	}
+	if s.isOn("force-new-cluster") {
+		add("its members set force-new-cluster: a restart would remove all other members. Remove this option first")
+	}
+	if s.Unread != nil {
+		add("the object that controls the StatefulSet could not be read, so its settings are unknown: %v", s.Unread)
 	}
 	problems = append(problems, s.Custom.problems()...)
 	if plan.Name == s.Name {
@@ -37,6 +43,8 @@ func (s Source) Problems(plan Plan) []string {
 		add("its members use TLS. Create a Secret from the certificate and private key of their CA (kubectl create " +
 			"secret tls), and set --ca-secret to its name. If the private key is lost, copy the cluster with " +
 			"spec.restore.from.etcd instead")
+	case s.TLS == WithoutTLS && (s.Options["peer-cert-file"] != "" || s.isOn("peer-client-cert-auth")):
+		add("its members use TLS only for peers. Copy the cluster with spec.restore.from.etcd instead")
 	case s.TLS == WithoutTLS && plan.CASecretName != "":
 		add("its members do not use TLS. Omit --ca-secret")
 	}
@@ -53,7 +61,7 @@ func (s Source) Problems(plan Plan) []string {
 	return problems
 }
 
-// isOn reports whether a boolean option of etcd is on, or cannot be read.
+// isOn reports whether a boolean etcd option is on, or has a value that cannot be parsed.
 func (s Source) isOn(name string) bool {
 	value, set := s.Options[name]
 	on, err := strconv.ParseBool(value)
@@ -69,16 +77,16 @@ func (s Source) Steps(plan Plan, dropped Dropped) []string {
 		if !s.Storage.IsZero() {
 			members = "some members"
 		}
-		steps = append(steps, "No data volume of "+members+" was found. If they do not have volumes of their own, a "+
-			"member loses its data if its pod is deleted: do not drain nodes while guests remain.")
+		steps = append(steps, "No data volume was found for "+members+". If they do not have volumes of their own, a "+
+			"member whose pod is deleted loses its data. Do not drain nodes while guests remain.")
 	}
 	if c := s.Custom; c != nil {
 		lost := "the guests' pods"
 		if c.Kind.Tool.DeletesVolumes {
 			lost += " and volumes"
 		}
-		steps = append(steps, fmt.Sprintf("While guests remain, do not delete the %s %s or its CustomResourceDefinition: "+
-			"%s would be deleted.", c.Kind.Name, c.Name, lost))
+		steps = append(steps, fmt.Sprintf("While guests remain, do not delete %s %s or its CustomResourceDefinition. This "+
+			"would also delete %s.", c.Kind.Name, c.Name, lost))
 	}
 	if s.Deletes {
 		steps = append(steps, "The StatefulSet deletes volumes when it is scaled down or deleted. To keep them, set "+
@@ -89,15 +97,15 @@ func (s Source) Steps(plan Plan, dropped Dropped) []string {
 			"particular the quota, compaction, and TLS on the peer port.")
 	}
 	if len(s.Differences) > 0 {
-		steps = append(steps, "These options differ between the pods: "+decide.Enumerate(s.Differences)+". Check their "+
-			"values in the declaration.")
+		steps = append(steps, "These settings differ between the pods: "+decide.Enumerate(s.Differences)+". The "+
+			"declaration has those of the first pod by name, except that it has the largest quota and volume.")
 	}
 	if len(dropped.Options) > 0 {
 		steps = append(steps, "These options are not carried over, because a declaration does not accept them or "+
 			"their values: "+decide.Enumerate(dropped.Options)+". Check that nothing depends on them.")
 	}
 	if len(dropped.PodFields) > 0 {
-		steps = append(steps, "These fields of the pods are not carried over: "+decide.Enumerate(dropped.PodFields)+". "+
+		steps = append(steps, "These pod fields are not carried over: "+decide.Enumerate(dropped.PodFields)+". "+
 			"Replicas are spread over zones and nodes as far as possible. For other requirements, declare spec.pod.")
 	}
 	if plan.CASecretName != "" && !s.isOn("client-cert-auth") && s.Options["trusted-ca-file"] == "" && !s.Elsewhere {
@@ -120,6 +128,6 @@ func (s Source) StepsOfRelease() []string {
 	if !s.Tool.Rejoins {
 		return nil
 	}
-	return []string{"Scale the StatefulSet down by one: a removed member would rejoin while its pod runs.",
+	return []string{"Scale the StatefulSet down by one. Otherwise, the removed member rejoins while its pod runs.",
 		"Release the guest whose pod has stopped."}
 }

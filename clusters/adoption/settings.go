@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,7 +24,7 @@ type setting struct {
 	path  []string
 	value any
 	entry bool // value is added to the list at path
-	ofPod bool // the source sets it in its pods, and not for etcd
+	ofPod bool // it configures the source's pods, not etcd
 }
 
 // addTo adds the setting to a declaration's spec.
@@ -33,26 +34,26 @@ func (one setting) addTo(spec map[string]any) {
 		list, _, _ := unstructured.NestedSlice(spec, one.path...)
 		value = append(list, value)
 	}
-	_ = unstructured.SetNestedField(spec, value, one.path...) // the fields that contain this one are objects
+	_ = unstructured.SetNestedField(spec, value, one.path...) // cannot fail: all parent fields are objects
 }
 
-// fields lists the numeric options of etcd that have a field of their own in spec.etcd.
-var fields = map[string]struct {
+// numericOptions lists the numeric etcd options that have their own field in spec.etcd.
+var numericOptions = map[string]struct {
 	field string
 	value func(number int64) any
 }{
-	"quota-backend-bytes": {"quota", asSize},
-	"max-request-bytes":   {"maxRequestBytes", asSize},
-	"snapshot-count":      {"snapshotCount", func(number int64) any { return number }},
-	"heartbeat-interval":  {"heartbeatInterval", asMilliseconds},
-	"election-timeout":    {"electionTimeout", asMilliseconds},
+	quotaOption:          {"quota", asSize},
+	"max-request-bytes":  {"maxRequestBytes", asSize},
+	"snapshot-count":     {"snapshotCount", func(number int64) any { return number }},
+	"heartbeat-interval": {"heartbeatInterval", asMilliseconds},
+	"election-timeout":   {"electionTimeout", asMilliseconds},
 }
 
 func asSize(number int64) any { return resource.NewQuantity(number, resource.BinarySI).String() }
 
 func asMilliseconds(number int64) any { return fmt.Sprintf("%dms", number) }
 
-// quotaOption is the option for the maximum size of the database. defaultQuota is its default in etcd.
+// quotaOption is the option for the maximum database size. defaultQuota is its default in etcd.
 const (
 	quotaOption  = "quota-backend-bytes"
 	defaultQuota = 2 << 30
@@ -60,18 +61,21 @@ const (
 
 // settings converts etcd's options. dropped lists the options that affect clients or data and cannot be converted.
 func (s Source) settings() (settings []setting, dropped []string) {
+	add := func(name string, value any, path ...string) {
+		settings = append(settings, setting{name: name, path: append([]string{"etcd"}, path...), value: value})
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.Options)) {
 		value := s.Options[name]
-		own, hasField := fields[name]
+		own, hasField := numericOptions[name]
 		current, accepted := objects.OptionNamed(name)
 		switch {
 		case hasField:
-			number, err := strconv.ParseInt(value, 10, 64)
+			number, err := strconv.ParseInt(cmp.Or(value, "0"), 10, 64)
 			switch {
 			case err != nil || number < 0:
 				dropped = append(dropped, name)
 			case number > 0: // otherwise, etcd uses its default
-				settings = append(settings, setting{name: name, path: []string{"etcd", own.field}, value: own.value(number)})
+				add(name, own.value(number), own.field)
 			}
 		case name == "auto-compaction-retention":
 			compaction, err := s.compaction(value)
@@ -79,45 +83,42 @@ func (s Source) settings() (settings []setting, dropped []string) {
 			case err != nil:
 				dropped = append(dropped, name)
 			case compaction != nil:
-				settings = append(settings, setting{name: name, path: []string{"etcd", "autoCompaction"}, value: compaction})
+				add(name, compaction, "autoCompaction")
 			}
 		case accepted:
-			settings = append(settings, setting{name: name, path: []string{"etcd", "options", current}, value: value})
+			add(name, value, "options", current)
 		case slices.Contains(notCarried, current) || strings.HasPrefix(name, "experimental-"):
 			dropped = append(dropped, name)
 		}
 	}
 	if quota := s.Options[quotaOption]; !s.Elsewhere && (quota == "" || quota == "0") {
-		// The default of a declaration depends on the volume, and could be less than the source's quota.
-		settings = append(settings, setting{name: quotaOption, path: []string{"etcd", "quota"}, value: asSize(defaultQuota)})
+		// A declaration's default quota depends on the volume, and could be less than the source's quota.
+		add(quotaOption, asSize(defaultQuota), "quota")
 	}
 	return settings, dropped
 }
 
 // podSettings converts the fields of the pods' specification that determine where pods run and what they use. dropped
-// lists fields with the same purpose that are not carried over, such as rules about other pods, which select the
+// lists fields with the same purpose that are not carried over, such as affinity to other pods, which depends on the
 // source's labels.
 func (s Source) podSettings() (settings []setting, dropped []string) {
 	add := func(name string, value any, path ...string) {
-		settings = append(settings, setting{name: name, path: append([]string{"pod"}, path...), value: value, ofPod: true})
+		settings = append(settings, setting{name: name, path: append([]string{"pod"}, path...), value: value,
+			ofPod: true})
 	}
-	for kind, amounts := range asObject(&corev1.ResourceRequirements{Requests: s.Resources.Requests,
-		Limits: s.Resources.Limits}) {
-		for resource, amount := range amounts.(map[string]any) {
-			add("resources."+kind+"."+resource, amount, "resources", kind, resource)
+	carried := asObject(&corev1.ResourceRequirements{Requests: s.Resources.Requests, Limits: s.Resources.Limits})
+	for _, kind := range slices.Sorted(maps.Keys(carried)) {
+		amounts, _ := carried[kind].(map[string]any)
+		for _, resource := range slices.Sorted(maps.Keys(amounts)) {
+			add("resources."+kind+"."+resource, amounts[resource], "resources", kind, resource)
 		}
 	}
-	slices.SortFunc(settings, func(a, b setting) int { return strings.Compare(a.name, b.name) })
-	if affinity := s.Pod.Affinity; affinity != nil {
-		if affinity.NodeAffinity != nil {
-			add("affinity.nodeAffinity", asObject(affinity.NodeAffinity), "affinity", "nodeAffinity")
-		}
-		for name, set := range map[string]bool{"affinity.podAffinity": affinity.PodAffinity != nil,
-			"affinity.podAntiAffinity": affinity.PodAntiAffinity != nil} {
-			if set {
-				dropped = append(dropped, name)
-			}
-		}
+	affinity := s.Pod.Affinity
+	if affinity == nil {
+		affinity = &corev1.Affinity{}
+	}
+	if affinity.NodeAffinity != nil {
+		add("affinity.nodeAffinity", asObject(affinity.NodeAffinity), "affinity", "nodeAffinity")
 	}
 	if len(s.Pod.NodeSelector) > 0 {
 		add("nodeSelector", asObject(&corev1.PodSpec{NodeSelector: s.Pod.NodeSelector})["nodeSelector"], "nodeSelector")
@@ -132,6 +133,8 @@ func (s Source) podSettings() (settings []setting, dropped []string) {
 		}
 	}
 	for name, set := range map[string]bool{
+		"affinity.podAffinity":      affinity.PodAffinity != nil,
+		"affinity.podAntiAffinity":  affinity.PodAntiAffinity != nil,
 		"topologySpreadConstraints": len(s.Pod.TopologySpreadConstraints) > 0,
 		"schedulerName":             s.Pod.SchedulerName != "" && s.Pod.SchedulerName != corev1.DefaultSchedulerName,
 		"runtimeClassName":          s.Pod.RuntimeClassName != nil,
@@ -144,7 +147,7 @@ func (s Source) podSettings() (settings []setting, dropped []string) {
 	return settings, dropped
 }
 
-// asObject converts a value of a Kubernetes type to the values of its fields. Fields that are not set are omitted.
+// asObject converts a value of a Kubernetes type to a map of its fields. Fields that are not set are omitted.
 func asObject(value any) map[string]any {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(value)
 	if err != nil {
@@ -153,18 +156,18 @@ func asObject(value any) map[string]any {
 	return fields
 }
 
-// isDefaultToleration reports whether Kubernetes adds a toleration to every pod.
+// isDefaultToleration reports whether t is a toleration that Kubernetes adds to every pod.
 func isDefaultToleration(t corev1.Toleration) bool {
 	return (t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable) &&
 		t.Operator == corev1.TolerationOpExists && t.Effect == corev1.TaintEffectNoExecute &&
 		t.TolerationSeconds != nil && *t.TolerationSeconds == defaultTolerationSeconds
 }
 
-// defaultTolerationSeconds is the value of the admission plugin DefaultTolerationSeconds.
+// defaultTolerationSeconds is the value that the admission plugin DefaultTolerationSeconds sets.
 const defaultTolerationSeconds = 300
 
 // compaction converts --auto-compaction-retention to spec.etcd.autoCompaction. It returns nil if compaction is off, and
-// an error if the mode is unknown. A number in periodic mode means hours.
+// an error if the mode is unknown. In periodic mode, a number without a unit is in hours.
 func (s Source) compaction(retention string) (map[string]any, error) {
 	number, err := strconv.ParseInt(retention, 10, 64)
 	isNumber := err == nil
@@ -185,8 +188,8 @@ func (s Source) compaction(retention string) (map[string]any, error) {
 	return map[string]any{"mode": string(mode), "retention": retention}, nil
 }
 
-// notCarried lists options that affect clients or data, or that something may depend on, and that a declaration cannot
-// set.
+// notCarried lists options that a declaration cannot set, but that affect clients or data, or that something else may
+// depend on.
 var notCarried = strings.Fields(`auth-token auth-token-ttl backend-bbolt-freelist-type bcrypt-cost
 	bootstrap-defrag-threshold-megabytes cipher-suites client-cert-allowed-hostname client-crl-file
 	compact-hash-check-enabled compact-hash-check-time cors distributed-tracing-address distributed-tracing-instance-id
@@ -197,8 +200,8 @@ var notCarried = strings.Fields(`auth-token auth-token-ttl backend-bbolt-freelis
 	raft-write-timeout self-signed-cert-validity socket-reuse-address socket-reuse-port stop-grpc-service-on-defrag
 	strict-reconfig-check tls-max-version txn-mode-write-with-shared-buffer unsafe-no-fsync wal-dir`)
 
-// ofMember lists options that are different for each member, that refer to files of its container, or that determine
-// how it joins or logs. Replicas have their own.
+// ofMember lists options that are different for each member, that refer to files in the member's container, or that
+// determine how the member joins or logs. Replicas have their own values.
 var ofMember = strings.Fields(`advertise-client-urls auto-tls cert-file client-cert-auth client-cert-file client-key-file
 	config-file data-dir discovery discovery-cacert discovery-cert discovery-dial-timeout discovery-endpoints
 	discovery-fallback discovery-insecure-skip-tls-verify discovery-insecure-transport discovery-keepalive-time
@@ -210,7 +213,7 @@ var ofMember = strings.Fields(`advertise-client-urls auto-tls cert-file client-c
 	peer-trusted-ca-file proxy proxy-dial-timeout proxy-failure-wait proxy-read-timeout proxy-refresh-interval
 	proxy-write-timeout trusted-ca-file v2-deprecation`)
 
-// quota returns the declared quota, or etcd's default if none is declared.
+// quota returns the source's quota, or etcd's default if the quota is not set or not valid.
 func (s Source) quota() int64 {
 	number, err := strconv.ParseInt(s.Options[quotaOption], 10, 64)
 	if err != nil || number <= 0 {

@@ -19,22 +19,21 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// Source describes an etcd cluster, as far as its StatefulSet or pods show it. Settings in other objects, such as a
-// ConfigMap, are not included.
+// Source describes an etcd cluster, as far as it is visible in its StatefulSet, pods, or custom resource. Settings in
+// other objects, such as a ConfigMap, are not included.
 type Source struct {
-	// Namespace, Kind and Name identify the object that contains the pods: a StatefulSet, or a custom resource.
+	// Namespace, Kind and Name identify the object that manages the pods: a StatefulSet or a custom resource.
 	Namespace, Kind, Name string
-	// Owner is the object that controls the StatefulSet, such as "operator.etcd.io/v1alpha1 EtcdCluster etcd", the
-	// Helm release that installed it, the API version of the custom resource, or "".
+	// Owner is the object that controls the StatefulSet (such as "operator.etcd.io/v1alpha1 EtcdCluster etcd"), the
+	// Helm release that installed the StatefulSet, the API version of the custom resource, or "".
 	Owner string
 	// Tool is the tool that manages the source.
 	Tool Tool
 	// Members is the number of pods.
 	Members int
-	// Hosts are the DNS names of the pods, up to the first that cannot be adopted. They are empty if the pods do not
-	// have DNS names.
+	// Hosts are the DNS names of the first decide.MaxGuests+1 pods. The list is empty if the pods do not have DNS names.
 	Hosts []string
-	// Patterns match Hosts, and also the pods that the tool may create.
+	// Patterns match Hosts, and also the DNS names of pods that the tool may create later.
 	Patterns []string
 	// ClientPort is the port for clients.
 	ClientPort int
@@ -53,15 +52,17 @@ type Source struct {
 	Elsewhere bool
 	// Deletes is set if the StatefulSet deletes volumes when it is scaled down or deleted.
 	Deletes bool
-	// Differences are the names of options with values that differ between pods.
+	// Differences are the names of the settings that differ between pods, in alphabetical order.
 	Differences []string
-	// Mixed is set if the pods use different client ports, or if only some of them use TLS.
+	// Mixed is set if the pods use different client ports or options for TLS.
 	Mixed bool
-	// Pod is the pods' specification, and Resources are those of the container that runs etcd.
+	// Pod is the pods' specification, and Resources are the resources of the container that runs etcd.
 	Pod       corev1.PodSpec
 	Resources corev1.ResourceRequirements
-	// Custom is the custom resource that the tool is configured with, or nil if there is none.
+	// Custom is the custom resource that configures the tool, or nil.
 	Custom *CustomResource
+	// Unread is the error if the custom resource that controls the StatefulSet could not be read.
+	Unread error
 }
 
 // TLS describes whether clients use TLS.
@@ -120,8 +121,8 @@ func (s *Source) host(hostname, service string) string {
 	return hostname + "." + service + "." + s.Namespace + ".svc"
 }
 
-// readPod sets what a pod's specification determines, and returns the container that runs etcd. It returns an error if
-// there is none.
+// readPod sets Pod and Resources, and returns the container that runs etcd. It returns an error if no container runs
+// etcd.
 func (s *Source) readPod(spec corev1.PodSpec) (*corev1.Container, error) {
 	container := etcdOf(spec.Containers)
 	if container == nil {
@@ -132,8 +133,8 @@ func (s *Source) readPod(spec corev1.PodSpec) (*corev1.Container, error) {
 	return container, nil
 }
 
-// readOptions sets what the command line and the environment of etcd determine, and the custom resource if etcd's
-// options are not visible there.
+// readOptions reads etcd's options from its command line and environment, or from the custom resource if they are not
+// visible there. It sets the fields that depend on these options.
 func (s *Source) readOptions(container *corev1.Container) {
 	s.Options = optionsOf(container)
 	if s.Custom != nil {
@@ -146,7 +147,8 @@ func (s *Source) readOptions(container *corev1.Container) {
 		s.Elsewhere = true
 	}
 	visible := s.Options["listen-client-urls"]+s.Options["advertise-client-urls"]+s.Options["listen-peer-urls"] != ""
-	s.Elsewhere = s.Elsewhere || s.Tool.Configures || takesOptions(container) && !s.Tool.OnlyStarts || !visible
+	taken := takesOptions(container) && !s.Tool.ConfigMapsOnlyBootstrap
+	s.Elsewhere = s.Elsewhere || s.Tool.Configures || taken || !visible
 	s.TLS, s.ClientPort = s.clientPort()
 }
 

@@ -17,9 +17,9 @@ type Tool struct {
 	Rejoins bool
 	// Configures is set if the tool sets etcd's options outside the StatefulSet.
 	Configures bool
-	// OnlyStarts is set if the ConfigMaps from which the container takes its environment contain only the options that
-	// a member needs to start a cluster or join it.
-	OnlyStarts bool
+	// ConfigMapsOnlyBootstrap is set if the ConfigMaps that set the container's environment contain only the options
+	// that a member needs to bootstrap or join a cluster.
+	ConfigMapsOnlyBootstrap bool
 	// DeletesVolumes is set if deleting the tool's custom resource deletes the members' volumes.
 	DeletesVolumes bool
 }

@@ -35,12 +35,12 @@ func newAdoptInspect(std streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "inspect NAMESPACE/NAME --from RESOURCE/NAME",
 		Short: "Inspect an etcd cluster, and print a declaration that adopts it",
-		Long: `Inspect reads the object that describes an etcd cluster in the namespace of the new cluster (NAMESPACE/NAME),
-queries etcd, and prints a declaration of the new cluster. Its comments list what prevents the adoption, what
-to do before you push the declaration, and where the fields of a custom resource are in the declaration.
-Nothing is changed in Kubernetes or etcd.
+		Long: `Inspect reads the object that manages an etcd cluster, queries etcd, and prints a declaration of the new
+cluster (NAMESPACE/NAME). The object must be in the namespace of the new cluster. Comments in the declaration
+list what prevents the adoption, what to do before you push the declaration, and where each field of a custom
+resource belongs. The command does not change anything in Kubernetes or etcd.
 
-The object is a StatefulSet, or a custom resource of one of these operators:
+The object is a StatefulSet or one of these custom resources:
   ` + strings.Join(adoption.Resources(), "\n  ") + `
 
 Exit codes: 0 if the etcd cluster can be adopted, 4 if it cannot be adopted yet.`,

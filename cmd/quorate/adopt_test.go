@@ -65,7 +65,7 @@ spec:
 	}
 }
 
-// coreosCRD is the definition of the coreos operator's custom resource, with any fields.
+// coreosCRD is the definition of the coreos operator's custom resource. It accepts any fields.
 const coreosCRD = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -81,7 +81,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// TestPodsOfCustomResourceAreInspected checks that an operator's custom resource leads to the pods that it selects, and
+// TestPodsOfCustomResourceAreInspected checks that the pods that an operator's custom resource selects are found, and
 // that their claims are read.
 func TestPodsOfCustomResourceAreInspected(t *testing.T) {
 	t.Parallel()

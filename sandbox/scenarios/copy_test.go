@@ -107,8 +107,8 @@ func TestCopyIsRepeatedWhileSourceChanges(t *testing.T) {
 	requireRestored(t, copied.Client, revision)
 }
 
-// BenchmarkCopy measures the time from a commit that requests copying a cluster with 1 GiB of data to three healthy
-// voters.
+// BenchmarkCopy measures how long it takes to copy a cluster with 1 GiB of data: from the commit that requests the copy
+// until three voters are healthy.
 func BenchmarkCopy(b *testing.B) {
 	w := newWorld(b)
 	w.loadImage()

@@ -17,6 +17,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Tests are the tests of a package that calls Shared. TestMain runs them.
@@ -143,11 +144,11 @@ func (l *lender) start(t *testing.T, program, etcds string, prepare func(*Server
 		t.Fatal(err)
 	}
 	var err error
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		if err = l.startedUp(); err == nil {
-			break
-		}
+	started := func(context.Context) (bool, error) {
+		err = l.startedUp()
+		return err == nil, nil
 	}
+	_ = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true, started)
 	if err == nil {
 		l.lists, err = l.listable()
 	}
