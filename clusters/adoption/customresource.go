@@ -124,8 +124,8 @@ func (c *CustomResource) problems() []string {
 	if c == nil || c.Kind.Paused == nil || c.Paused {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s %s is not paused. While guests (members of the source) remain, %s must not be able "+
-		"to remove replicas or delete their pods, even if it is started by mistake. %s", c.Kind.Name, c.Name,
+	return []string{fmt.Sprintf("%s %s is not paused. While guests (members of the source) remain, %s must not be "+
+		"able to remove replicas or delete their pods, even if it is started by mistake. %s", c.Kind.Name, c.Name,
 		c.Kind.Tool.Name, c.Kind.Pause)}
 }
 
@@ -182,8 +182,8 @@ func ParseRef(text string) (Ref, error) {
 			return Ref{Kind: kind, Name: name}, nil
 		}
 	}
-	return Ref{}, fmt.Errorf("%q: expected statefulset/NAME, or RESOURCE.GROUP/NAME, where RESOURCE.GROUP is one of %s. "+
-		"To copy an etcd cluster that runs differently, see docs/how-to/copy-a-cluster.md", text,
+	return Ref{}, fmt.Errorf("%q: expected statefulset/NAME, or RESOURCE.GROUP/NAME, where RESOURCE.GROUP is one of %s"+
+		". To copy an etcd cluster that runs differently, see docs/how-to/copy-a-cluster.md", text,
 		strings.Join(Resources(), ", "))
 }
 

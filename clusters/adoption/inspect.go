@@ -249,10 +249,10 @@ func (in Inspection) Write(w io.Writer) error {
 	list("This etcd cluster cannot be adopted yet:", in.Problems, func(int) string { return "- " })
 	number := func(i int) string { return fmt.Sprintf("%d. ", i+1) }
 	list("Before you push the declaration:", in.Source.Steps(in.Plan, in.Dropped), number)
-	list("To release a guest, later:", in.Source.StepsOfRelease(), number)
+	list("To release a guest, later:", in.Source.ReleaseSteps(), number)
 	if c := in.Source.Custom; c != nil {
-		list("The fields of the "+c.Kind.Name+", and where they belong in a declaration, apart from what is listed above:", c.fieldLines(in.Declaration),
-			func(int) string { return "- " })
+		list("The fields of the "+c.Kind.Name+", and where they belong in a declaration, apart from what is listed "+
+			"above:", c.fieldLines(in.Declaration), func(int) string { return "- " })
 	}
 	b.WriteString("#\n")
 	comment("", "For all steps, see docs/how-to/adopt-a-cluster.md.")

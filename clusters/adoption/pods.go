@@ -17,8 +17,8 @@ import (
 
 // DescribePods returns the etcd cluster that a custom resource runs in pods without a StatefulSet. Pods that have
 // ended, that are being deleted, or that the operator did not create for members are ignored. The first pod by name
-// determines the settings, except for the quota and the volume: the largest are used. claims are the volume claims in the namespace.
-// DescribePods returns an error if a pod does not run etcd.
+// determines the settings, except for the quota and the volume: the largest are used. claims are the volume claims in
+// the namespace. DescribePods returns an error if a pod does not run etcd.
 func DescribePods(custom *CustomResource, pods []corev1.Pod, claims []corev1.PersistentVolumeClaim) (Source, error) {
 	s := Source{Namespace: custom.Namespace, Kind: custom.Kind.Name, Name: custom.Name, Owner: custom.Kind.APIVersion(),
 		Tool: custom.Kind.Tool, Custom: custom}

@@ -15,8 +15,8 @@ func (s Source) Problems(plan Plan) []string {
 	case s.Members == 0:
 		add("no pods run etcd. Scale the cluster up, or copy its volumes with spec.restore.from.claims")
 	case len(s.Hosts) == 0:
-		add("its pods do not have DNS names that begin with the pod names (a headless Service provides them). Copy the " +
-			"cluster with spec.restore.from.etcd instead")
+		add("its pods do not have DNS names that begin with the pod names (a headless Service provides them). Copy " +
+			"the cluster with spec.restore.from.etcd instead")
 	}
 	if s.Members > decide.MaxGuests {
 		add("%d pods run etcd, but at most %d members can be adopted. Copy the cluster with spec.restore.from.etcd "+
@@ -35,8 +35,16 @@ func (s Source) Problems(plan Plan) []string {
 	if plan.Name == s.Name {
 		add("objects named %s already belong to the source. Choose a different name for the new cluster", s.Name)
 	}
+	return append(problems, s.problemsOfTLS(plan)...)
+}
+
+// problemsOfTLS returns the problems with certificates.
+func (s Source) problemsOfTLS(plan Plan) []string {
+	var problems []string
+	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	switch {
-	case s.isOn("auto-tls") && s.Options["cert-file"] == "", s.isOn("peer-auto-tls") && s.Options["peer-cert-file"] == "":
+	case s.isOn("auto-tls") && s.Options["cert-file"] == "",
+		s.isOn("peer-auto-tls") && s.Options["peer-cert-file"] == "":
 		add("its members create their own certificates (auto-tls, peer-auto-tls), which other members cannot verify. " +
 			"Copy the cluster with spec.restore.from.etcd instead")
 	case s.TLS == WithTLS && plan.CASecretName == "":
@@ -72,6 +80,25 @@ func (s Source) isOn(name string) bool {
 func (s Source) Steps(plan Plan, dropped Dropped) []string {
 	steps := []string{s.Tool.Stop + " Until the last guest (member of the source) has left, no other tool may add or " +
 		"remove members.", "Take a backup."}
+	steps = append(steps, s.stepsToKeepData()...)
+	steps = append(steps, s.stepsToCompare(dropped)...)
+	if plan.CASecretName != "" && !s.isOn("client-cert-auth") && s.Options["trusted-ca-file"] == "" && !s.Elsewhere {
+		steps = append(steps, "The source accepts clients without certificates, but replicas do not. Give each client a "+
+			"certificate from the CA.")
+	}
+	if len(s.Patterns) > 0 {
+		var patterns []string
+		for _, pattern := range s.Patterns {
+			patterns = append(patterns, fmt.Sprintf("%s:%d", pattern, s.ClientPort))
+		}
+		steps = append(steps, "Allow the endpoints: add "+decide.Enumerate(patterns)+
+			" to sourceDefaults.policy.adoptions in the configuration file.")
+	}
+	return steps
+}
+
+// stepsToKeepData returns the steps without which the source may lose data.
+func (s Source) stepsToKeepData() (steps []string) {
 	if s.Ephemeral {
 		members := "the members"
 		if !s.Storage.IsZero() {
@@ -85,13 +112,18 @@ func (s Source) Steps(plan Plan, dropped Dropped) []string {
 		if c.Kind.Tool.DeletesVolumes {
 			lost += " and volumes"
 		}
-		steps = append(steps, fmt.Sprintf("While guests remain, do not delete %s %s or its CustomResourceDefinition. This "+
-			"would also delete %s.", c.Kind.Name, c.Name, lost))
+		steps = append(steps, fmt.Sprintf("While guests remain, do not delete %s %s or its CustomResourceDefinition. "+
+			"This would also delete %s.", c.Kind.Name, c.Name, lost))
 	}
 	if s.Deletes {
 		steps = append(steps, "The StatefulSet deletes volumes when it is scaled down or deleted. To keep them, set "+
 			"whenScaled and whenDeleted in persistentVolumeClaimRetentionPolicy to Retain.")
 	}
+	return steps
+}
+
+// stepsToCompare returns the steps for settings that the declaration may not contain.
+func (s Source) stepsToCompare(dropped Dropped) (steps []string) {
 	if s.Elsewhere {
 		steps = append(steps, "Other objects or files set etcd's options. Compare them with the declaration, in "+
 			"particular the quota, compaction, and TLS on the peer port.")
@@ -108,23 +140,11 @@ func (s Source) Steps(plan Plan, dropped Dropped) []string {
 		steps = append(steps, "These pod fields are not carried over: "+decide.Enumerate(dropped.PodFields)+". "+
 			"Replicas are spread over zones and nodes as far as possible. For other requirements, declare spec.pod.")
 	}
-	if plan.CASecretName != "" && !s.isOn("client-cert-auth") && s.Options["trusted-ca-file"] == "" && !s.Elsewhere {
-		steps = append(steps, "The source accepts clients without certificates, but replicas do not. Give each client a "+
-			"certificate from the CA.")
-	}
-	if len(s.Patterns) > 0 {
-		var patterns []string
-		for _, pattern := range s.Patterns {
-			patterns = append(patterns, fmt.Sprintf("%s:%d", pattern, s.ClientPort))
-		}
-		steps = append(steps, "Allow the endpoints: add "+decide.Enumerate(patterns)+
-			" to sourceDefaults.policy.adoptions in the configuration file.")
-	}
 	return steps
 }
 
-// StepsOfRelease returns the steps that the user must take to release each guest.
-func (s Source) StepsOfRelease() []string {
+// ReleaseSteps returns the steps that the user must take to release each guest.
+func (s Source) ReleaseSteps() []string {
 	if !s.Tool.Rejoins {
 		return nil
 	}

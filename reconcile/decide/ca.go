@@ -100,8 +100,8 @@ func caChanged(s State) (Decision, bool) {
 		return d, true
 	}
 	if s.mayHaveGuests() {
-		remedy := "Restore the Secret from a backup, or delete it, so that the CA in spec.adopt.caSecretName is taken " +
-			"over again"
+		remedy := "Restore the Secret from a backup, or delete it, so that the CA in spec.adopt.caSecretName is " +
+			"taken over again"
 		if s.CA.Proven == s.CA.Secret {
 			remedy = "Correct the record"
 		}

@@ -7,8 +7,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// firstGuest is the ordinal of the first guest. The following guests have lower ordinals. A guest has a pod and a volume
-// in the world, but passes observe neither.
+// firstGuest is the ordinal of the first guest. The following guests have lower ordinals. A guest has a pod and a
+// volume in the world, but passes observe neither.
 const firstGuest = -10
 
 func isGuest(n int) bool { return n <= firstGuest }
