@@ -86,9 +86,10 @@ var kinds = []*Kind{
 		}),
 	},
 	{
-		Name:          "EtcdCluster",
-		Resource:      resourceOf("etcd.improbable.io", "v1alpha1", "etcdclusters"),
-		Tool:          Tool{Name: "the improbable etcd cluster operator", Stop: "Scale the operator's Deployment to 0."},
+		Name:     "EtcdCluster",
+		Resource: resourceOf("etcd.improbable.io", "v1alpha1", "etcdclusters"),
+		Tool: Tool{Name: "the improbable etcd cluster operator",
+			Stop: "Scale the operator's Deployment to 0."},
 		Selector:      func(name string) string { return "etcd.improbable.io/cluster-name=" + name },
 		PodController: "ReplicaSet",
 		Fields: merged(affinity("spec.podTemplate.affinity"), claim("spec.storage.volumeClaimTemplate"),

@@ -83,8 +83,8 @@ func (s Source) Steps(plan Plan, dropped Dropped) []string {
 	steps = append(steps, s.stepsToKeepData()...)
 	steps = append(steps, s.stepsToCompare(dropped)...)
 	if plan.CASecretName != "" && !s.isOn("client-cert-auth") && s.Options["trusted-ca-file"] == "" && !s.Elsewhere {
-		steps = append(steps, "The source accepts clients without certificates, but replicas do not. Give each client a "+
-			"certificate from the CA.")
+		steps = append(steps, "The source accepts clients without certificates, but replicas do not. Give each client "+
+			"a certificate from the CA.")
 	}
 	if len(s.Patterns) > 0 {
 		var patterns []string

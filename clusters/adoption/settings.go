@@ -202,13 +202,14 @@ var notCarried = strings.Fields(`auth-token auth-token-ttl backend-bbolt-freelis
 
 // ofMember lists options that are different for each member, that refer to files in the member's container, or that
 // determine how the member joins or logs. Replicas have their own values.
-var ofMember = strings.Fields(`advertise-client-urls auto-tls cert-file client-cert-auth client-cert-file client-key-file
-	config-file data-dir discovery discovery-cacert discovery-cert discovery-dial-timeout discovery-endpoints
-	discovery-fallback discovery-insecure-skip-tls-verify discovery-insecure-transport discovery-keepalive-time
-	discovery-keepalive-timeout discovery-key discovery-password discovery-proxy discovery-request-timeout discovery-srv
-	discovery-srv-name discovery-token discovery-user enable-log-rotation force-new-cluster initial-advertise-peer-urls
-	initial-cluster initial-cluster-state initial-cluster-token key-file listen-client-urls listen-peer-urls log-format
-	log-outputs log-rotation-config-json logger name peer-auto-tls peer-cert-allowed-cn peer-cert-allowed-hostname
+var ofMember = strings.Fields(`advertise-client-urls auto-tls cert-file client-cert-auth client-cert-file
+	client-key-file config-file data-dir discovery discovery-cacert discovery-cert discovery-dial-timeout
+	discovery-endpoints discovery-fallback discovery-insecure-skip-tls-verify discovery-insecure-transport
+	discovery-keepalive-time discovery-keepalive-timeout discovery-key discovery-password discovery-proxy
+	discovery-request-timeout discovery-srv discovery-srv-name discovery-token discovery-user
+	enable-log-rotation force-new-cluster initial-advertise-peer-urls initial-cluster initial-cluster-state
+	initial-cluster-token key-file listen-client-urls listen-peer-urls log-format log-outputs
+	log-rotation-config-json logger name peer-auto-tls peer-cert-allowed-cn peer-cert-allowed-hostname
 	peer-cert-file peer-client-cert-auth peer-client-cert-file peer-client-key-file peer-key-file
 	peer-trusted-ca-file proxy proxy-dial-timeout proxy-failure-wait proxy-read-timeout proxy-refresh-interval
 	proxy-write-timeout trusted-ca-file v2-deprecation`)

@@ -31,7 +31,7 @@ type Source struct {
 	Tool Tool
 	// Members is the number of pods.
 	Members int
-	// Hosts are the DNS names of the first decide.MaxGuests+1 pods. The list is empty if the pods do not have DNS names.
+	// Hosts are the DNS names of the first decide.MaxGuests+1 pods. It is empty if the pods do not have DNS names.
 	Hosts []string
 	// Patterns match Hosts, and also the DNS names of pods that the tool may create later.
 	Patterns []string
@@ -76,7 +76,8 @@ const (
 )
 
 // Describe returns the etcd cluster that a StatefulSet runs. custom is the custom resource that controls the
-// StatefulSet, or nil. It returns an error if no container runs etcd, or if the name of the headless Service is invalid.
+// StatefulSet, or nil. It returns an error if no container runs etcd, or if the name of the headless Service is
+// invalid.
 func Describe(set *appsv1.StatefulSet, custom *CustomResource) (Source, error) {
 	s := Source{Namespace: set.Namespace, Kind: statefulSet, Name: set.Name, Owner: ownerOf(set), Members: 1,
 		Custom: custom}
@@ -126,8 +127,8 @@ func (s *Source) host(hostname, service string) string {
 func (s *Source) readPod(spec corev1.PodSpec) (*corev1.Container, error) {
 	container := etcdOf(spec.Containers)
 	if container == nil {
-		return nil, fmt.Errorf("%s %s/%s does not run etcd: its pods do not have a container that is named etcd, whose "+
-			"image name contains etcd, or that sets --listen-peer-urls", s.Kind, s.Namespace, s.Name)
+		return nil, fmt.Errorf("%s %s/%s does not run etcd: its pods do not have a container that is named etcd, "+
+			"whose image name contains etcd, or that sets --listen-peer-urls", s.Kind, s.Namespace, s.Name)
 	}
 	s.Pod, s.Resources = spec, container.Resources
 	return container, nil

@@ -229,8 +229,8 @@ func serverLeaf(c *v1alpha1.EtcdCluster) pki.Leaf {
 		names = append(append(names, service), serviceHosts(service, c.Namespace)...)
 	}
 	for _, name := range c.Spec.TLS.ServiceNames {
-		// Certificates are renewed even if the spec is invalid, but must never name a host outside the namespace. A name
-		// without a namespace could be used in any namespace, where others may trust a CA that was taken over.
+		// Certificates are renewed even if the spec is invalid, but must never name a host outside the namespace. A
+		// name without a namespace could be used in any namespace, where others may trust a CA that was taken over.
 		if len(validation.IsDNS1035Label(string(name))) == 0 && !slices.Contains(services, string(name)) {
 			services = append(services, string(name))
 			names = append(names, serviceHosts(string(name), c.Namespace)...)

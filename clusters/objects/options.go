@@ -61,8 +61,8 @@ var options = map[string]option{
 	"watch-progress-notify-interval": {kind: duration, key35: "experimental-watch-progress-notify-interval"},
 }
 
-// OptionNamed returns the name under which spec.etcd.options accepts an etcd option, given its command-line name in etcd
-// 3.5 or later.
+// OptionNamed returns the name under which spec.etcd.options accepts an etcd option, given its command-line name in
+// etcd 3.5 or later.
 func OptionNamed(name string) (current string, accepted bool) {
 	name = strings.TrimPrefix(name, "experimental-")
 	_, accepted = options[name]

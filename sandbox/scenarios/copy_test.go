@@ -119,7 +119,7 @@ func BenchmarkCopy(b *testing.B) {
 
 	start := time.Now()
 	w.declare(modern, three, "tls: {mode: Disabled}", w.copyOf("old", id, "http", ""))
-	w.convergeFrom(outside, append(w.allowsCopies(), "--timeout", (3 * patience).String())...)
+	w.convergeFrom(outside, append(w.allowsCopies(), "--timeout", (3*patience).String())...)
 	figure("copy_seconds_per_100mib", time.Since(start).Seconds()/benchDatabase*(100<<20), "s")
 	w.requireOneCluster("a", 3)
 }
