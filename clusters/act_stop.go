@@ -40,8 +40,8 @@ func (c *cluster) stopPods(ctx context.Context) (report.Outcome, error) {
 	return report.Outcome{Changed: true, Detail: "scaled " + id.String() + " to 0"}, nil
 }
 
-// servesAfterAll returns a message if a cluster that should run is serving again, or "". The pods of such a cluster
-// are stopped only because it was not serving.
+// servesAfterAll returns a message if a cluster that should run is serving again, and "" otherwise. The pods of such a
+// cluster are stopped only because it was not serving.
 func (c *cluster) servesAfterAll(ctx context.Context) (string, error) {
 	if c.target.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning {
 		return "", nil

@@ -27,7 +27,7 @@ import (
 	"quorate.dev/quorate/gitsource/remote"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write what is, instead of comparing it with what was wanted")
+var rewrite = flag.Bool("rewrite", false, "update the expected output instead of comparing with it")
 
 // refusals holds the exact error messages by the name of the attempt.
 type refusals struct {
@@ -262,7 +262,7 @@ func (r *refusals) addGitHubApps() {
 	}
 	hub.Body = ""
 	hub.Key = gittest.NewGitHub(r.t).Key
-	r.add("GitHub App: key of another", ErrSource, o)
+	r.add("GitHub App: another app's key", ErrSource, o)
 	api.Close()
 	r.add("GitHub App: not there", ErrSource, o)
 }

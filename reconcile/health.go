@@ -36,7 +36,7 @@ func (p *health) note(all, reading, unseen bool) {
 	}
 }
 
-// Alive reports whether the run has shown a sign of life within the last five minutes.
+// Alive reports whether the run has made progress within the last five minutes.
 func (r *Reconciler) Alive() bool { return time.Since(time.Unix(0, r.health.last.Load())) < stuck }
 
 // Ready reports whether a loop has completed a full pass, and could list everything the last time.

@@ -36,7 +36,7 @@ func (l *lookedAt) requireOften(t *testing.T) {
 	reconciler(&source{}, l).UntilConverged(ctx)
 	for i := 1; i < len(l.when); i++ {
 		if gap := l.when[i] - l.when[i-1]; gap > 10*time.Second {
-			t.Errorf("nothing was looked at for %s after pass %d", gap, i)
+			t.Errorf("no cluster was inspected for %s after pass %d", gap, i)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func TestSandbox(t *testing.T) {
 		{"a pod that is not root writes to its volume", s.volume},
 		{"a loaded program runs, and can be replaced", s.load},
 		{"a killed node is repaired", s.repair},
-		{"a node of three is lost and comes back", s.nodes},
+		{"one of three nodes is lost and comes back", s.nodes},
 		{"down leaves nothing of it, though its programs were killed", s.down},
 	} {
 		if !t.Run(step.name, step.do) {

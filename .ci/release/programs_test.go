@@ -55,8 +55,8 @@ func TestProgramsAreTheSame(t *testing.T) {
 	}
 }
 
-// TestSettingsOfGo checks that settings from "go env -w" do not change the programs, but still determine from where
-// modules are downloaded.
+// TestSettingsOfGo checks that "go env -w" settings do not affect the programs, but still determine where modules are
+// downloaded from.
 func TestSettingsOfGo(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "env")
 	if err := os.WriteFile(file, []byte("GOFLAGS=-tags=mine\nGOEXPERIMENT=arenas\nGOPROXY=https://proxy.example.com\n"), 0o600); err != nil {

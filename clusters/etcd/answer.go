@@ -36,7 +36,7 @@ const (
 
 const advice = "check that the pod is running etcd"
 
-// noAnswer is the error of a response that cannot be etcd's.
+// noAnswer is the error for a response that cannot have come from etcd.
 type noAnswer struct{ error }
 
 func (e noAnswer) Unwrap() error { return e.error }

@@ -21,7 +21,7 @@ import (
 
 // FuzzObserve runs an untrusted server for each pod, which replays the responses in its tape. Whatever the servers
 // send, Observe must finish in bounded time without a panic. A Known membership must be confirmed by a quorum of its
-// voters, with responses that can be etcd's.
+// voters, with responses that etcd could have sent.
 func FuzzObserve(f *testing.F) {
 	for _, seed := range seeds() {
 		f.Add(seed[0], seed[1], seed[2], true)

@@ -167,5 +167,6 @@ func (p *prover) proof(m decide.Membership) (proof Proof, settled bool) {
 	return proof, len(proof.By)+open < quorum
 }
 
-// proofTime returns the timeout for a hash for a proof. It is longer than hashTime, because no pass waits for a proof.
+// proofTime returns the timeout for requesting a hash for a proof. It is longer than hashTime, because no pass waits
+// for a proof.
 func proofTime(size int64) time.Duration { return min(10*hashTimeoutMax, 2*unboundedHashTime(size)) }

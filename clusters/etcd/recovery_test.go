@@ -32,8 +32,8 @@ func formWith(t *testing.T, binary string, flags ...string) *servers {
 	return s
 }
 
-// TestBestSurvivorHoldsAcknowledgedWrites kills all members together under load, and checks that of any two data
-// directories, the one whose log ends later holds every acknowledged write.
+// TestBestSurvivorHoldsAcknowledgedWrites kills all members at the same time under load. It checks that, for any two
+// data directories, the directory whose log ends later holds every acknowledged write.
 func TestBestSurvivorHoldsAcknowledgedWrites(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := formWith(t, binary, "--snapshot-count=100", "--max-snapshots=1")

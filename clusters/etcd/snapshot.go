@@ -210,7 +210,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close ends the stream at any point.
+// Close ends the stream. It may be called at any time.
 func (b *body) Close() error {
 	b.watch.Stop()
 	b.cancel(context.Canceled)

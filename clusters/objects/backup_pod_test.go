@@ -9,9 +9,9 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestBackupNamesPossibleVoters checks that backup pods name the members that may be voters, and not a member that is
-// about to join: a majority of the named members must return the same member list. While there are guests, their
-// endpoints are named, too.
+// TestBackupNamesPossibleVoters checks that backup pods list the members that may be voters, but not a member that is
+// about to join, because a majority of the listed members must return the same member list. If there are guests, their
+// endpoints are listed as well.
 func TestBackupNamesPossibleVoters(t *testing.T) {
 	in := Input{Cluster: &v1alpha1.EtcdCluster{}, Record: decide.FoundingRecord("t1", 2)}
 	in.Cluster.Name, in.Cluster.Namespace = "a", "b"

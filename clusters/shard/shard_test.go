@@ -44,7 +44,7 @@ func TestShardsAreDisjointAndEven(t *testing.T) {
 		}
 		for i, size := range sizes {
 			if even := 4000 / of; size < even*8/10 || size > even*12/10 {
-				t.Errorf("shard %d/%d has %d clusters, about %d would be even", i, of, size, even)
+				t.Errorf("shard %d/%d has %d clusters, want about %d", i, of, size, even)
 			}
 		}
 	}

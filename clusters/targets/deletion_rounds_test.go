@@ -61,7 +61,7 @@ func TestClockJumpDoesNotStopDeletionRounds(t *testing.T) {
 	} {
 		d.places = map[inventory.Key]*granted{key: {owner: "s"}}
 		if d.recount(now.Add(step.after)); len(d.places) == 0 != step.counts {
-			t.Errorf("after %s: it counts again %t, want %t", step.after, !step.counts, step.counts)
+			t.Errorf("after %s: counted again = %t, want %t", step.after, !step.counts, step.counts)
 		}
 	}
 }

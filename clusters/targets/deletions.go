@@ -47,8 +47,8 @@ type Deletions struct {
 	began  time.Time // start of the current round
 }
 
-// recount restarts counting at the start of each round. It ignores a recorded round in the future, which was recorded
-// while the clock was ahead. A clock that is set back slightly does not start a round twice.
+// recount resets the count at the start of each round. It ignores a recorded round that lies in the future, because the
+// clock was ahead when it was recorded. Setting the clock back slightly does not start a round twice.
 func (d *Deletions) recount(now time.Time) {
 	if d.Round <= 0 {
 		return

@@ -236,7 +236,7 @@ func TestRemovals(t *testing.T) {
 			want: "ns/a applied=true\nns/b applied=false orphaned: main@sha1:9 no longer declares it\nother/c applied=false\n",
 		},
 		{
-			name: "while the other source is not understood", declared: "ns/a", problems: []report.Problem{{File: "x.yaml", Message: "not YAML", Place: shop}},
+			name: "while the other source cannot be parsed", declared: "ns/a", problems: []report.Problem{{File: "x.yaml", Message: "not YAML", Place: shop}},
 			want: "ns/a applied=true\nns/b applied=false orphaned: main@sha1:9 no longer declares it\nother/c applied=false problems: x.yaml: not YAML\n",
 		},
 		{

@@ -25,7 +25,7 @@ func TestResolve(t *testing.T) {
 	}
 	got := Resolve(desired, owned, &Deletions{Most: new(int)}, func(all []Target, desired reconcile.Desired) {
 		if len(desired.Clusters) != 2 {
-			t.Errorf("the checks of the run see %d declarations", len(desired.Clusters))
+			t.Errorf("the run's checks received %d declarations", len(desired.Clusters))
 		}
 		all[0].Problems = nil // the test's spec is incomplete
 		all[1].Problems = []string{"refused by the run"}

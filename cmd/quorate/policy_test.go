@@ -69,7 +69,7 @@ func TestPolicyViolationAffectsOnlyItsCluster(t *testing.T) {
 	if err := os.Rename(w.repository("a"), w.repository("a")+"-gone"); err != nil {
 		t.Fatal(err)
 	}
-	stalled("allowed no longer, and the source cannot be read", exitError, "--source", source, "--source", other)
+	stalled("no longer allowed, and the source cannot be read", exitError, "--source", source, "--source", other)
 	if got := w.says("run", "--source", source+allowed, "--source", other); !strings.Contains(w.condition("a/one", v1alpha1.ConditionStalled), "Stalled=False") {
 		t.Errorf("allowed, and the source cannot be read: %d %s%s", got.code, got.out, got.err)
 	}

@@ -122,8 +122,7 @@ func (l List) Find(s Selector) (Revision, error) {
 	return revisionOf(l.HeadName, l.Head), nil
 }
 
-// Admits reports whether the selector can find a revision with the name of r in some repository, regardless of the
-// hash.
+// Admits reports whether the selector could match a revision with r's name in any repository, regardless of its hash.
 func (s Selector) Admits(r Revision) bool {
 	if s.Commit != "" {
 		return r.Name == ""

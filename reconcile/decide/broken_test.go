@@ -281,15 +281,15 @@ func TestReasonIsGivenForKeptVersion(t *testing.T) {
 		func(s *State) { s.Replicas[1].LastUse = LastUse{1, "3.5.35", ""} })
 	waits := both(broken, declares("3.7.3"))
 	for what, c := range map[string]slotCase{
-		"healthy":                             {nil, false},
-		"broken":                              {broken, false},
-		"its version would be skipped":        {skips, true},
-		"it is not recorded":                  {both(skips, gapOf(1)), false},
-		"the version cannot be read":          {both(skips, declares("main")), false},
-		"a rollout waits for it":              {waits, true},
-		"the rollout has begun":               {both(waits, func(s *State) { s.Objects.RunsVersion = "3.7.2" }), false},
-		"the version is refused":              {both(broken, declares("3.9.0")), true},
-		"its data is of the declared version": {both(broken, declares("3.6.17")), false},
+		"healthy":                           {nil, false},
+		"broken":                            {broken, false},
+		"its version would be skipped":      {skips, true},
+		"it is not recorded":                {both(skips, gapOf(1)), false},
+		"the version cannot be read":        {both(skips, declares("main")), false},
+		"a rollout waits for it":            {waits, true},
+		"the rollout has begun":             {both(waits, func(s *State) { s.Objects.RunsVersion = "3.7.2" }), false},
+		"the version is refused":            {both(broken, declares("3.9.0")), true},
+		"its data has the declared version": {both(broken, declares("3.6.17")), false},
 	} {
 		if words := after(3, c.change).describeNotMoved(); (words != "") != c.want {
 			t.Errorf("%s: %q", what, words)

@@ -161,7 +161,7 @@ func renewCertificates(s State) (Decision, bool) {
 		worn[0].describe(s.Now))
 }
 
-// mayRenew reports whether certificates can be issued from the recorded CA and other guards do not prevent it.
+// mayRenew reports whether certificates can be issued from the recorded CA and no other guard prevents it.
 func (s State) mayRenew() bool {
 	if _, mismatch := clusterIDMismatch(s); mismatch {
 		return false

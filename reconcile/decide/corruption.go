@@ -68,8 +68,8 @@ func (m Membership) votes(hash Hash) int {
 	return n
 }
 
-// mayCopyFrom reports whether other members may copy a member's data: while in doubt, only if a majority holds the same
-// data.
+// mayCopyFrom reports whether other members may copy a member's data. If members may hold different data, it returns
+// true only if a majority holds the same data.
 func (s State) mayCopyFrom(m Member) bool {
 	return !s.InDoubt() || m.Hash.Known() && m.Hash == s.Membership.agreed()
 }

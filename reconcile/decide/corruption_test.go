@@ -50,7 +50,7 @@ func TestHash(t *testing.T) {
 		{Hash{}, Hash{Sum: 2}, false},
 	} {
 		if c.a.differs(c.b) != c.want || c.b.differs(c.a) != c.want {
-			t.Errorf("that %s and %s differ is not %t", c.a, c.b, c.want)
+			t.Errorf("whether %s and %s differ: want %t", c.a, c.b, c.want)
 		}
 	}
 }
@@ -242,7 +242,7 @@ func TestMayBeJudged(t *testing.T) {
 		"one starts, one fails for good":                   {4, both(holds(1, 2, 0, 0), func(s *State) { s.down(PodStarting, time.Minute, 2); s.down(PodFailing, time.Hour, 3) }), false},
 		"a stranger is silent":                             {3, both(holds(1, 2, 3), stranger, func(s *State) { s.Replicas[0].Stranded = "x" }), true},
 		"one stops, all others agree":                      {3, both(holds(2, 2, 0), halts(2, 1, 29*time.Minute)), true},
-		"one stops, since nobody knows when":               {3, both(holds(2, 2, 0), halts(2, 1, 0), func(s *State) { s.Replicas[2].PodSince = time.Time{} }), true},
+		"one member stopped at an unknown time":            {3, both(holds(2, 2, 0), halts(2, 1, 0), func(s *State) { s.Replicas[2].PodSince = time.Time{} }), true},
 		"one stops for half an hour":                       {3, both(holds(2, 2, 0), halts(2, 1, 30*time.Minute)), false},
 		"one stops, others differ":                         {5, both(holds(2, 2, 2, 1, 0), halts(4, 1, time.Minute)), false},
 		"one stops, no majority":                           {3, both(holds(1, 2, 0), halts(2, 1, time.Minute)), false},

@@ -157,6 +157,6 @@ func TestWrongRecoveryIsStoppedWhileSealIsReverted(t *testing.T) {
 	w.Recovery.Job = &decide.RecoveryJob{ClusterID: theCluster, Ordinal: 1}
 	w.Recovery.Job.UID, w.Recovery.Job.Phase, w.Recovery.Job.VolumeUID = "j", decide.JobRuns, "v1"
 	if d := decide.Decide(w.State); d.Verdict != decide.Act {
-		t.Errorf("a Job is about to create a second cluster, and it decides: %s", d)
+		t.Errorf("a Job is about to create a second cluster, but the decision is: %s", d)
 	}
 }

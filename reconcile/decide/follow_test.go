@@ -135,13 +135,13 @@ func kept(s *State) {
 // gets no entry, and so no file to start with.
 func TestNewMemberIsSealedOnlyIfStarted(t *testing.T) {
 	checkRecord(t, map[string]recordCase{
-		"a voter":                            {gapOf(1), "0:S 1:S 2:S"},
-		"a learner":                          {both(gapOf(1), learns(1)), "0:S 1:S learner 2:S"},
-		"an unstarted learner":               {both(gapOf(1), learns(1), unstarted), "0:S 1:J 2:S"},
-		"unstarted, an old volume remains":   {both(gapOf(1), removed(1, "v1"), unstarted), "0:S 1:J 2:S -1(v1)"},
-		"unstarted, the old volume is kept":  {both(kept, unstarted), "0:S 2:S -1(v1) of c9"},
-		"unstarted, the kept volume is gone": {both(kept, unstarted, changed(gone)), "0:S 1:J 2:S"},
-		"started on the kept volume":         {kept, "0:S 1:S 2:S"},
+		"a voter":                              {gapOf(1), "0:S 1:S 2:S"},
+		"a learner":                            {both(gapOf(1), learns(1)), "0:S 1:S learner 2:S"},
+		"an unstarted learner":                 {both(gapOf(1), learns(1), unstarted), "0:S 1:J 2:S"},
+		"not started, old volume still exists": {both(gapOf(1), removed(1, "v1"), unstarted), "0:S 1:J 2:S -1(v1)"},
+		"unstarted, the old volume is kept":    {both(kept, unstarted), "0:S 2:S -1(v1) of c9"},
+		"unstarted, the kept volume is gone":   {both(kept, unstarted, changed(gone)), "0:S 1:J 2:S"},
+		"started on the kept volume":           {kept, "0:S 1:S 2:S"},
 	})
 }
 

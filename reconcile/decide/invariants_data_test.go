@@ -75,7 +75,7 @@ var wrongsAboutData = []wrong{
 	{"a majority decides which data is right", "gives a copy of the minority a vote", also(hashes(1, 2, 0), leads(0), learner(2)), acts(decide.PromoteLearner{ID: 0xa2, Name: "a-2"})},
 	{"a majority decides which data is right", "disarms although they differ", hashes(2, 2, 1), acts(decide.DisarmAlarm{ID: 0xa1, Kind: "CORRUPT"})},
 	{"a majority decides which data is right", "disarms although one is not known", hashes(2, 2, 0), acts(decide.DisarmAlarm{ID: 0xa1, Kind: "CORRUPT"})},
-	{"a majority decides which data is right", "disarms although one is silent", also(hashes(2, 2, 2), silent(2)), acts(decide.DisarmAlarm{ID: 0xa1, Kind: "CORRUPT"})},
+	{"a majority decides which data is right", "disarms although a member is not responding", also(hashes(2, 2, 2), silent(2)), acts(decide.DisarmAlarm{ID: 0xa1, Kind: "CORRUPT"})},
 	{"a majority decides which data is right", "disarms for one that is gone", func(w *world) { w.Membership.StaleAlarms = []decide.Alarm{{ID: 0xd1, Kind: "CORRUPT"}} }, acts(decide.DisarmAlarm{ID: 0xd1, Kind: "CORRUPT"})},
 	{"a majority decides which data is right", "disarms for the only one", also(hashes(2, 2, 2), func(w *world) {
 		w.Membership.Members = w.Membership.Members[:1]

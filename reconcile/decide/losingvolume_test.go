@@ -30,17 +30,17 @@ func stranger(n int) func(*State) { return func(s *State) { s.Membership.Members
 // already gone.
 func TestOnGoingVolume(t *testing.T) {
 	check(t, State.onGoingVolume, map[string]slotCase{
-		"it stays":                          {nil, false},
-		"it goes":                           {going(1), true},
-		"it goes, and its member is silent": {slot1(PodStarting, 0, onItsWay), true},
-		"another goes":                      {changed(another, onItsWay), false},
-		"its claim is gone":                 {changed(gone), true},
-		"its claim is gone, on its way":     {changed(gone, onItsWay), true},
-		"its claim is gone, and silent":     {slot1(PodPending, 0, gone), false},
-		"no claim was on record":            {both(changed(gone, onItsWay), recordedAs(RecordedMember{Mode: Sealed})), false},
-		"a learner's":                       {both(going(1), learns(1)), false},
-		"of one that has not started":       {both(going(1), unstarted), false},
-		"of a-0, beside a stranger":         {both(going(0), stranger(1)), false},
+		"it stays":                                 {nil, false},
+		"it goes":                                  {going(1), true},
+		"it goes, and its member is silent":        {slot1(PodStarting, 0, onItsWay), true},
+		"another goes":                             {changed(another, onItsWay), false},
+		"its claim is gone":                        {changed(gone), true},
+		"its claim is gone, on its way":            {changed(gone, onItsWay), true},
+		"claim deleted, and member not responding": {slot1(PodPending, 0, gone), false},
+		"no claim was on record":                   {both(changed(gone, onItsWay), recordedAs(RecordedMember{Mode: Sealed})), false},
+		"a learner's":                              {both(going(1), learns(1)), false},
+		"of one that has not started":              {both(going(1), unstarted), false},
+		"of a-0, beside a stranger":                {both(going(0), stranger(1)), false},
 	})
 	check(t, func(s State, m Member) bool { return s.mustMove(m) != "" }, map[string]slotCase{
 		"it stays":                     {nil, false},

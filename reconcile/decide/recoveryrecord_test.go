@@ -183,7 +183,7 @@ func TestJobRestoresRecordedRecovery(t *testing.T) {
 }
 
 // TestVolumesOfLostClusterAreKept checks that a lost cluster's volume is deleted only if git requests it, all other
-// members are healthy, and no other slot is filled first.
+// members are healthy, and no other slot must be filled first.
 func TestVolumesOfLostClusterAreKept(t *testing.T) {
 	givenUp := func(s *State) {
 		s.Declared.Replicas = 4

@@ -122,7 +122,7 @@ func TestNextLeaderOfRejectedRemoval(t *testing.T) {
 		"a voter that lags behind is skipped":                    {5, both(minute, behind(1, 1001)), moves(0, 2)},
 		"a voter that has almost caught up leads":                {5, both(minute, behind(1, 1000)), moves(0, 1)},
 		"an outdated transfer does not count":                    {5, lastAsked("a-1", 31*time.Minute), moves(0, 1)},
-		"a wait of another rule does not count":                  {5, both(minute, waiting("WaitForMembers", "a-1", time.Minute, 0)), moves(0, 1)},
+		"a wait recorded by a different rule is ignored":         {5, both(minute, waiting("WaitForMembers", "a-1", time.Minute, 0)), moves(0, 1)},
 	})
 	askAlone(t, replaceMember, map[string]ruleCase{
 		"the replaced member does not lead": {3, both(going(1), waiting(ruleReplaceMember, "remove a-1", time.Minute, 0)), moves(0, 2)},

@@ -14,7 +14,7 @@ import (
 type Repeated struct {
 	// Rule is the rule that decided the action.
 	Rule string `json:"rule"`
-	// What describes the action, without IDs that differ each time, or is the constant preempted.
+	// What is a description of the action, without IDs that change between attempts, or the constant preempted.
 	What string `json:"what"`
 	// Times is how often the action was carried out.
 	Times int `json:"times"`

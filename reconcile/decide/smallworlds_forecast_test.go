@@ -79,7 +79,7 @@ func (all *roads) follow(s decide.State) []string {
 	if ahead.Open { // the next step is certain, and nothing else is predicted
 		all.open.Add(1)
 		if len(ahead.Steps) > 1 {
-			return []string{"of a state that cannot be made up, it foretells more than a step:\n" + ahead.Text("")}
+			return []string{"the forecast for a state that cannot be simulated has more than one step:\n" + ahead.Text("")}
 		}
 		return nil
 	}

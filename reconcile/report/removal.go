@@ -12,8 +12,8 @@ import (
 // FlagConfirm is the flag that confirms a removal.
 const FlagConfirm = "--confirm-removals"
 
-// Removal means that a source no longer declares so many of its clusters that this may be an accident. These clusters
-// are kept as last applied until they are declared again or the removal is confirmed.
+// Removal reports that many of a source's clusters are no longer declared, possibly by accident. They are kept as last
+// applied until they are declared again or the removal is confirmed.
 type Removal struct {
 	// Kubernetes is the name of the Kubernetes cluster that contains the clusters, if there are several.
 	Kubernetes string `json:"kubernetes,omitempty"`

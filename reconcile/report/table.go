@@ -148,7 +148,7 @@ func (t *table) leaveOut(i int) {
 	}
 }
 
-// write writes one line; the line of cluster i is i+1.
+// write writes one line. Cluster i is on line i+1.
 func (t *table) write(b *strings.Builder, line int) {
 	padding := 0
 	for i, cell := range t.lines[line] {

@@ -47,7 +47,7 @@ func lasts(w *simulate.World, end decide.Decision) []string {
 		w.Tick()
 		d, _ := w.Pass(simulate.NoCrash)
 		if d.Verdict != end.Verdict || d.Rule != end.Rule {
-			return []string{fmt.Sprintf("%s does not last: next %s", end, d)}
+			return []string{fmt.Sprintf("%s is not stable: followed by %s", end, d)}
 		}
 	}
 	return nil

@@ -46,8 +46,8 @@ func OldKubernetes(ticks int) View {
 	}
 }
 
-// OldEtcd returns the view of a pass that sees the current Kubernetes, and etcd as it was the given number of ticks
-// ago.
+// OldEtcd returns the view of a pass that sees the current Kubernetes objects, but the etcd state from the given number
+// of ticks ago.
 func OldEtcd(ticks int) View {
 	return func(w *World) decide.State {
 		then, kept := w.ago(ticks)

@@ -173,7 +173,7 @@ func TestEtcdRefusesDataOfNewerVersion(t *testing.T) {
 			w.Tick()
 		}
 		if m := memberNamed(t, w, "a-2"); m.Answers != prepared {
-			t.Errorf("prepared %t, and answers %t: %s", prepared, m.Answers, w.Observe().Replica(2).PodMessage)
+			t.Errorf("prepared = %t, responding = %t: %s", prepared, m.Answers, w.Observe().Replica(2).PodMessage)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func TestPrune(t *testing.T) {
 		"before a restore, replaced": {
 			[]store.Backup{backup(hours, "v"), backup(2*hours, "v"), backup(40*days, "ev"), backup(41*days, "ev"), backup(42*days, "ev")}, keepTwo, []time.Duration{42 * days}, "",
 		},
-		"before a restore, bad ones since the newest good one": {
+		"before a restore, with damaged backups newer than the last good backup": {
 			[]store.Backup{backup(hours, "v"), backup(2*hours, "v"), backup(40*days, "es"), backup(41*days, "ed"), backup(42*days, "ev"), backup(43*days, "es")},
 			keepTwo, []time.Duration{43 * days}, "",
 		},

@@ -12,7 +12,7 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// killed is a bucket whose user is killed before or after the nth change. Requests after that have no effect.
+// killed is a bucket whose client is killed before or after the nth write. Later requests have no effect.
 type killed struct {
 	Bucket
 	left  int

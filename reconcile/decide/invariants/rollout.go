@@ -9,7 +9,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// rolloutInvariants are the invariants about the pod template from which pods are created next.
+// rolloutInvariants are the invariants for the pod template used for new pods.
 var rolloutInvariants = []invariant{
 	{Invariant{"pods are not moved to a failing template",
 		"A pod is not moved to a pod template with which another member's pod fails and no pod runs."},

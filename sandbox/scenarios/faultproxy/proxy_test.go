@@ -255,7 +255,7 @@ func TestUpgradePassesThrough(t *testing.T) {
 	}
 	fmt.Fprint(connection, "echo\n")
 	if line, err := reader.ReadString('\n'); err != nil || line != "echo\n" {
-		t.Errorf("through the upgraded connection came %q, %v", line, err)
+		t.Errorf("read %q, %v from the upgraded connection", line, err)
 	}
 	if len(proxy.Writes()) != 0 {
 		t.Errorf("a connection into a pod counts as a write: %v", proxy.Writes())
