@@ -23,12 +23,12 @@ func TestMemberGone(t *testing.T) {
 		also *listedMember
 		want string
 	}{
-		"is gone":                    {nil, "<nil>"},
-		"is there":                   {&listedMember{ID: 3, Name: "a-2", PeerURLs: []string{peerOf(2)}}, "etcd still lists a-2 (3)"},
-		"is there again":             {&listedMember{ID: 9, PeerURLs: []string{peerOf(2)}, IsLearner: true}, "etcd still lists a-2 (9)"},
-		"another is there":           {&listedMember{ID: 9, PeerURLs: []string{peerOf(3)}, IsLearner: true}, "<nil>"},
-		"somebody else's is there":   {&listedMember{ID: 9, Name: "guest", PeerURLs: []string{"http://10.0.0.9:2380"}}, "<nil>"},
-		"somebody has added one now": {&listedMember{ID: 9, PeerURLs: []string{"http://10.0.0.9:2380"}, IsLearner: true}, "etcd lists a member (9) that has not started and may be a-2"},
+		"not listed":                     {nil, "<nil>"},
+		"still listed":                   {&listedMember{ID: 3, Name: "a-2", PeerURLs: []string{peerOf(2)}}, "etcd still lists a-2 (3)"},
+		"added again as a learner":       {&listedMember{ID: 9, PeerURLs: []string{peerOf(2)}, IsLearner: true}, "etcd still lists a-2 (9)"},
+		"different replica is listed":    {&listedMember{ID: 9, PeerURLs: []string{peerOf(3)}, IsLearner: true}, "<nil>"},
+		"unknown member is listed":       {&listedMember{ID: 9, Name: "guest", PeerURLs: []string{"http://10.0.0.9:2380"}}, "<nil>"},
+		"unknown member has not started": {&listedMember{ID: 9, PeerURLs: []string{"http://10.0.0.9:2380"}, IsLearner: true}, "etcd lists a member (9) that has not started and may be a-2"},
 	} {
 		l := newLife(t)
 		l.etcd.members = l.etcd.members[:2:2]
@@ -52,10 +52,10 @@ func TestKeptVolumeStaysWhileMembersAreUnhealthy(t *testing.T) {
 		change func(*corev1.PersistentVolumeClaim)
 		goes   bool
 	}{
-		"all is well":               {goes: true},
-		"a member is silent":        {silent: true},
-		"a claim is being deleted":  {change: func(claim *corev1.PersistentVolumeClaim) { claim.DeletionTimestamp = &going }},
-		"a claim is another by now": {change: func(claim *corev1.PersistentVolumeClaim) { claim.UID = "another" }},
+		"all members respond":        {goes: true},
+		"a member is not responding": {silent: true},
+		"a claim is being deleted":   {change: func(claim *corev1.PersistentVolumeClaim) { claim.DeletionTimestamp = &going }},
+		"a claim has been replaced":  {change: func(claim *corev1.PersistentVolumeClaim) { claim.UID = "another" }},
 	} {
 		l := newLife(t)
 		l.etcd.members, l.pods = l.etcd.members[:2:2], l.pods[:2]

@@ -28,23 +28,23 @@ func TestChangesAlreadyMadeAreNotRepeated(t *testing.T) {
 		change change
 		want   bool
 	}{
-		"listed":               {addition(decide.AddLearner{Ordinal: 1, PeerURL: "http://a-1"}), true},
-		"not listed":           {addition(decide.AddLearner{Ordinal: 2, PeerURL: "http://a-2"}), false},
-		"votes":                {promotion(decide.PromoteLearner{ID: 1}), true},
-		"learns":               {promotion(decide.PromoteLearner{ID: 2}), false},
-		"is none":              {promotion(decide.PromoteLearner{ID: 3}), false}, // etcd decides
-		"is gone":              {removal(decide.RemoveMember{ID: 3}), true},
-		"is there":             {removal(decide.RemoveMember{ID: 2}), false},
-		"leads":                {moveLeader(decide.MoveLeader{From: 2, To: 1}), true},
-		"another leads":        {moveLeader(decide.MoveLeader{From: 2, To: 3}), true},
-		"follows":              {moveLeader(decide.MoveLeader{From: 1, To: 2}), false},
-		"downgrade under way":  {downgrade(decide.EnableDowngrade{Version: "3.6"}), true},
-		"another under way":    {downgrade(decide.EnableDowngrade{Version: "3.5"}), false},
-		"to be cancelled":      {noDowngrade(decide.CancelDowngrade{Version: "3.6"}), false},
-		"alarm":                {disarming(decide.DisarmAlarm{ID: 1, Kind: "NOSPACE"}), false},
-		"alarm of who is gone": {disarming(decide.DisarmAlarm{ID: 9, Kind: "CORRUPT"}), false},
-		"another alarm":        {disarming(decide.DisarmAlarm{ID: 1, Kind: "CORRUPT"}), true},
-		"alarm of another":     {disarming(decide.DisarmAlarm{ID: 2, Kind: "NOSPACE"}), true},
+		"learner to add is listed":              {addition(decide.AddLearner{Ordinal: 1, PeerURL: "http://a-1"}), true},
+		"learner to add is not listed":          {addition(decide.AddLearner{Ordinal: 2, PeerURL: "http://a-2"}), false},
+		"member to promote is a voter":          {promotion(decide.PromoteLearner{ID: 1}), true},
+		"member to promote is a learner":        {promotion(decide.PromoteLearner{ID: 2}), false},
+		"member to promote is not listed":       {promotion(decide.PromoteLearner{ID: 3}), false}, // etcd decides
+		"member to remove is not listed":        {removal(decide.RemoveMember{ID: 3}), true},
+		"member to remove is listed":            {removal(decide.RemoveMember{ID: 2}), false},
+		"transfer target leads":                 {moveLeader(decide.MoveLeader{From: 2, To: 1}), true},
+		"a third member leads":                  {moveLeader(decide.MoveLeader{From: 2, To: 3}), true},
+		"previous leader still leads":           {moveLeader(decide.MoveLeader{From: 1, To: 2}), false},
+		"requested downgrade is enabled":        {downgrade(decide.EnableDowngrade{Version: "3.6"}), true},
+		"different downgrade is enabled":        {downgrade(decide.EnableDowngrade{Version: "3.5"}), false},
+		"downgrade to cancel is enabled":        {noDowngrade(decide.CancelDowngrade{Version: "3.6"}), false},
+		"alarm to disarm is active":             {disarming(decide.DisarmAlarm{ID: 1, Kind: "NOSPACE"}), false},
+		"alarm of a removed member is active":   {disarming(decide.DisarmAlarm{ID: 9, Kind: "CORRUPT"}), false},
+		"member has only a different alarm":     {disarming(decide.DisarmAlarm{ID: 1, Kind: "CORRUPT"}), true},
+		"only a different member has the alarm": {disarming(decide.DisarmAlarm{ID: 2, Kind: "NOSPACE"}), true},
 	} {
 		if got := test.change.alreadySo(now); got != test.want {
 			t.Errorf("%s: %v", name, got)
@@ -76,7 +76,7 @@ func TestPeers(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	if got := c.peers(decide.Membership{Members: members}); got != nil {
-		t.Errorf("hearsay: %v", got)
+		t.Errorf("membership is unknown, but got peers %v", got)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestMadeAfterRemoval(t *testing.T) {
 	c.state.Record.Removed = []decide.RemovedMember{{Ordinal: 1, VolumeUID: "old"}, {Ordinal: 2}}
 	for ordinal, want := range map[int]bool{0: false, 1: true, 2: false} {
 		if got := c.madeAfterRemoval(ordinal, "new"); got != want {
-			t.Errorf("%d: %v", ordinal, got)
+			t.Errorf("ordinal %d: %v", ordinal, got)
 		}
 	}
 	if c.madeAfterRemoval(1, "old") {
@@ -114,7 +114,7 @@ func TestPromotionNeedsQuorum(t *testing.T) {
 		}
 		outcome, err := c.carryOut(t.Context(), decide.PromoteLearner{ID: decide.ID(learner + 1), Name: objects.PodName("a", learner)})
 		if err != nil || outcome.Changed != test.want || l.etcd.members[learner].IsLearner == test.want {
-			t.Errorf("of %d members %v have fallen silent: %+v, %v", test.size, test.hangs, outcome, err)
+			t.Errorf("%d members, ordinals %v not responding: %+v, %v", test.size, test.hangs, outcome, err)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func TestCorruptAlarmBlocksPromotion(t *testing.T) {
 		l.etcd.alarm.Store(&alarm)
 		outcome, err := c.carryOut(t.Context(), decide.PromoteLearner{ID: 3, Name: "a-2"})
 		if want := alarm == ""; err != nil || outcome.Changed != want || l.etcd.members[2].IsLearner == want {
-			t.Errorf("with %q: %+v, %v", alarm, outcome, err)
+			t.Errorf("with alarm %q: %+v, %v", alarm, outcome, err)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func TestAddLearnerWaitsForUnstartedMembers(t *testing.T) {
 		}
 		outcome, err := c.addLearner(t.Context(), decide.AddLearner{Ordinal: 2, PeerURL: peerOf(2)})
 		if err != nil || outcome.Changed != (url == "") || len(l.etcd.members) != listed {
-			t.Errorf("with %q: %+v, %v, %d members", url, outcome, err, len(l.etcd.members))
+			t.Errorf("with peer URL %q: %+v, %v, %d members", url, outcome, err, len(l.etcd.members))
 		}
 	}
 }

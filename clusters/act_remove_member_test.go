@@ -39,29 +39,29 @@ func TestLossIsConfirmedBeforeRemoval(t *testing.T) {
 		server  storageServer
 		want    string
 	}{
-		{name: "gone", loss: decide.VolumeLost, uid: "v1"},
-		{name: "another", loss: decide.VolumeLost, uid: "v1", server: storageServer{claim: claimed("v2")}},
-		{name: "going by now", loss: decide.VolumeLost, uid: "v1", server: storageServer{claim: going}},
-		{name: "there after all", loss: decide.VolumeLost, uid: "v1", server: storageServer{claim: claimed("v1")}, want: "PersistentVolumeClaim data-a-1 still exists"},
-		{name: "gone, and yet it answers", loss: decide.VolumeLost, uid: "v1", answers: true, want: "a-1 responds"},
-		{name: "silent", loss: decide.Silence},
-		{name: "no longer silent", loss: decide.Silence, answers: true, want: "a-1 responds"},
-		{name: "going", loss: decide.VolumeGoing, uid: "v1", answers: true, server: storageServer{claim: going}},
-		{name: "going, and it answers again", loss: decide.VolumeGoing, uid: "v1", silent: true, answers: true, server: storageServer{claim: going}, want: "a-1 responds"},
-		{name: "going, and silent still", loss: decide.VolumeGoing, uid: "v1", silent: true, server: storageServer{claim: going}},
-		{name: "it stays", loss: decide.VolumeGoing, uid: "v1", answers: true, server: storageServer{claim: claimed("v1")}, want: "PersistentVolumeClaim data-a-1 still exists"},
-		{name: "stranded", loss: decide.VolumeStranded, uid: "v1", server: storageServer{claim: claimed("v1"), volume: home, nodes: nodes("n2")}},
+		{name: "claim is deleted", loss: decide.VolumeLost, uid: "v1"},
+		{name: "claim was replaced", loss: decide.VolumeLost, uid: "v1", server: storageServer{claim: claimed("v2")}},
+		{name: "claim is now being deleted", loss: decide.VolumeLost, uid: "v1", server: storageServer{claim: going}},
+		{name: "claim still exists", loss: decide.VolumeLost, uid: "v1", server: storageServer{claim: claimed("v1")}, want: "PersistentVolumeClaim data-a-1 still exists"},
+		{name: "claim is deleted, but member responds", loss: decide.VolumeLost, uid: "v1", answers: true, want: "a-1 responds"},
+		{name: "member is not responding", loss: decide.Silence},
+		{name: "member responds again", loss: decide.Silence, answers: true, want: "a-1 responds"},
+		{name: "claim is being deleted", loss: decide.VolumeGoing, uid: "v1", answers: true, server: storageServer{claim: going}},
+		{name: "claim is being deleted, member responds again", loss: decide.VolumeGoing, uid: "v1", silent: true, answers: true, server: storageServer{claim: going}, want: "a-1 responds"},
+		{name: "claim is being deleted, member not responding", loss: decide.VolumeGoing, uid: "v1", silent: true, server: storageServer{claim: going}},
+		{name: "claim is not being deleted", loss: decide.VolumeGoing, uid: "v1", answers: true, server: storageServer{claim: claimed("v1")}, want: "PersistentVolumeClaim data-a-1 still exists"},
+		{name: "node of the volume is gone", loss: decide.VolumeStranded, uid: "v1", server: storageServer{claim: claimed("v1"), volume: home, nodes: nodes("n2")}},
 		{
-			name: "the node is back", loss: decide.VolumeStranded, uid: "v1", server: storageServer{claim: claimed("v1"), volume: home, nodes: nodes("n2", "n1")},
+			name: "node of the volume is back", loss: decide.VolumeStranded, uid: "v1", server: storageServer{claim: claimed("v1"), volume: home, nodes: nodes("n2", "n1")},
 			want: "volume pvc-1 is reachable again",
 		},
 		{
-			name: "another is stranded", loss: decide.VolumeStranded, uid: "v0", server: storageServer{claim: claimed("v1"), volume: home, nodes: nodes("n2")},
+			name: "claim of the stranded volume was replaced", loss: decide.VolumeStranded, uid: "v0", server: storageServer{claim: claimed("v1"), volume: home, nodes: nodes("n2")},
 			want: "PersistentVolumeClaim data-a-1 has been replaced",
 		},
-		{name: "too many", loss: "", answers: true},
-		{name: "another voter has gone", loss: decide.Silence, others: 1, want: "the other voters have changed"},
-		{name: "corrupt", loss: decide.Corruption, answers: true, want: "the member's data is no longer known to differ from the majority's"},
+		{name: "surplus member", loss: "", answers: true},
+		{name: "a different voter is no longer listed", loss: decide.Silence, others: 1, want: "the other voters have changed"},
+		{name: "corruption is no longer reported", loss: decide.Corruption, answers: true, want: "the member's data is no longer known to differ from the majority's"},
 	} {
 		now := decide.Membership{Known: true, Members: []decide.Member{{ID: 2, Name: "a-1", Answers: test.answers}}}
 		c := &cluster{live: &Live{kube: clientOf(t, &test.server)}, state: decide.State{Name: "a", Membership: now}}
@@ -101,7 +101,7 @@ func TestRemovalNeedsProof(t *testing.T) {
 		t.Errorf("%+v, %v", outcome, err)
 	}
 	if len(l.etcd.members) != 3 {
-		t.Fatal("it is removed although its volume is there")
+		t.Fatal("the member is removed although its volume exists")
 	}
 	server.claim = claimed("another")
 	if outcome, err := c.removeMember(t.Context(), a); err != nil || !outcome.Changed || len(l.etcd.members) != 2 {
@@ -118,12 +118,12 @@ func TestSurplusMemberWithLastCopyIsKept(t *testing.T) {
 		evicted int
 		want    bool
 	}{
-		"all stay":                       {"", "", -1, true},
-		"its own is being deleted":       {"data-a-1", "", -1, true},
-		"the other one is being deleted": {"data-a-0", "", -1, false},
-		"etcd has found data to differ":  {"", "alarm:CORRUPT", -1, false},
-		"its own pod is evicted":         {"", "", 1, true},
-		"the other one's pod is evicted": {"", "", 0, false},
+		"nothing is deleted":               {"", "", -1, true},
+		"its own claim is being deleted":   {"data-a-1", "", -1, true},
+		"the other claim is being deleted": {"data-a-0", "", -1, false},
+		"etcd has raised a CORRUPT alarm":  {"", "alarm:CORRUPT", -1, false},
+		"its own pod is evicted":           {"", "", 1, true},
+		"the other pod is evicted":         {"", "", 0, false},
 	} {
 		l := newLife(t)
 		l.etcd.members, l.pods = l.etcd.members[:2:2], l.pods[:2]

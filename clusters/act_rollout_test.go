@@ -46,10 +46,10 @@ func TestRestartWaitsForOtherPods(t *testing.T) {
 		happens func(*corev1.Pod)
 		deletes bool
 	}{
-		"nothing":         {func(*corev1.Pod) {}, true},
-		"it is evicted":   {func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: noon} }, false},
-		"it is not ready": {func(pod *corev1.Pod) { pod.Status.Conditions[0].Status = corev1.ConditionFalse }, false},
-		"it is gone":      {func(pod *corev1.Pod) { pod.Name = "b-0" }, false},
+		"other pod is ready":         {func(*corev1.Pod) {}, true},
+		"other pod is being evicted": {func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: noon} }, false},
+		"other pod is not ready":     {func(pod *corev1.Pod) { pod.Status.Conditions[0].Status = corev1.ConditionFalse }, false},
+		"other pod is gone":          {func(pod *corev1.Pod) { pod.Name = "b-0" }, false},
 	} {
 		l := newLife(t)
 		c := l.seen(l.old)
@@ -77,7 +77,7 @@ func TestRestartWaitsForDowngrade(t *testing.T) {
 		c.live.kube = clientOf(t, server)
 		outcome, err := c.restartReplica(t.Context(), decide.RestartReplica{Ordinal: 1, PodUID: string(l.pods[1].UID)})
 		if err != nil || server.deleted != (enabled == "") {
-			t.Errorf("after %q was enabled: %+v, %v, deleted %t", enabled, outcome, err, server.deleted)
+			t.Errorf("with downgrade target %q: %+v, %v, deleted %t", enabled, outcome, err, server.deleted)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func TestRestartWaitsForOtherVoters(t *testing.T) {
 		c.live.kube = clientOf(t, server)
 		outcome, err := c.restartReplica(t.Context(), decide.RestartReplica{Ordinal: 1, PodUID: string(l.pods[1].UID)})
 		if waits := strings.Contains(outcome.Detail, "the other voters have changed"); err != nil || server.deleted == removed || waits != removed {
-			t.Errorf("removed %t: %+v, %v, deleted %t", removed, outcome, err, server.deleted)
+			t.Errorf("other member removed %t: %+v, %v, deleted %t", removed, outcome, err, server.deleted)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func TestCorruptAlarmBlocksRestart(t *testing.T) {
 		c.live.kube = clientOf(t, &podServer{pods: l.pods, restarts: 1})
 		notYet, err := c.othersStillAnswer(t.Context(), "a-1", "")
 		if err != nil || (notYet == "") != (alarm == "") {
-			t.Errorf("with %q: %q, %v", alarm, notYet, err)
+			t.Errorf("with alarm %q: %q, %v", alarm, notYet, err)
 		}
 	}
 }
@@ -129,11 +129,11 @@ func TestRestartKeepsVolume(t *testing.T) {
 		silent, recreate bool
 		deletes          bool
 	}{
-		{name: "it stays", deletes: true},
-		{name: "it goes by now", now: true},
-		{name: "it goes by now, and the member is silent", now: true, silent: true},
-		{name: "it is another one", recreate: true},
-		{name: "it was going", seen: true, now: true, silent: true, deletes: true},
+		{name: "claim is kept", deletes: true},
+		{name: "claim is now being deleted", now: true},
+		{name: "claim is now being deleted, member not responding", now: true, silent: true},
+		{name: "claim was replaced", recreate: true},
+		{name: "claim was already being deleted", seen: true, now: true, silent: true, deletes: true},
 	} {
 		l := newLife(t)
 		l.etcd.running[1].hangs.Store(test.silent)

@@ -19,10 +19,10 @@ func TestVolumesNow(t *testing.T) {
 		want   string
 		asked  int
 	}{
-		{"the same", claimed("v1"), decide.Ordinals(0).With(1), "v1", 1},
-		{"recreated since it was listed", claimed("v2"), decide.Ordinals(0).With(1), "", 1},
-		{"gone since it was listed", nil, decide.Ordinals(0).With(1), "", 1},
-		{"not to be sealed", nil, decide.Ordinals(0).With(0), "v1", 0},
+		{"same claim", claimed("v1"), decide.Ordinals(0).With(1), "v1", 1},
+		{"claim was recreated after listing", claimed("v2"), decide.Ordinals(0).With(1), "", 1},
+		{"claim was deleted after listing", nil, decide.Ordinals(0).With(1), "", 1},
+		{"member is not being sealed", nil, decide.Ordinals(0).With(0), "v1", 0},
 	} {
 		server := &storageServer{claim: test.now}
 		c := &cluster{live: &Live{kube: clientOf(t, server)}, target: targets.Target{Cluster: v1alpha1.EtcdCluster{}}}

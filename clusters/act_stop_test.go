@@ -20,12 +20,12 @@ func TestVolumeBeingDeletedBlocksStop(t *testing.T) {
 		was, goes bool // whether the volume is being deleted
 		want      string
 	}{
-		{"all stays", decide.PodReady, false, false, ""},
-		{"it goes by now", decide.PodReady, false, true, "not yet: PersistentVolumeClaim data-a-1 is being deleted"},
-		{"it goes with a pod that is there by now", decide.PodAbsent, false, true, "not yet: PersistentVolumeClaim data-a-1 is being deleted"},
-		{"it was going without a pod", decide.PodAbsent, true, true, ""},
-		{"it goes by now with a pod on its way out", decide.PodTerminating, false, true, "not yet: PersistentVolumeClaim data-a-1 is being deleted"},
-		{"it was going with a pod on its way out", decide.PodTerminating, true, true, ""},
+		{"claim is kept", decide.PodReady, false, false, ""},
+		{"claim is now being deleted", decide.PodReady, false, true, "not yet: PersistentVolumeClaim data-a-1 is being deleted"},
+		{"claim is now being deleted, pod was absent", decide.PodAbsent, false, true, "not yet: PersistentVolumeClaim data-a-1 is being deleted"},
+		{"claim was being deleted, pod absent", decide.PodAbsent, true, true, ""},
+		{"claim is now being deleted, pod terminating", decide.PodTerminating, false, true, "not yet: PersistentVolumeClaim data-a-1 is being deleted"},
+		{"claim was being deleted, pod terminating", decide.PodTerminating, true, true, ""},
 	} {
 		claim := claimed("volume-1")
 		if test.goes {

@@ -391,12 +391,12 @@ func (s *stage) end() {
 	c = s.observe()
 	s.settled(c)
 	if c.own.Custom == nil || c.own.Custom.Spec.Lifecycle != v1alpha1.LifecycleDeleted || len(c.own.Objects) > 0 || len(c.own.Claims) != 3 {
-		s.Errorf("left: %v, %d objects, %d claims", c.own.Custom, len(c.own.Objects), len(c.own.Claims))
+		s.Errorf("custom resource %v, %d objects, %d claims", c.own.Custom, len(c.own.Objects), len(c.own.Claims))
 	}
 	s.do(c, decide.DeleteVolume{Ordinal: 2, VolumeUID: "another"}, false)
 	s.do(c, volume, true)
 	s.do(c, volume, false) // already being deleted
 	if r := s.observe().state.Replica(2); !r.VolumeTerminating {
-		s.Errorf("the volume stays: %+v", r)
+		s.Errorf("the volume is not being deleted: %+v", r)
 	}
 }

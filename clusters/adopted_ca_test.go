@@ -33,21 +33,21 @@ func TestCertificatesAreIssuedFromSourceCA(t *testing.T) {
 		says   string
 		fails  bool
 	}{
-		"stored":                     {secret: &source},
-		"missing":                    {status: http.StatusNotFound, says: "Secret old-ca does not exist"},
-		"forbidden":                  {status: http.StatusForbidden, says: "Secret old-ca cannot be read by this run"},
-		"server error":               {status: http.StatusInternalServerError, fails: true},
-		"key of another CA":          {secret: &pki.Pair{Certificate: source.Certificate, Key: another.Key}, says: "the key does not match the certificate"},
-		"not allowed":                {change: func(c *cluster) { c.target.Problems = []string{"not allowed"} }, says: "only if git declares"},
-		"orphaned":                   {change: func(c *cluster) { c.target.Orphaned = "git" }, says: "only if git declares"},
-		"interrupted":                {secret: &source, record: recorded},
-		"copy lost while pods run":   {secret: &source, record: recorded, change: runs},
-		"record lost while pods run": {secret: &source, record: unknown, change: runs, says: "the recorded CA is unknown"},
-		"both lost while pods run":   {status: http.StatusNotFound, record: recorded, change: runs, says: "Do not stop pods"},
-		"taken back":                 {record: recorded, change: func(c *cluster) { c.target.Cluster.Spec.Adopt = nil }, says: "declare spec.adopt again"},
-		"another declared":           {secret: &source, record: recorded, change: func(c *cluster) { c.state.Declared.Adoption.ClusterID = 0xc2 }},
-		"interrupted, then missing":  {status: http.StatusNotFound, record: recorded, says: "Secret old-ca does not exist"},
-		"interrupted, then replaced": {secret: &another, record: recorded, says: "the recorded CA is"},
+		"CA Secret exists":                     {secret: &source},
+		"CA Secret is missing":                 {status: http.StatusNotFound, says: "Secret old-ca does not exist"},
+		"reading the CA Secret is forbidden":   {status: http.StatusForbidden, says: "Secret old-ca cannot be read by this run"},
+		"server error":                         {status: http.StatusInternalServerError, fails: true},
+		"key of a different CA":                {secret: &pki.Pair{Certificate: source.Certificate, Key: another.Key}, says: "the key does not match the certificate"},
+		"cluster is not allowed":               {change: func(c *cluster) { c.target.Problems = []string{"not allowed"} }, says: "only if git declares"},
+		"cluster is orphaned":                  {change: func(c *cluster) { c.target.Orphaned = "git" }, says: "only if git declares"},
+		"adoption was interrupted":             {secret: &source, record: recorded},
+		"copy lost while pods run":             {secret: &source, record: recorded, change: runs},
+		"record lost while pods run":           {secret: &source, record: unknown, change: runs, says: "the recorded CA is unknown"},
+		"both lost while pods run":             {status: http.StatusNotFound, record: recorded, change: runs, says: "Do not stop pods"},
+		"spec.adopt was removed":               {record: recorded, change: func(c *cluster) { c.target.Cluster.Spec.Adopt = nil }, says: "declare spec.adopt again"},
+		"different cluster ID is declared":     {secret: &source, record: recorded, change: func(c *cluster) { c.state.Declared.Adoption.ClusterID = 0xc2 }},
+		"interrupted, then CA Secret missing":  {status: http.StatusNotFound, record: recorded, says: "Secret old-ca does not exist"},
+		"interrupted, then CA Secret replaced": {secret: &another, record: recorded, says: "the recorded CA is"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			l := newAdoption(t)
@@ -105,7 +105,7 @@ func TestSourceCAIsNotReadAgain(t *testing.T) {
 	}}
 	c.target.Cluster.Spec.Adopt = &v1alpha1.AdoptionSpec{CASecretName: "old-ca"}
 	if c.lacksSourceCA() {
-		t.Error("a running cluster would take over the CA again")
+		t.Error("a running cluster would read the source's CA again")
 	}
 }
 

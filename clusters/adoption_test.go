@@ -96,16 +96,16 @@ func TestSourceIsObserved(t *testing.T) {
 		rule   string
 		says   string
 	}{
-		"fit":           {func(*life) {}, "Adopt", "adopting cluster c1: its 3 members become guests, and 3 replicas will join"},
-		"silent":        {func(l *life) { l.adopts.Endpoints = []string{l.etcd.endpoint(20)} }, "Adopt", "does not return a member list"},
-		"one hangs":     {func(l *life) { l.etcd.running[11].hangs.Store(true) }, "Adopt", "guest a-1 (12) is not responding"},
-		"most hang":     {func(l *life) { l.etcd.running[10].hangs.Store(true); l.etcd.running[11].hangs.Store(true) }, "Adopt", "1 of 3 voters returned it"},
-		"not listed":    {func(l *life) { l.adopts.Endpoints = l.adopts.Endpoints[1:] }, "Adopt", "guest a-0 (11) is not responding (no responding endpoint in spec.adopt leads to it)"},
-		"another":       {func(l *life) { l.adopts.ClusterID = 0xc2 }, "Adopt", "belong to cluster c1, but spec.adopt names cluster c2"},
-		"twice":         {func(l *life) { l.adopts.Endpoints = append(l.adopts.Endpoints, l.adopts.Endpoints[0]) }, "Adopt", "adopting"},
-		"of two":        {func(l *life) { l.adopts.Endpoints = append(l.adopts.Endpoints, other(l)) }, "Adopt", "belong to several clusters: c1 and c2"},
-		"without hash":  {func(l *life) { l.etcd.hashes = false }, "Adopt", "did not return a hash of its data"},
-		"replicas left": {func(l *life) { l.etcd.add(peerOf(1)) }, "Adopt", "a replica of this cluster, which has no volume: remove member 9 with etcdctl member remove"},
+		"source can be adopted":              {func(*life) {}, "Adopt", "adopting cluster c1: its 3 members become guests, and 3 replicas will join"},
+		"endpoint is not responding":         {func(l *life) { l.adopts.Endpoints = []string{l.etcd.endpoint(20)} }, "Adopt", "does not return a member list"},
+		"one member hangs":                   {func(l *life) { l.etcd.running[11].hangs.Store(true) }, "Adopt", "guest a-1 (12) is not responding"},
+		"most members hang":                  {func(l *life) { l.etcd.running[10].hangs.Store(true); l.etcd.running[11].hangs.Store(true) }, "Adopt", "1 of 3 voters returned it"},
+		"endpoint of a member is missing":    {func(l *life) { l.adopts.Endpoints = l.adopts.Endpoints[1:] }, "Adopt", "guest a-0 (11) is not responding (no responding endpoint in spec.adopt leads to it)"},
+		"different cluster ID":               {func(l *life) { l.adopts.ClusterID = 0xc2 }, "Adopt", "belong to cluster c1, but spec.adopt names cluster c2"},
+		"endpoint is listed twice":           {func(l *life) { l.adopts.Endpoints = append(l.adopts.Endpoints, l.adopts.Endpoints[0]) }, "Adopt", "adopting"},
+		"endpoints of two clusters":          {func(l *life) { l.adopts.Endpoints = append(l.adopts.Endpoints, other(l)) }, "Adopt", "belong to several clusters: c1 and c2"},
+		"without hash":                       {func(l *life) { l.etcd.hashes = false }, "Adopt", "did not return a hash of its data"},
+		"replica without a volume is listed": {func(l *life) { l.etcd.add(peerOf(1)) }, "Adopt", "a replica of this cluster, which has no volume: remove member 9 with etcdctl member remove"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			l := newAdoption(t)
@@ -143,7 +143,7 @@ func TestSourceIsQueriedOnlyBeforeAdoption(t *testing.T) {
 	l := newAdoption(t)
 	l.adopts.Abandon = true
 	if c := l.seen(l.old); c.state.Source.Known {
-		t.Error("an abandoned adoption is asked for")
+		t.Error("the source of an abandoned adoption is queried")
 	}
 	l = newHolding(t)
 	if c := l.seen(l.old); c.state.Source.Known || len(c.asked()) != 6 {
@@ -168,7 +168,7 @@ func TestSourceIsQueriedOnlyBeforeAdoption(t *testing.T) {
 func TestHolding(t *testing.T) {
 	l := newHolding(t)
 	l.etcd.running[1].hangs.Store(true)
-	c := l.same("with a silent replica")
+	c := l.same("with a replica not responding")
 	m := c.state.Membership
 	if !m.Known || decide.Answering(m.Members) != 5 || m.Members[1].Answers || !m.Members[4].Answers {
 		t.Fatalf("%+v", m)
@@ -177,7 +177,7 @@ func TestHolding(t *testing.T) {
 		t.Error("a guest is mistaken for the replica with its name")
 	}
 	l.etcd.running[1].hangs.Store(false)
-	c = l.same("with all well")
+	c = l.same("with all replicas responding")
 	c.live.kube = clientOf(t, l.server())
 	if why, err := c.othersUnready(t.Context(), "a-1"); why != "" || err != nil {
 		t.Errorf("%q, %v", why, err)
@@ -208,14 +208,14 @@ func TestGuestsAreKnownWithoutRecord(t *testing.T) {
 func TestSourceIsNotThisCluster(t *testing.T) {
 	l := newAdoption(t)
 	l.claims = []*corev1.PersistentVolumeClaim{claimOf(0, "")}
-	if m := l.same("with a volume that is left").state.Membership; m.Known || m.ClusterID != 0 || m.Why != "cluster c1 does not list a replica" {
+	if m := l.same("with a leftover volume").state.Membership; m.Known || m.ClusterID != 0 || m.Why != "cluster c1 does not list a replica" {
 		t.Errorf("%+v", m)
 	}
 	formed := newFakeEtcd(t, 3)
 	formed.clusterID = 0xc3
 	l.etcd.subnet, formed.subnet = formed.subnet, l.etcd.subnet
 	l.pods = []*corev1.Pod{l.pod(0, ""), l.pod(1, ""), l.pod(2, "")}
-	if m := l.same("with another cluster in the pods").state.Membership; !m.Known || m.ClusterID != 0xc3 || len(m.Members) != 3 {
+	if m := l.same("with a different cluster in the pods").state.Membership; !m.Known || m.ClusterID != 0xc3 || len(m.Members) != 3 {
 		t.Errorf("%+v", m)
 	}
 	for _, r := range []decide.Record{{Token: "t", ClusterID: 0xc3}, decide.FoundingRecord("t", 3)} {
@@ -239,7 +239,7 @@ func TestVanishedGuestIsReported(t *testing.T) {
 func TestEndpointOfAnotherCluster(t *testing.T) {
 	l := newHolding(t)
 	l.adopts.Endpoints = append(l.adopts.Endpoints, other(l), l.etcd.endpoint(40))
-	c := l.same("with endpoints that lead elsewhere")
+	c := l.same("with endpoints of a different cluster")
 	if m := c.state.Membership; !m.Known || decide.Answering(m.Members) != 6 || m.ClusterID != fakeClusterID {
 		t.Fatalf("%+v", m)
 	}
@@ -255,15 +255,15 @@ func TestGuestIsReleased(t *testing.T) {
 		change func(l *life, c *cluster)
 		want   string
 	}{
-		"healthy":          {nil, nil, ""},
-		"silent":           {func(l *life) { l.etcd.running[10].hangs.Store(true) }, nil, ""},
-		"silent, responds": {func(l *life) { l.etcd.running[10].hangs.Store(true) }, func(l *life, _ *cluster) { l.etcd.running[10].hangs.Store(false) }, "responds"},
-		"not recorded":     {nil, func(l *life, _ *cluster) { l.record.Guests = l.record.Guests[1:] }, "is not recorded as a guest that git releases"},
-		"not released":     {nil, func(_ *life, c *cluster) { c.state.Declared.Adoption.Release = nil }, "is not recorded as a guest that git releases"},
-		"a guest leads":    {nil, func(l *life, _ *cluster) { l.etcd.leader = firstGuest + 1 }, "a guest leads"},
-		"another is lost":  {nil, func(l *life, _ *cluster) { l.etcd.members = l.etcd.members[:5] }, "the other voters have changed"},
-		"a replica hangs":  {nil, func(l *life, _ *cluster) { l.etcd.running[2].hangs.Store(true) }, "the other voters have changed"},
-		"a pod is evicted": {nil, func(l *life, _ *cluster) { l.pods[1].Status.Conditions = nil }, "pod a-1 is no longer ready"},
+		"guest is healthy":                 {nil, nil, ""},
+		"guest is not responding":          {func(l *life) { l.etcd.running[10].hangs.Store(true) }, nil, ""},
+		"guest responds again":             {func(l *life) { l.etcd.running[10].hangs.Store(true) }, func(l *life, _ *cluster) { l.etcd.running[10].hangs.Store(false) }, "responds"},
+		"guest is no longer recorded":      {nil, func(l *life, _ *cluster) { l.record.Guests = l.record.Guests[1:] }, "is not recorded as a guest that git releases"},
+		"git no longer releases the guest": {nil, func(_ *life, c *cluster) { c.state.Declared.Adoption.Release = nil }, "is not recorded as a guest that git releases"},
+		"a guest leads":                    {nil, func(l *life, _ *cluster) { l.etcd.leader = firstGuest + 1 }, "a guest leads"},
+		"another voter is lost":            {nil, func(l *life, _ *cluster) { l.etcd.members = l.etcd.members[:5] }, "the other voters have changed"},
+		"a replica hangs":                  {nil, func(l *life, _ *cluster) { l.etcd.running[2].hangs.Store(true) }, "the other voters have changed"},
+		"a pod is not ready":               {nil, func(l *life, _ *cluster) { l.pods[1].Status.Conditions = nil }, "pod a-1 is no longer ready"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			l := newHolding(t)

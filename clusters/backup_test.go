@@ -78,7 +78,7 @@ func TestBackupObjects(t *testing.T) {
 	s.do(late, decide.ApplyObjects{}, true)
 	s.backups("")
 	if _, err := cronJobs.Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
-		t.Fatalf("it is not gone: %v", err)
+		t.Fatalf("the object still exists: %v", err)
 	}
 	s.do(late, decide.ApplyObjects{}, false)
 	if _, err := cronJobs.Get(t.Context(), "a-backup", metav1.GetOptions{}); err != nil {
@@ -167,7 +167,7 @@ func TestStartBackup(t *testing.T) {
 	seen := s.observe().state.Backups.Jobs
 	if len(seen) != 1 || seen[0].Name != objects.BackupJobName("a", start.Generation) || seen[0].Generation != start.Generation || seen[0].Phase != decide.JobRuns ||
 		time.Since(seen[0].CreatedAt) > time.Minute {
-		t.Errorf("seen are %+v", seen)
+		t.Errorf("observed Jobs: %+v", seen)
 	}
 }
 
@@ -190,13 +190,13 @@ func TestLastBackup(t *testing.T) {
 	s.do(c, decide.StartBackup{Generation: c.state.Generation}, true)
 	c = s.observe()
 	if jobs := c.state.Backups.Jobs; len(jobs) != 1 || jobs[0].Generation != was+1 || c.state.Objects.RunsReplicas == 0 {
-		t.Fatalf("seen are %+v, %+v", jobs, c.state.Objects)
+		t.Fatalf("observed Jobs: %+v, objects: %+v", jobs, c.state.Objects)
 	}
 	first := c.state.Backups.Jobs[0].UID
 	s.refuse(c, decide.DiscardBackup{JobUID: "another"}, "the Job was not observed")
 	s.do(c, decide.DiscardBackup{JobUID: first}, true)
 	s.do(s.observe(), decide.StartBackup{Generation: was + 1}, true)
 	if jobs := s.observe().state.Backups.Jobs; len(jobs) != 1 || jobs[0].UID == first || jobs[0].UID == "" {
-		t.Errorf("seen are %+v", jobs)
+		t.Errorf("observed Jobs: %+v", jobs)
 	}
 }

@@ -103,7 +103,7 @@ func TestDifferentCAInSecretBlocksIssuing(t *testing.T) {
 	before := s.observe()
 	own := pki.Fingerprint(secretOf(before, "a-ca")["ca.crt"])
 	if before.state.Record.CA != own || own == "" {
-		t.Fatalf("on record is %q, the CA is %q", before.state.Record.CA, own)
+		t.Fatalf("the recorded CA is %q, the CA in the Secret is %q", before.state.Record.CA, own)
 	}
 	ca := secretOf(before, "a-ca")
 	s.putCA(caMade(t, time.Now()))
@@ -114,7 +114,7 @@ func TestDifferentCAInSecretBlocksIssuing(t *testing.T) {
 	late := versions(c)
 	s.do(c, decide.ApplyObjects{}, false)
 	if now := versions(s.observe()); !maps.Equal(late, now) {
-		t.Errorf("written: before %v, after %v", late, now)
+		t.Errorf("objects were written: before %v, after %v", late, now)
 	}
 
 	// Restore the CA without its key, and then with it.
@@ -154,14 +154,14 @@ func TestUnrecordedCAIsRecordedIfAllAgree(t *testing.T) {
 	c = s.observe()
 	s.settled(c)
 	if c.state.Record.CA != "" || c.state.CA.Secret != own || len(c.state.CA.Mounted) != 1 {
-		t.Errorf("on record is %q, seen %+v", c.state.Record.CA, c.state.CA)
+		t.Errorf("the recorded CA is %q, observed %+v", c.state.Record.CA, c.state.CA)
 	}
 	c.state.Membership = decide.Membership{Known: true, ClusterID: 0xc1, Members: []decide.Member{{ID: 1, Name: "a-0", Answers: true, Started: true}}}
 	if c.seeCA(c.certificates, own); c.state.CA.Proven != own {
-		t.Errorf("a member has answered, and proves %q", c.state.CA.Proven)
+		t.Errorf("a member has responded, but the proven CA is %q", c.state.CA.Proven)
 	}
 	if required := decide.RequiredRecord(c.state, ""); required.CA != own {
-		t.Errorf("to be recorded is %q", required.CA)
+		t.Errorf("the CA to record is %q", required.CA)
 	}
 	s.putCA(caMade(t, time.Now()))
 	s.decided("CAChanged", "pods mount CA")
@@ -187,7 +187,7 @@ func TestExpiredCA(t *testing.T) {
 	record := after.state.Record
 	switch own := pki.Fingerprint(secretOf(after, "a-ca")["ca.crt"]); {
 	case own == pki.Fingerprint(expired.Pair().Certificate) || own != record.CA:
-		t.Errorf("the CA is %s, on record %s", own, record.CA)
+		t.Errorf("the CA in the Secret is %s, the recorded CA is %s", own, record.CA)
 	case record.ClusterID != 0xc1 || record.Token != before.state.Record.Token || after.state.Objects.RunsReplicas != 3:
 		t.Errorf("after: %+v, %d pods", record, after.state.Objects.RunsReplicas)
 	case after.state.CertificatesValidity() != decide.Valid:
@@ -210,7 +210,7 @@ func TestCAMismatchDoesNotBlockStop(t *testing.T) {
 		s.do(c, decide.StopPods{}, true)
 		c = s.observe()
 		if c.state.Objects.RunsReplicas != 0 {
-			t.Errorf("%d pods are wanted", c.state.Objects.RunsReplicas)
+			t.Errorf("the StatefulSet requires %d pods", c.state.Objects.RunsReplicas)
 		}
 		after := versions(c)
 		for id := range before {
@@ -222,7 +222,7 @@ func TestCAMismatchDoesNotBlockStop(t *testing.T) {
 		s.spec = "version: 3.6.16"
 		s.do(s.decided("ApplyObjects", "Secret a-"), decide.ApplyObjects{}, true)
 		if c = s.observe(); c.state.Objects.RunsReplicas != 3 {
-			t.Errorf("%d pods are wanted again", c.state.Objects.RunsReplicas)
+			t.Errorf("the StatefulSet requires %d pods again", c.state.Objects.RunsReplicas)
 		}
 	}
 }

@@ -46,11 +46,11 @@ func TestPassUsesAPIServerClock(t *testing.T) {
 			s, err := c.State(t.Context())
 			f.check(err)
 			if apart := f.now().Sub(s.Now).Abs(); apart > time.Minute {
-				t.Errorf("it is %s, by the pass", s.Now)
+				t.Errorf("the time of the pass is %s", s.Now)
 			}
 			next := status.New(c.own.Custom, c.target, report.Cluster{State: s, Decision: decide.Decide(s)}, reconcile.SourceStatus{})
 			if b := next.Backup; b == nil || b.Last == nil || !b.Last.StartedAt.Equal(&at) {
-				t.Errorf("the status forgets a backup: %+v", b)
+				t.Errorf("the status lacks the recorded backup: %+v", b)
 			}
 			f.asked.Store(0)
 			r := &reconcile.Reconciler{Source: f, Live: live, Log: slog.New(slog.DiscardHandler), Plan: true}
@@ -89,6 +89,6 @@ func TestPassFailsWithoutServerTime(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := c.Report(t.Context(), report.Cluster{}, reconcile.SourceStatus{}); err == nil {
-		t.Error("something is reported about it")
+		t.Error("a report is written without a known time")
 	}
 }

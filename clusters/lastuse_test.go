@@ -23,11 +23,11 @@ func TestClaimsAreAnnotatedWithLastUse(t *testing.T) {
 		keeps bool
 		fails string
 	}{
-		"kept":                {200, true, ""},
-		"removed by a policy": {200, false, "the API server did not keep"},
-		"not allowed":         {403, false, "annotate PersistentVolumeClaim"},
-		"another claim":       {409, false, ""},
-		"no claim":            {404, false, ""},
+		"annotation is kept":                {200, true, ""},
+		"annotation is removed by a policy": {200, false, "the API server did not keep"},
+		"annotating is forbidden":           {403, false, "annotate PersistentVolumeClaim"},
+		"claim was replaced":                {409, false, ""},
+		"claim does not exist":              {404, false, ""},
 	} {
 		l := newLife(t)
 		l.etcd.running[2].hangs.Store(true)

@@ -52,15 +52,15 @@ func TestLockHolder(t *testing.T) {
 		lease *coordinationv1.Lease
 		want  string
 	}{
-		{"none", nil, ""},
+		{"no lease", nil, ""},
 		{"released", lease("", now), ""},
-		{"mine", lease(live.holder.String(), now), ""},
-		{"another's", lease(other, now), "process 42 on runner-7 has held the lease since 1970-01-12T13:46:40Z"},
-		{"another's, run out", lease(other, now.Add(-16*time.Second)), ""},
+		{"held by this process", lease(live.holder.String(), now), ""},
+		{"held by another process", lease(other, now), "process 42 on runner-7 has held the lease since 1970-01-12T13:46:40Z"},
+		{"held by another process, expired", lease(other, now.Add(-16*time.Second)), ""},
 		{"an earlier process with the same PID", lease(samePID.String(), now), samePID.Words() + " has held the lease since 1970-01-12T13:46:40Z"},
-		{"an earlier process, run out", lease(samePID.String(), now.Add(-16*time.Second)), ""},
-		{"of another kind of holder", lease("someone", now), "process 0 on someone has held the lease since 1970-01-12T13:46:40Z"},
-		{"of another kind with slashes", lease(strings.Repeat("a/", 3), now), "process 0 on a/a/a/ has held the lease since 1970-01-12T13:46:40Z"},
+		{"an earlier process, expired", lease(samePID.String(), now.Add(-16*time.Second)), ""},
+		{"holder in an unknown format", lease("someone", now), "process 0 on someone has held the lease since 1970-01-12T13:46:40Z"},
+		{"holder in an unknown format, with slashes", lease(strings.Repeat("a/", 3), now), "process 0 on a/a/a/ has held the lease since 1970-01-12T13:46:40Z"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

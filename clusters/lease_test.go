@@ -125,7 +125,7 @@ func (s *stage) renewed() {
 	first := s.lease().Spec.RenewTime.Time
 	for end := time.Now().Add(10 * time.Second); !s.lease().Spec.RenewTime.After(first.Add(s.live.options.LeaseDuration)); <-time.After(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.Fatal("it is not renewed")
+			s.Fatal("the lease is not renewed")
 		}
 	}
 	release()
@@ -149,18 +149,18 @@ func (s *stage) lost() {
 	})
 	<-ctx.Done()
 	if err := context.Cause(ctx); !errors.Is(err, reconcile.ErrLocked) {
-		s.Errorf("it ends because of %v", err)
+		s.Errorf("the context ends with %v, want ErrLocked", err)
 	}
 	// A process that was paused may notice this only when it writes.
 	if err := c.stillOurs(s.Context()); !errors.Is(err, reconcile.ErrLocked) {
-		s.Errorf("it may write: %v", err)
+		s.Errorf("writing is still allowed: %v", err)
 	}
 	if _, err := c.carryOut(s.Context(), decide.Bootstrap{Replicas: 3}); !errors.Is(err, reconcile.ErrLocked) {
-		s.Errorf("it continues: %v", err)
+		s.Errorf("the action continues: %v", err)
 	}
 	release()
 	if left := s.observe().state.Objects.Remaining; len(left) > 0 {
-		s.Errorf("written anyway: %v", left)
+		s.Errorf("objects were written without the lease: %v", left)
 	}
 	s.change(func(l *coordinationv1.Lease) {
 		nobody := ""
@@ -182,7 +182,7 @@ func (s *stage) renewedAhead() {
 		l.Spec.HolderIdentity = &other
 	})
 	if _, release, err := c.hold(s.Context()); !errors.Is(err, reconcile.ErrLocked) {
-		s.Errorf("it holds a lease that another process has taken: %v", err)
+		s.Errorf("a lease taken by another process is held: %v", err)
 		if err == nil {
 			release()
 		}

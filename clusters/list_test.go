@@ -95,7 +95,7 @@ func TestUnlistableNamespaceIsReported(t *testing.T) {
 	}
 	r := &reconcile.Reconciler{Source: nowhere{}, Live: New(client, Options{Namespaces: []string{"ns", "other"}, Reading: true}), Log: slog.New(slog.DiscardHandler), Plan: true}
 	if rep := r.Pass(t.Context()); len(rep.Clusters) != 1 || rep.Error == "" || !slices.Equal(rep.UnlistedIn, []string{"other"}) {
-		t.Errorf("%d clusters, %q, and could not look at %q", len(rep.Clusters), rep.Error, rep.UnlistedIn)
+		t.Errorf("%d clusters, error %q, unlisted namespaces %q", len(rep.Clusters), rep.Error, rep.UnlistedIn)
 	}
 }
 

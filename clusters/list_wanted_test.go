@@ -116,7 +116,7 @@ func TestListWanted(t *testing.T) {
 		}
 	}
 	if names, _ := l.observed(live, "ns/b"); !slices.Equal(names, []string{"a"}) {
-		t.Errorf("b is gone: %q", names)
+		t.Errorf("after b was deleted: %q", names)
 	}
 	if names, asked := l.observed(live, "ns/none"); !slices.Equal(names, []string{"a"}) || len(asked) > 1 {
 		t.Errorf("%q by %q", names, asked)
@@ -285,7 +285,7 @@ func TestObservingDoesNotWriteIdentity(t *testing.T) {
 	}
 	looks.Wait()
 	if c.(*cluster).target.Cluster.Spec.Etcd.Quota.IsZero() {
-		t.Error("it has no quota")
+		t.Error("the cluster has no quota")
 	}
 }
 

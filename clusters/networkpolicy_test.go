@@ -49,7 +49,7 @@ func TestNetworkPolicy(t *testing.T) {
 	s.do(late, decide.ApplyObjects{}, true)
 	s.settled(s.observe())
 	if _, err := policies.Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
-		t.Fatalf("it is not gone: %v", err)
+		t.Fatalf("the NetworkPolicy still exists: %v", err)
 	}
 	s.do(late, decide.ApplyObjects{}, false)
 	if _, err := policies.Get(t.Context(), "a", metav1.GetOptions{}); err != nil {

@@ -30,27 +30,27 @@ func TestClientStaysRoot(t *testing.T) {
 		unknown bool
 		stays   bool
 	}{
-		"off":                {client("root"), &off, false, false},
-		"on":                 {client("root"), &on, false, true},
-		"no answer":          {client("root"), nil, false, true},
-		"no list":            {client("root"), &off, true, true},
-		"never was root":     {client("a-client"), &on, false, false},
-		"there is none":      {objects.Certificates{}, &on, false, false},
-		"it cannot be read":  {objects.Certificates{Client: pki.Pair{Certificate: []byte("x")}}, &on, false, false},
-		"of nobody, no list": {objects.Certificates{}, nil, true, false},
+		"authentication is disabled":        {client("root"), &off, false, false},
+		"authentication is enabled":         {client("root"), &on, false, true},
+		"authentication status is unknown":  {client("root"), nil, false, true},
+		"member list is unknown":            {client("root"), &off, true, true},
+		"certificate does not name root":    {client("a-client"), &on, false, false},
+		"no certificate":                    {objects.Certificates{}, &on, false, false},
+		"certificate cannot be parsed":      {objects.Certificates{Client: pki.Pair{Certificate: []byte("x")}}, &on, false, false},
+		"no certificate and no member list": {objects.Certificates{}, nil, true, false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			l := newLife(t)
 			l.etcd.auth = test.auth
 			c := l.seen(l.old)
 			if !c.state.Membership.Known {
-				t.Fatal("no list")
+				t.Fatal("the member list is unknown")
 			}
 			if test.unknown {
 				c.state.Membership = decide.Membership{}
 			}
 			if got := c.clientStaysRoot(t.Context(), test.present); got != test.stays {
-				t.Errorf("it stays: %t", got)
+				t.Errorf("the certificate continues to name root: %t", got)
 			}
 			if told := c.state.ClientIsRoot; told != (test.stays && test.auth == &on && !test.unknown) {
 				t.Errorf("manual action is reported: %t", told)
@@ -78,15 +78,15 @@ func TestOwnClientCertificateIsIssued(t *testing.T) {
 	}
 	c = s.decided("ApplyObjects", "Secret a-quorate-tls")
 	if tls := c.clientTLS(); tls == nil || string(tls.Cert) != string(root.Certificate) {
-		t.Error("etcd would not be asked with the existing certificate")
+		t.Error("etcd would not be queried with the existing certificate")
 	}
 	s.do(c, decide.ApplyObjects{}, true)
 	c = s.observe()
 	s.settled(c)
 	if tls := c.clientTLS(); string(tls.Cert) != string(secretOf(c, "a-quorate-tls")["tls.crt"]) || string(tls.Cert) == string(root.Certificate) {
-		t.Error("etcd would not be asked with a certificate of our own")
+		t.Error("etcd would not be queried with Quorate's own certificate")
 	}
 	if !c.certificates.NamesRoot() { // it is unknown whether authentication is enabled
-		t.Error("applications are cut off")
+		t.Error("applications lose access to etcd")
 	}
 }

@@ -111,33 +111,33 @@ func inWords(s decide.State) string {
 // process.
 func TestProcessAgeDoesNotAffectDecisions(t *testing.T) {
 	l := newLife(t)
-	c := l.same("with all well")
+	c := l.same("with all members responding")
 	if m := c.state.Membership; !m.Known || decide.Answering(m.Members) != 3 {
-		t.Fatalf("not well: %+v", m)
+		t.Fatalf("not all members respond: %+v", m)
 	}
 	l.pods[1], l.claims[1] = l.pod(1, "-next"), claimOf(1, "-next")
 	c = l.same("with a new pod")
 	if outcome, err := c.changeEtcd(t.Context(), decide.RemoveMember{}, removal(decide.RemoveMember{ID: 2, Name: "a-1"})); err != nil || !outcome.Changed {
 		t.Fatalf("remove a-1: %+v, %v", outcome, err)
 	}
-	l.same("once it is removed, and answers still")
+	l.same("after the removal, while the member still responds,")
 	l.record = l.record.WithRemoved(decide.RemovedMember{Ordinal: 1, VolumeUID: "volume-1"})
-	c = l.same("once that is on record")
+	c = l.same("once the removal is recorded")
 	if outcome, err := c.changeEtcd(t.Context(), decide.AddLearner{}, addition(decide.AddLearner{Ordinal: 1, PeerURL: peerOf(1)})); err != nil || !outcome.Changed {
 		t.Fatalf("add a-1: %+v, %v", outcome, err)
 	}
-	l.same("with a learner in the slot of one that is on record as removed")
+	l.same("with a learner in the slot of a removed member")
 	l.record.Removed = nil
 	l.record = l.record.With(decide.RecordedMember{Ordinal: 1, Mode: decide.Joining})
-	l.same("with the learner on record")
+	l.same("with the learner recorded")
 	l.etcd.join(1)
 	c = l.same("once the learner has started in the same pod")
 	if d := decide.Decide(c.state); d.Rule != "Seal" {
-		t.Errorf("it is not sealed: %s", d)
+		t.Errorf("the learner is not sealed: %s", d)
 	}
 	l.record = decide.SealedRecord(c.state, decide.Seal{ClusterID: fakeClusterID, Members: decide.Ordinals(0).With(1)}, "t")
-	if d := decide.Decide(l.same("once it is sealed").state); d.Rule != "PromoteLearner" {
-		t.Errorf("it is not promoted: %s", d)
+	if d := decide.Decide(l.same("once the learner is sealed").state); d.Rule != "PromoteLearner" {
+		t.Errorf("the learner is not promoted: %s", d)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestListedMemberRecordedAsRemovedIsAsked(t *testing.T) {
 		for other := range 3 {
 			l.etcd.running[other].hangs.Store(alone && other != ordinal)
 		}
-		m := l.same("with a record of an earlier day").state.Membership
+		m := l.same("with a restored, older record").state.Membership
 		if m.Known == alone || m.Unconfirmed != alone || !m.Members[ordinal].Answers {
 			t.Errorf("a-%d, alone %t: %+v", ordinal, alone, m)
 		}
@@ -166,7 +166,7 @@ func TestPodWithNewAddressIsReached(t *testing.T) {
 	address := l.etcd.address(12)
 	l.etcd.serve(2, 3, address)
 	l.pods[2].Status.PodIP = address
-	if m := l.same("once a pod has moved").state.Membership; !m.Known || !m.Members[2].Answers {
+	if m := l.same("once the pod has a new address").state.Membership; !m.Known || !m.Members[2].Answers {
 		t.Errorf("%+v", m)
 	}
 }

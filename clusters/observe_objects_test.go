@@ -26,9 +26,9 @@ func TestFindSlots(t *testing.T) {
 		recorded            string
 		relabelled, foreign string
 	}{
-		{"made since the others were listed", labelled, "v0", "", ""},
-		{"relabelled, on record", relabelled, "v1", lost, ""},
-		{"somebody else's", relabelled, "v0", "", foreign},
+		{"created after listing", labelled, "v0", "", ""},
+		{"relabeled, but recorded", relabelled, "v1", lost, ""},
+		{"relabeled and not recorded", relabelled, "v0", "", foreign},
 	} {
 		c := &cluster{live: &Live{kube: clientOf(t, &storageServer{claim: test.claim})}, own: &inventory.Cluster{}}
 		c.target.Cluster.Name = "a"

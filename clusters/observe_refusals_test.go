@@ -34,15 +34,15 @@ func TestRefusal(t *testing.T) {
 		name, want string
 		events     []eventsv1.Event
 	}{
-		{name: "nothing is said"},
-		{name: "a quota", events: []eventsv1.Event{failedCreate(quotaExceeded, time.Minute)}, want: `pods "a-2" is forbidden: exceeded quota: q, requested: pods=1`},
-		{name: "long ago", events: []eventsv1.Event{failedCreate(quotaExceeded, time.Hour)}},
-		{name: "another pod", events: []eventsv1.Event{failedCreate(strings.ReplaceAll(quotaExceeded, "a-2", "a-22"), time.Minute)}},
-		{name: "its claim", events: []eventsv1.Event{failedCreate(`create Claim data-a-2 for Pod a-2 in StatefulSet a failed error: denied`, 0)}, want: "denied"},
-		{name: "the last one", events: []eventsv1.Event{
+		{name: "no events"},
+		{name: "quota exceeded", events: []eventsv1.Event{failedCreate(quotaExceeded, time.Minute)}, want: `pods "a-2" is forbidden: exceeded quota: q, requested: pods=1`},
+		{name: "event is too old", events: []eventsv1.Event{failedCreate(quotaExceeded, time.Hour)}},
+		{name: "event for a different pod", events: []eventsv1.Event{failedCreate(strings.ReplaceAll(quotaExceeded, "a-2", "a-22"), time.Minute)}},
+		{name: "claim could not be created", events: []eventsv1.Event{failedCreate(`create Claim data-a-2 for Pod a-2 in StatefulSet a failed error: denied`, 0)}, want: "denied"},
+		{name: "most recent event is reported", events: []eventsv1.Event{
 			failedCreate("Create Pod a-2 in StatefulSet a failed error: new\nlines", time.Minute), failedCreate(quotaExceeded, 2*time.Minute),
 		}, want: "new lines"},
-		{name: "long", events: []eventsv1.Event{failedCreate("create Pod a-2 in StatefulSet a failed error: "+strings.Repeat("x", 299)+"ö", 0)}, want: strings.Repeat("x", 299) + "…"},
+		{name: "long message is truncated", events: []eventsv1.Event{failedCreate("create Pod a-2 in StatefulSet a failed error: "+strings.Repeat("x", 299)+"ö", 0)}, want: strings.Repeat("x", 299) + "…"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := refusal(test.events, "a-2", noon); got != test.want {
@@ -80,15 +80,15 @@ func TestFindRefused(t *testing.T) {
 		asked  int
 		want   map[int]string
 	}{
-		{name: "all pods are there", change: func(c *cluster) { c.state.Objects.RunsReplicas = 1 }},
-		{name: "a claim has to go first", change: func(c *cluster) {
+		{name: "all wanted pods exist", change: func(c *cluster) { c.state.Objects.RunsReplicas = 1 }},
+		{name: "a claim is still being deleted", change: func(c *cluster) {
 			c.state.Objects.RunsReplicas = 1
 			c.state.Replicas[0] = decide.Replica{Pod: decide.PodAbsent, VolumeUID: "v", VolumeTerminating: true}
 		}},
-		{name: "it is to be stopped", change: func(c *cluster) { c.target.Cluster.Spec.Lifecycle = v1alpha1.LifecycleStopped }},
-		{name: "refused", server: eventServer{refuse: true}, asked: 1},
+		{name: "cluster is declared Stopped", change: func(c *cluster) { c.target.Cluster.Spec.Lifecycle = v1alpha1.LifecycleStopped }},
+		{name: "events cannot be read", server: eventServer{refuse: true}, asked: 1},
 		{
-			name: "missing", server: eventServer{events: []eventsv1.Event{failedCreate(quotaExceeded, 0), stranger}}, asked: 1,
+			name: "a pod is missing", server: eventServer{events: []eventsv1.Event{failedCreate(quotaExceeded, 0), stranger}}, asked: 1,
 			want: map[int]string{2: `pods "a-2" is forbidden: exceeded quota: q, requested: pods=1`},
 		},
 	} {

@@ -40,26 +40,26 @@ func TestClaimCreatedUnderRunningPodIsNotItsVolume(t *testing.T) {
 		listed, now *corev1.PersistentVolumeClaim
 		want        string
 	}{
-		{name: "created before", listed: claimMade("v1", -time.Second, bound), want: "v1"},
-		{name: "created in the same second", listed: claimMade("v1", 0, bound), want: "v1"},
-		{name: "created after the pod by the clock of another API server", listed: claimMade("v1", 5*time.Second, bound), want: "v1"},
-		{name: "on record as the member's", listed: claimMade("recorded", time.Minute, bound), want: "recorded"},
-		{name: "created after the pod, which had no node yet", listed: claimMade("v1", -time.Minute, bound), want: "v1"},
-		{name: "created under the pod", listed: claimMade("v2", time.Minute, bound), now: claimMade("v2", time.Minute, bound)},
-		{name: "has no volume", listed: claimMade("v2", -time.Second, corev1.ClaimPending), now: claimMade("v2", -time.Second, corev1.ClaimPending)},
-		{name: "bound since it was listed", listed: claimMade("v1", -time.Second, corev1.ClaimPending), now: claimMade("v1", -time.Second, bound), want: "v1"},
-		{name: "gone since it was listed", listed: claimMade("v2", time.Minute, bound)},
+		{name: "claim created before scheduling", listed: claimMade("v1", -time.Second, bound), want: "v1"},
+		{name: "claim created in the same second", listed: claimMade("v1", 0, bound), want: "v1"},
+		{name: "claim created later, within clock skew", listed: claimMade("v1", 5*time.Second, bound), want: "v1"},
+		{name: "recorded as the member's claim", listed: claimMade("recorded", time.Minute, bound), want: "recorded"},
+		{name: "claim created long before scheduling", listed: claimMade("v1", -time.Minute, bound), want: "v1"},
+		{name: "claim created while the pod runs", listed: claimMade("v2", time.Minute, bound), now: claimMade("v2", time.Minute, bound)},
+		{name: "claim is not bound", listed: claimMade("v2", -time.Second, corev1.ClaimPending), now: claimMade("v2", -time.Second, corev1.ClaimPending)},
+		{name: "claim was bound after listing", listed: claimMade("v1", -time.Second, corev1.ClaimPending), now: claimMade("v1", -time.Second, bound), want: "v1"},
+		{name: "claim was deleted after listing", listed: claimMade("v2", time.Minute, bound)},
 		{name: "etcd crashes", listed: claimMade("v2", time.Minute, bound), now: claimMade("v2", time.Minute, bound), change: func(pod *corev1.Pod) {
 			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 			pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1}
 		}},
-		{name: "being deleted", listed: claimMade("v2", time.Minute, bound), now: claimMade("v2", time.Minute, bound), change: func(pod *corev1.Pod) {
+		{name: "pod is being deleted", listed: claimMade("v2", time.Minute, bound), now: claimMade("v2", time.Minute, bound), change: func(pod *corev1.Pod) {
 			pod.DeletionTimestamp = &metav1.Time{Time: noon}
 		}},
 		{name: "etcd has not started", listed: claimMade("v1", time.Minute, bound), want: "v1", change: func(pod *corev1.Pod) {
 			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}
 		}},
-		{name: "nobody says when it got its node", listed: claimMade("v1", time.Minute, bound), want: "v1", change: func(pod *corev1.Pod) {
+		{name: "time of scheduling is unknown", listed: claimMade("v1", time.Minute, bound), want: "v1", change: func(pod *corev1.Pod) {
 			pod.Status.Conditions = pod.Status.Conditions[1:]
 		}},
 		{name: "no pod", listed: claimMade("v1", time.Minute, bound), want: "v1", change: func(pod *corev1.Pod) { pod.Name = "a-2" }},
@@ -94,7 +94,7 @@ func TestReplacedClaimBlocksStop(t *testing.T) {
 		c.state.Replicas = []decide.Replica{{Ordinal: 1, PodUID: "p1", Pod: decide.PodReady, VolumeUID: seen}}
 		c.state.Record.Members = []decide.RecordedMember{{Ordinal: 1, Mode: decide.Sealed, ID: 0xa1, VolumeUID: "v1"}}
 		if got, err := c.stopsOnGoingVolume(t.Context()); err != nil || got != want {
-			t.Errorf("seen on %q: %q, %v", seen, got, err)
+			t.Errorf("observed volume %q: %q, %v", seen, got, err)
 		}
 	}
 }

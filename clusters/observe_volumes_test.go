@@ -52,26 +52,26 @@ func TestOutOfReach(t *testing.T) {
 		nodes []corev1.Node
 		want  string
 	}{
-		{name: "there", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1")}, nodes: []corev1.Node{nodeNamed("n2"), nodeNamed("n1")}},
-		{name: "there and not ready", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1")}, nodes: []corev1.Node{notReady}},
+		{name: "node exists", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1")}, nodes: []corev1.Node{nodeNamed("n2"), nodeNamed("n1")}},
+		{name: "node exists but is not ready", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1")}, nodes: []corev1.Node{notReady}},
 		{
-			name: "gone", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1")}, nodes: []corev1.Node{nodeNamed("n2")},
+			name: "node no longer exists", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1")}, nodes: []corev1.Node{nodeNamed("n2")},
 			want: "its volume pvc-1 belongs to node n1, which no longer exists",
 		},
-		{name: "gone, by its name", terms: []corev1.NodeSelectorTerm{field}, nodes: []corev1.Node{nodeNamed("n2")}, want: "its volume pvc-1 belongs to node n1, which no longer exists"},
-		{name: "there, by its name", terms: []corev1.NodeSelectorTerm{field}, nodes: []corev1.Node{nodeNamed("n1")}},
+		{name: "node selected by name no longer exists", terms: []corev1.NodeSelectorTerm{field}, nodes: []corev1.Node{nodeNamed("n2")}, want: "its volume pvc-1 belongs to node n1, which no longer exists"},
+		{name: "node selected by name exists", terms: []corev1.NodeSelectorTerm{field}, nodes: []corev1.Node{nodeNamed("n1")}},
 		{
-			name: "gone, by a driver's label", terms: []corev1.NodeSelectorTerm{in("topology.topolvm.io/node", "n1")}, nodes: []corev1.Node{nodeNamed("n2")},
+			name: "node selected by driver label no longer exists", terms: []corev1.NodeSelectorTerm{in("topology.topolvm.io/node", "n1")}, nodes: []corev1.Node{nodeNamed("n2")},
 			want: "its volume pvc-1 belongs to node n1, which no longer exists",
 		},
-		{name: "gone, of a zone that is there", terms: []corev1.NodeSelectorTerm{both}, nodes: []corev1.Node{nodeNamed("n2")}, want: "its volume pvc-1 belongs to node n1, which no longer exists"},
+		{name: "node of an existing zone no longer exists", terms: []corev1.NodeSelectorTerm{both}, nodes: []corev1.Node{nodeNamed("n2")}, want: "its volume pvc-1 belongs to node n1, which no longer exists"},
 		{
-			name: "several, all gone", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1"), in(corev1.LabelHostname, "n2")}, nodes: []corev1.Node{nodeNamed("n3")},
+			name: "none of several nodes exists", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1"), in(corev1.LabelHostname, "n2")}, nodes: []corev1.Node{nodeNamed("n3")},
 			want: "its volume pvc-1 belongs to nodes n1, n2, which no longer exist",
 		},
-		{name: "several, one there", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1"), in(corev1.LabelHostname, "n2")}, nodes: []corev1.Node{nodeNamed("n2")}},
-		{name: "a zone that has no node at the moment", terms: []corev1.NodeSelectorTerm{in(corev1.LabelTopologyZone, "z2")}, nodes: []corev1.Node{nodeNamed("n1")}},
-		{name: "one node or any of a zone", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1"), in(corev1.LabelTopologyZone, "z2")}, nodes: []corev1.Node{nodeNamed("n2")}},
+		{name: "one of several nodes exists", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1"), in(corev1.LabelHostname, "n2")}, nodes: []corev1.Node{nodeNamed("n2")}},
+		{name: "zone currently has no nodes", terms: []corev1.NodeSelectorTerm{in(corev1.LabelTopologyZone, "z2")}, nodes: []corev1.Node{nodeNamed("n1")}},
+		{name: "one node or any node of a zone", terms: []corev1.NodeSelectorTerm{in(corev1.LabelHostname, "n1"), in(corev1.LabelTopologyZone, "z2")}, nodes: []corev1.Node{nodeNamed("n2")}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -168,26 +168,26 @@ func TestFindStranded(t *testing.T) {
 		message  string
 		asked    int
 	}{
-		{name: "waits for a node that is gone", server: storageServer{volume: local}, pod: pending(), want: gone, asked: 1},
-		{name: "no pod, and the node is gone", server: storageServer{volume: local}, want: gone, asked: 1},
-		{name: "its volume is gone", server: storageServer{claim: claimed("v1")}, pod: pending(), want: "its volume pvc-1 has been deleted", asked: 2},
-		{name: "its claim has gone as well since it was listed", pod: pending(), asked: 2},
-		{name: "there is another claim by now", server: storageServer{claim: claimed("v2")}, pod: pending(), asked: 2},
-		{name: "its claim is being deleted", pod: pending(), change: func(_ *cluster, claim *corev1.PersistentVolumeClaim) {
+		{name: "pod waits for a deleted node", server: storageServer{volume: local}, pod: pending(), want: gone, asked: 1},
+		{name: "no pod and a deleted node", server: storageServer{volume: local}, want: gone, asked: 1},
+		{name: "PersistentVolume was deleted", server: storageServer{claim: claimed("v1")}, pod: pending(), want: "its volume pvc-1 has been deleted", asked: 2},
+		{name: "claim and PersistentVolume were deleted", pod: pending(), asked: 2},
+		{name: "claim was replaced after listing", server: storageServer{claim: claimed("v2")}, pod: pending(), asked: 2},
+		{name: "claim is being deleted", pod: pending(), change: func(_ *cluster, claim *corev1.PersistentVolumeClaim) {
 			claim.DeletionTimestamp = &metav1.Time{}
 		}},
-		{name: "its claim lost the volume", server: storageServer{volume: local, claim: claimed("v1")}, pod: pending(), asked: 2, want: "its volume pvc-1 has been deleted", change: func(_ *cluster, claim *corev1.PersistentVolumeClaim) {
+		{name: "claim is in phase Lost", server: storageServer{volume: local, claim: claimed("v1")}, pod: pending(), asked: 2, want: "its volume pvc-1 has been deleted", change: func(_ *cluster, claim *corev1.PersistentVolumeClaim) {
 			claim.Status.Phase = corev1.ClaimLost
 		}},
-		{name: "a volume for any node", server: storageServer{volume: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}}, pod: pending(), asked: 1},
-		{name: "refused", server: storageServer{refuse: true}, pod: pending(), asked: 1,
+		{name: "PersistentVolume is usable on any node", server: storageServer{volume: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}}, pod: pending(), asked: 1},
+		{name: "PersistentVolume cannot be read", server: storageServer{refuse: true}, pod: pending(), asked: 1,
 			message: "cannot tell whether its volume is still reachable: read PersistentVolume pvc-1: persistentvolumes is forbidden"},
-		{name: "nodes refused", server: storageServer{volume: local}, pod: pending(), nodesErr: errors.New("list Nodes: forbidden"), asked: 1,
+		{name: "nodes cannot be listed", server: storageServer{volume: local}, pod: pending(), nodesErr: errors.New("list Nodes: forbidden"), asked: 1,
 			message: "cannot tell whether its volume is still reachable: list Nodes: forbidden"},
-		{name: "has a node", server: storageServer{volume: local}, pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a-1"}, Spec: corev1.PodSpec{NodeName: "n1"}}},
-		{name: "not bound yet", pod: pending(), change: func(_ *cluster, claim *corev1.PersistentVolumeClaim) { claim.Spec.VolumeName = "" }},
-		{name: "not on record", pod: pending(), change: func(c *cluster, _ *corev1.PersistentVolumeClaim) { c.state.Record.Members = nil }},
-		{name: "stopped", change: func(c *cluster, _ *corev1.PersistentVolumeClaim) {
+		{name: "pod has a node", server: storageServer{volume: local}, pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a-1"}, Spec: corev1.PodSpec{NodeName: "n1"}}},
+		{name: "claim is not bound yet", pod: pending(), change: func(_ *cluster, claim *corev1.PersistentVolumeClaim) { claim.Spec.VolumeName = "" }},
+		{name: "member is not recorded", pod: pending(), change: func(c *cluster, _ *corev1.PersistentVolumeClaim) { c.state.Record.Members = nil }},
+		{name: "cluster is stopped", change: func(c *cluster, _ *corev1.PersistentVolumeClaim) {
 			c.target.Cluster.Spec.Lifecycle = v1alpha1.LifecycleStopped
 		}},
 	}
@@ -233,14 +233,14 @@ func TestFindUnbound(t *testing.T) {
 		want      bool
 		wantAsked int
 	}{
-		{"waits forever", "n1", decide.PodPending, claim("v1", corev1.ClaimPending), claim("v1", corev1.ClaimPending), true, 1},
-		{"bound since it was listed", "n1", decide.PodPending, claim("v1", corev1.ClaimPending), claim("v1", corev1.ClaimBound), false, 1},
-		{"recreated since it was listed", "n1", decide.PodPending, claim("v1", corev1.ClaimPending), claim("v2", corev1.ClaimPending), false, 1},
-		{"gone since it was listed", "n1", decide.PodPending, claim("v1", corev1.ClaimPending), nil, false, 1},
-		{"has no node yet", "", decide.PodPending, claim("v1", corev1.ClaimPending), nil, false, 0},
-		{"on its way", "n1", decide.PodPending, claim("v1", corev1.ClaimBound), nil, false, 0},
-		{"runs", "n1", decide.PodReady, claim("v1", corev1.ClaimPending), nil, false, 0},
-		{"without a claim", "n1", decide.PodPending, nil, nil, false, 0},
+		{"claim stays unbound", "n1", decide.PodPending, claim("v1", corev1.ClaimPending), claim("v1", corev1.ClaimPending), true, 1},
+		{"claim was bound after listing", "n1", decide.PodPending, claim("v1", corev1.ClaimPending), claim("v1", corev1.ClaimBound), false, 1},
+		{"claim was recreated after listing", "n1", decide.PodPending, claim("v1", corev1.ClaimPending), claim("v2", corev1.ClaimPending), false, 1},
+		{"claim was deleted after listing", "n1", decide.PodPending, claim("v1", corev1.ClaimPending), nil, false, 1},
+		{"pod has no node yet", "", decide.PodPending, claim("v1", corev1.ClaimPending), nil, false, 0},
+		{"claim is bound, pod is pending", "n1", decide.PodPending, claim("v1", corev1.ClaimBound), nil, false, 0},
+		{"pod is running", "n1", decide.PodReady, claim("v1", corev1.ClaimPending), nil, false, 0},
+		{"claim is missing", "n1", decide.PodPending, nil, nil, false, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			server := &storageServer{claim: test.now}

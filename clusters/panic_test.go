@@ -73,9 +73,9 @@ func TestPanicWhileRenewing(t *testing.T) {
 	defer release()
 	<-ctx.Done()
 	if _, is := errors.AsType[*panics.Error](context.Cause(ctx)); !is {
-		t.Errorf("it ended with %v", context.Cause(ctx))
+		t.Errorf("the context ended with %v", context.Cause(ctx))
 	}
 	if err := c.stillOurs(ctx); err == nil {
-		t.Error("it would still write")
+		t.Error("writing is still allowed")
 	}
 }

@@ -43,37 +43,37 @@ func TestRewoundSourceIsTreatedAsUnread(t *testing.T) {
 		declares string
 		want     string
 	}{
-		{name: "follows", follows: follows(true, nil), want: "a b c"},
-		{name: "does not", follows: follows(false, nil), want: refused + "it does not descend from main@sha1:1, which was applied last. Git was rewound, its history was rewritten, or a different branch or repository was read. " +
+		{name: "descends from the applied revision", follows: follows(true, nil), want: "a b c"},
+		{name: "does not descend", follows: follows(false, nil), want: refused + "it does not descend from main@sha1:1, which was applied last. Git was rewound, its history was rewritten, or a different branch or repository was read. " +
 			"Push a commit on top of the applied commit, or run once with --allow-non-fast-forward"},
-		{name: "does not, and declares others", follows: follows(false, nil), declares: "ns/d", want: refused + "it does not descend from"},
-		{name: "does not, and declares none", follows: follows(false, nil), declares: " ", want: refused + "it does not descend from"},
-		{name: "cannot be told", follows: follows(false, errors.New("the history is incomplete")),
+		{name: "does not descend, declares another cluster", follows: follows(false, nil), declares: "ns/d", want: refused + "it does not descend from"},
+		{name: "does not descend, declares no clusters", follows: follows(false, nil), declares: " ", want: refused + "it does not descend from"},
+		{name: "ancestry is unknown", follows: follows(false, errors.New("the history is incomplete")),
 			want: "a b c (cannot tell whether main@sha1:2 of https://host/fleet.git descends from main@sha1:1, which was applied last: the history is incomplete)"},
-		{name: "cannot be told of what is signed", follows: follows(false, errors.New("429 Too Many Requests")), signed: true,
+		{name: "ancestry is unknown, signature is required", follows: follows(false, errors.New("429 Too Many Requests")), signed: true,
 			want: refused + "it must be signed, and it is not known whether it descends from main@sha1:1, which was applied last: 429 Too Many Requests. " +
 				"Provide the full history, or run once with --allow-non-fast-forward"},
-		{name: "is gone", follows: follows(false, fmt.Errorf("%w: it does not exist", reconcile.ErrGone)),
+		{name: "revision no longer exists", follows: follows(false, fmt.Errorf("%w: it does not exist", reconcile.ErrGone)),
 			want: refused + "the source no longer contains this revision, so it is not known whether it descends from main@sha1:1, which was applied last. The next pass reads the revision that replaced it"},
-		{name: "does not matter", want: "a b c"},
-		{name: "nothing is known of a cluster that it declares", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = "" },
+		{name: "ancestry is not checked", want: "a b c"},
+		{name: "declared cluster has no recorded source", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = "" },
 			want: refused + "it does not descend from"},
-		{name: "nothing is known of a cluster that is not declared", follows: follows(false, nil), declares: "ns/d",
+		{name: "undeclared cluster has no recorded source", follows: follows(false, nil), declares: "ns/d",
 			with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = "" }, want: "d b c"},
-		{name: "at another path before", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = fleet + ",path=x" },
+		{name: "previously declared at a different path", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = fleet + ",path=x" },
 			want: refused + "it does not descend from"},
-		{name: "at another URL before", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = "git@host:fleet.git" },
+		{name: "previously declared at a different URL", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = "git@host:fleet.git" },
 			want: refused + "it does not descend from"},
-		{name: "another run's, at another path", follows: follows(false, nil), declares: "ns/d",
+		{name: "undeclared cluster of a different path", follows: follows(false, nil), declares: "ns/d",
 			with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = fleet + ",path=x" }, want: "d b c"},
-		{name: "no commit", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredRevision = "main@sha1:nonsense" }, want: "a b c"},
-		{name: "where it may not declare any", follows: follows(false, nil), declares: "ns/d", namespaces: []string{"other"}, want: "d b c"},
-		{name: "the other source's before", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = shop }, want: "a b c"},
-		{name: "of nobody knows which", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredRevision = "main@sha1:1 v2@sha1:7" }, want: "a b c"},
-		{name: "an orphan, whose source has gone on since", follows: follows(false, nil), declares: "ns/d", with: func(c *v1alpha1.EtcdCluster) {
+		{name: "recorded revision is not a commit", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredRevision = "main@sha1:nonsense" }, want: "a b c"},
+		{name: "cluster in a namespace not allowed", follows: follows(false, nil), declares: "ns/d", namespaces: []string{"other"}, want: "d b c"},
+		{name: "previously declared by the other source", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredSource = shop }, want: "a b c"},
+		{name: "recorded revision is ambiguous", follows: follows(false, nil), with: func(c *v1alpha1.EtcdCluster) { c.Status.DeclaredRevision = "main@sha1:1 v2@sha1:7" }, want: "a b c"},
+		{name: "orphan, source has a new revision", follows: follows(false, nil), declares: "ns/d", with: func(c *v1alpha1.EtcdCluster) {
 			c.Status.DeclaredRevision, c.Status.SourceRevision = "main@sha1:0", "main@sha1:1"
 		}, want: refused + "it does not descend from"},
-		{name: "an orphan, whose source is at the same", follows: follows(false, nil), declares: "ns/d", with: func(c *v1alpha1.EtcdCluster) {
+		{name: "orphan, source is at the same revision", follows: follows(false, nil), declares: "ns/d", with: func(c *v1alpha1.EtcdCluster) {
 			c.Status.SourceRevision = "main@sha1:2"
 		}, want: "d b c"},
 	} {

@@ -30,25 +30,25 @@ func TestMissingRightsAreReportedWithAdvice(t *testing.T) {
 		want      string
 	}{
 		{"as a tenant", cannot, Options{Tenants: tenants}, "shop", "create rolebinding quorate-tenant --namespace=shop --clusterrole=quorate --user="},
-		{"as a tenant, to look", cannot, Options{Tenants: tenants, Reading: true}, "shop", "create rolebinding quorate-tenant --namespace=shop --clusterrole=quorate --user="},
-		{"not as a tenant", notAs, Options{Tenants: tenants}, "shop", "use as=quorate:tenant:shop, and add this name to the ClusterRole quorate-tenants"},
-		{"not as a tenant, by newer words", nowhere, Options{Tenants: tenants}, "shop", "use as=quorate:tenant:shop, and add this name to the ClusterRole quorate-tenants"},
-		{"as the run", cannot, Options{Tenants: tenants}, "bank", "bind the ClusterRole quorate of deploy/base/rbac.yaml to this user in the namespace bank"},
-		{"as the run, of all namespaces", cannot, Options{}, "", "in all namespaces, or name the namespaces it may read"},
-		{"to look", cannot, Options{Reading: true}, "bank", "bind the ClusterRole quorate-plan of deploy/plan-rbac.yaml to this user in the namespace bank"},
-		{"to fill a volume", fmt.Errorf("apply PersistentVolumeClaim data-a-0: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "data-a-0",
+		{"as a tenant, read-only", cannot, Options{Tenants: tenants, Reading: true}, "shop", "create rolebinding quorate-tenant --namespace=shop --clusterrole=quorate --user="},
+		{"impersonating the tenant is forbidden", notAs, Options{Tenants: tenants}, "shop", "use as=quorate:tenant:shop, and add this name to the ClusterRole quorate-tenants"},
+		{"impersonating the tenant is forbidden, newer message", nowhere, Options{Tenants: tenants}, "shop", "use as=quorate:tenant:shop, and add this name to the ClusterRole quorate-tenants"},
+		{"as the run's user", cannot, Options{Tenants: tenants}, "bank", "bind the ClusterRole quorate of deploy/base/rbac.yaml to this user in the namespace bank"},
+		{"as the run's user, all namespaces", cannot, Options{}, "", "in all namespaces, or name the namespaces it may read"},
+		{"read-only", cannot, Options{Reading: true}, "bank", "bind the ClusterRole quorate-plan of deploy/plan-rbac.yaml to this user in the namespace bank"},
+		{"creating a claim is forbidden", fmt.Errorf("apply PersistentVolumeClaim data-a-0: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "data-a-0",
 			errors.New(`User "ann" cannot create resource "persistentvolumeclaims" in API group "" in the namespace "bank"`))), Options{}, "bank", "bind the ClusterRole quorate of deploy/base/rbac.yaml to this user in the namespace bank"},
-		{"not as --as says", notAs, Options{}, "bank", "omit --as"},
-		{"one of several", errors.Join(errors.New("slow"), fmt.Errorf("apply: %w", cannot)), Options{}, "bank", "to this user in the namespace bank"},
-		{"of the pods", fmt.Errorf("%w: %w", kube.ErrForbidden, errors.New(`pods "a-0" is forbidden: User "ci" cannot create resource "pods/portforward"`)), Options{}, "bank", "to this user in the namespace bank"},
-		{"a quota", forbidden("exceeded quota: q, requested: pods=1"), Options{}, "shop", ""},
-		{"a namespace that goes", forbidden("unable to create new content in namespace shop because it is being terminated"), Options{}, "shop", ""},
-		{"not by the API server", errors.New(`it is forbidden: User "ann" cannot`), Options{}, "shop", ""},
+		{"impersonating with --as is forbidden", notAs, Options{}, "bank", "omit --as"},
+		{"one of several errors", errors.Join(errors.New("slow"), fmt.Errorf("apply: %w", cannot)), Options{}, "bank", "to this user in the namespace bank"},
+		{"port-forwarding is forbidden", fmt.Errorf("%w: %w", kube.ErrForbidden, errors.New(`pods "a-0" is forbidden: User "ci" cannot create resource "pods/portforward"`)), Options{}, "bank", "to this user in the namespace bank"},
+		{"quota exceeded", forbidden("exceeded quota: q, requested: pods=1"), Options{}, "shop", ""},
+		{"namespace is being deleted", forbidden("unable to create new content in namespace shop because it is being terminated"), Options{}, "shop", ""},
+		{"error is not from the API server", errors.New(`it is forbidden: User "ann" cannot`), Options{}, "shop", ""},
 	} {
 		l := New(nil, test.options)
 		got := l.advised(test.namespace, test.err)
 		if !errors.Is(got, test.err) || !strings.HasPrefix(got.Error(), test.err.Error()) {
-			t.Errorf("%s: %v is lost in %v", test.name, test.err, got)
+			t.Errorf("%s: %v is missing from %v", test.name, test.err, got)
 		}
 		advice := strings.TrimPrefix(got.Error(), test.err.Error())
 		if test.want == "" && advice != "" || !strings.Contains(advice, test.want) {

@@ -13,11 +13,11 @@ func (s *stage) restartsNothing(spec string) {
 	s.spec = spec
 	c := s.observe()
 	if c.state.WantsOtherPods() {
-		s.Errorf("%s: it requires pods of %s, and new pods are of %s", spec, c.state.Declared.SpecHash, c.state.Objects.RunsHash)
+		s.Errorf("%s: the spec requires pod hash %s, but new pods have %s", spec, c.state.Declared.SpecHash, c.state.Objects.RunsHash)
 	}
 	for _, r := range c.state.Replicas {
 		if r.PodSpecHash != c.state.Declared.SpecHash {
-			s.Errorf("%s: it requires pods of %s, and a-%d is of %s", spec, c.state.Declared.SpecHash, r.Ordinal, r.PodSpecHash)
+			s.Errorf("%s: the spec requires pod hash %s, but a-%d has %s", spec, c.state.Declared.SpecHash, r.Ordinal, r.PodSpecHash)
 		}
 	}
 	for _, a := range []decide.Action{decide.Declare{}, decide.ApplyObjects{}} { // either may have nothing to do
@@ -26,7 +26,7 @@ func (s *stage) restartsNothing(spec string) {
 		}
 	}
 	if again := s.observe(); again.runs() != c.runs() {
-		s.Errorf("%s: new pods are of %s, and not of %s any more", spec, again.runs(), c.runs())
+		s.Errorf("%s: new pods have hash %s, no longer %s", spec, again.runs(), c.runs())
 	}
 	s.settled(s.observe())
 }
@@ -51,7 +51,7 @@ func TestRespelledSpecDoesNotRestartPods(t *testing.T) {
 	before.buildable.UID, before.state.Declared.SpecHash = "none", "before"
 	s.do(before, decide.Bootstrap{Replicas: 3}, true)
 	if runs := s.set().Spec.Template.Annotations[objects.AnnotationSpecHash]; runs != "before" {
-		t.Fatalf("its pods are of %s", runs)
+		t.Fatalf("the pods have hash %s", runs)
 	}
 	s.form()
 	s.makePods()
@@ -65,12 +65,12 @@ func TestRespelledSpecDoesNotRestartPods(t *testing.T) {
 	c := s.observe()
 	declared := objects.DeclaredTemplate(&c.target.Cluster)
 	if !c.state.WantsOtherPods() || c.state.Declared.SpecHash != declared.SpecHash {
-		t.Errorf("it requires pods of %s, not of %s", c.state.Declared.SpecHash, declared)
+		t.Errorf("the spec requires pod hash %s, not %s", c.state.Declared.SpecHash, declared)
 	}
 	s.do(c, decide.Declare{}, true)
 	s.do(s.observe(), decide.StartRollout{Version: declared.Version, SpecHash: declared.SpecHash}, true)
 	s.spec = `version: 3.6.16, storage: {size: 1Gi}, etcd: {autoCompaction: {mode: Periodic, retention: 1h1m}, heartbeatInterval: 100ms}`
 	if c := s.observe(); c.state.WantsOtherPods() || c.runs() != declared {
-		t.Errorf("it requires pods of %s, and new pods are of %s", c.state.Declared.SpecHash, c.runs())
+		t.Errorf("the spec requires pod hash %s, but new pods have %s", c.state.Declared.SpecHash, c.runs())
 	}
 }

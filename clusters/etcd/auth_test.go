@@ -19,19 +19,19 @@ func TestAuthEnabled(t *testing.T) {
 		s := form(t, binary, newCA(t, "*."+name+"."+namespace+".svc"), 1)
 		clients, ctx, cluster := newClients(t), t.Context(), s.cluster(1)
 		cluster.TLS = s.tls.named("root")
-		eventually(t, clients, cluster, "one answering member", allAnswer(1))
+		eventually(t, clients, cluster, "one responding member", allAnswer(1))
 		for _, want := range []bool{false, true} {
 			if want {
 				s.enableAuth(ctx, s.asRoot(), &etcdserverpb.AuthUserAddRequest{Name: "root", Options: &authpb.UserAddOptions{NoPassword: true}})
 			}
 			if got, err := clients.AuthEnabled(ctx, cluster); err != nil || got != want {
-				t.Errorf("authentication is on: %t, %v; want %t", got, err, want)
+				t.Errorf("authentication is enabled: %t, %v; want %t", got, err, want)
 			}
 		}
 		// Passes, which connect as root, still work.
-		eventually(t, clients, cluster, "one answering member", allAnswer(1))
+		eventually(t, clients, cluster, "one responding member", allAnswer(1))
 		if got, err := clients.AuthEnabled(ctx, s.cluster(1)); err == nil && !got { // 3.7 returns it to everyone
-			t.Error("a different user gets the response that it is off")
+			t.Error("a different user is told that authentication is disabled")
 		}
 	})
 }

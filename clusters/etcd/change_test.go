@@ -20,7 +20,7 @@ func TestMemberChanges(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, newCA(t, "*."+name+"."+namespace+".svc"), 1)
 		clients, ctx := newClients(t), t.Context()
-		answer := eventually(t, clients, s.cluster(1), "one answering member", allAnswer(1))
+		answer := eventually(t, clients, s.cluster(1), "one responding member", allAnswer(1))
 		first := answer.Membership.Members[0].ID
 
 		var learner decide.ID
@@ -53,7 +53,7 @@ func TestMemberChanges(t *testing.T) {
 		intime(t, "remove the first member", func() error { return clients.RemoveMember(ctx, s.cluster(2), first) })
 		twice(t, "remove who is gone", func() error { return clients.RemoveMember(ctx, s.cluster(2), first) })
 		s.kill(pod(0))
-		answer = eventually(t, clients, s.cluster(2), "one answering member", allAnswer(1))
+		answer = eventually(t, clients, s.cluster(2), "one responding member", allAnswer(1))
 		if m := answer.Membership.Members[0]; m.ID != learner || !m.Leader {
 			t.Errorf("remaining members: %+v", m)
 		}
@@ -72,7 +72,7 @@ func (s *servers) checkLeaderMoves(t *testing.T, clients *etcd.Clients, first, s
 	}
 	intime(t, "move leadership", func() error { return clients.MoveLeader(ctx, cluster, first, second) })
 	twice(t, "move leadership to the leader", func() error { return clients.MoveLeader(ctx, cluster, first, second) })
-	eventually(t, clients, cluster, "led by the second", func(m decide.Membership) bool { return allAnswer(2)(m) && byName(t, m, pod(1)).Leader })
+	eventually(t, clients, cluster, "leadership of the second member", func(m decide.Membership) bool { return allAnswer(2)(m) && byName(t, m, pod(1)).Leader })
 }
 
 // twice makes a change twice. The second time must also succeed.
@@ -118,7 +118,7 @@ func TestChangesWithLostResponsesAreRepeatable(t *testing.T) {
 	t.Parallel()
 	s := form(t, binaries(t)[0], nil, 1)
 	clients, ctx := newClients(t), t.Context()
-	first := eventually(t, clients, s.cluster(1), "one answering member", allAnswer(1)).Membership.Members[0].ID
+	first := eventually(t, clients, s.cluster(1), "one responding member", allAnswer(1)).Membership.Members[0].ID
 
 	s.checkLost(t, 1, "MemberAdd", "add a learner at "+s.peerURL(1), func(hasty *etcd.Clients, losing etcd.Cluster) error {
 		_, err := hasty.AddLearner(ctx, losing, s.peerURL(1))
@@ -130,7 +130,7 @@ func TestChangesWithLostResponsesAreRepeatable(t *testing.T) {
 	}
 
 	s.start(1, "existing", pod(0)+"="+s.peerURL(0)+","+pod(1)+"="+s.peerURL(1))
-	eventually(t, clients, s.cluster(2), "two answering members", allAnswer(2))
+	eventually(t, clients, s.cluster(2), "two responding members", allAnswer(2))
 	s.checkLost(t, 2, "MemberPromote", "promote learner "+learner.String(), func(hasty *etcd.Clients, losing etcd.Cluster) error {
 		return hasty.PromoteLearner(ctx, losing, learner)
 	})
@@ -176,7 +176,7 @@ func TestMemberChangeFailsWithoutLeader(t *testing.T) {
 	t.Parallel()
 	s := form(t, binaries(t)[0], nil, 3)
 	clients, ctx := newClients(t), t.Context()
-	answer := eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+	answer := eventually(t, clients, s.cluster(3), "three responding members", allAnswer(3))
 	i := slices.IndexFunc(answer.Membership.Members, func(m decide.Member) bool { return m.Leader })
 	leader := answer.Membership.Members[i]
 
@@ -189,7 +189,7 @@ func TestMemberChangeFailsWithoutLeader(t *testing.T) {
 
 	s.kill(leader.Name)
 	s.kill(follower)
-	answer = eventually(t, clients, s.cluster(3), "without a leader", func(m decide.Membership) bool { return strings.Contains(m.Why, "no leader") })
+	answer = eventually(t, clients, s.cluster(3), "a membership without a leader", func(m decide.Membership) bool { return strings.Contains(m.Why, "no leader") })
 	err = clients.CancelDowngrade(ctx, s.cluster(3))
 	checkNotYet(t, err, "cancel the downgrade: no leader responds: "+answer.Membership.Why)
 
@@ -207,10 +207,10 @@ func TestChangeIsRefusedIfPodsDisagreeOnCluster(t *testing.T) {
 		s.start(i, "new", pod(i)+"="+s.peerURL(i))
 	}
 	clients := newClients(t)
-	eventually(t, clients, s.cluster(1), "told by one", allAnswer(1))
+	eventually(t, clients, s.cluster(1), "a response from the first cluster", allAnswer(1))
 	alone := s.cluster(2)
 	alone.Pods = alone.Pods[1:]
-	eventually(t, clients, alone, "told by the other", allAnswer(1))
+	eventually(t, clients, alone, "a response from the second cluster", allAnswer(1))
 	_, err := clients.AddLearner(t.Context(), s.cluster(2), s.peerURL(2))
 	checkRefused(t, err, "add a learner at "+s.peerURL(2)+": the pods belong to more than one cluster")
 }

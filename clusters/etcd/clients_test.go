@@ -14,7 +14,7 @@ func TestConnectionsAreReusedAndClosed(t *testing.T) {
 	s := form(t, binaries(t)[0], newCA(t, "*."+name+"."+namespace+".svc"), 3)
 	clients := &etcd.Clients{}
 	defer clients.Close()
-	eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+	eventually(t, clients, s.cluster(3), "three responding members", allAnswer(3))
 	s.checkOpen(t, "after forming", 3)
 	dialed := s.dialed.Load()
 	for range 20 {
@@ -27,12 +27,12 @@ func TestConnectionsAreReusedAndClosed(t *testing.T) {
 	successor := s.cluster(3)
 	successor.Pods[1].UID = "its successor"
 	clients.Observe(t.Context(), successor)
-	s.checkOpen(t, "with a pod's successor", 4)
+	s.checkOpen(t, "with a replaced pod", 4)
 	clients.Age(50 * time.Second)
 	clients.Observe(t.Context(), successor)
 	clients.Age(50 * time.Second)
 	clients.Observe(t.Context(), successor)
-	s.checkOpen(t, "after its predecessor has been idle for over a minute", 3)
+	s.checkOpen(t, "after the old connection was idle for a minute", 3)
 
 	s.kill(pod(2))
 	clients.Observe(t.Context(), successor)
@@ -70,7 +70,7 @@ func checkNoneRuns(t *testing.T) {
 func BenchmarkObserve(b *testing.B) {
 	s := form(b, binaries(b)[0], newCA(b, "*."+name+"."+namespace+".svc"), 3)
 	clients := newClients(b)
-	eventually(b, clients, s.cluster(3), "three answering members", allAnswer(3))
+	eventually(b, clients, s.cluster(3), "three responding members", allAnswer(3))
 	b.Run("again", func(b *testing.B) {
 		for b.Loop() {
 			clients.Observe(b.Context(), s.cluster(3))
@@ -83,7 +83,7 @@ func BenchmarkObserve(b *testing.B) {
 		}
 	})
 	s.kill(pod(1))
-	eventually(b, clients, s.cluster(3), "led by one of two", allAnswerBut(b, pod(1)))
+	eventually(b, clients, s.cluster(3), "a leader among two members", allAnswerBut(b, pod(1)))
 	b.Run("one refuses", func(b *testing.B) {
 		for b.Loop() {
 			clients.Observe(b.Context(), s.cluster(3))

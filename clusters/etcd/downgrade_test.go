@@ -28,7 +28,7 @@ func TestDowngrade(t *testing.T) {
 			t.Parallel()
 			s := form(t, binaryOf(t, own), nil, 3)
 			clients, ctx, cluster := newClients(t), t.Context(), s.cluster(3)
-			eventually(t, clients, cluster, "written for "+own, ready(own, ""))
+			eventually(t, clients, cluster, "data written for "+own, ready(own, ""))
 			twice(t, "cancel nothing", func() error { return clients.CancelDowngrade(ctx, cluster) })
 			checkRefused(t, clients.EnableDowngrade(ctx, cluster, "3.4"), "enable the downgrade to 3.4: invalid downgrade target version")
 			twice(t, "enable what runs", func() error { return clients.EnableDowngrade(ctx, cluster, own) })
@@ -37,11 +37,11 @@ func TestDowngrade(t *testing.T) {
 			if m := clients.Observe(ctx, cluster).Membership; m.Downgrade != target {
 				t.Errorf("the downgrade in progress is to %q", m.Downgrade)
 			}
-			eventually(t, clients, cluster, "written for "+target, ready(target, target))
+			eventually(t, clients, cluster, "data written for "+target, ready(target, target))
 			twice(t, "enable when it is done", func() error { return clients.EnableDowngrade(ctx, cluster, target) })
 
 			twice(t, "cancel", func() error { return clients.CancelDowngrade(ctx, cluster) })
-			eventually(t, clients, cluster, "without a downgrade", func(m decide.Membership) bool { return m.Known && m.Downgrade == "" })
+			eventually(t, clients, cluster, "a membership without a downgrade", func(m decide.Membership) bool { return m.Known && m.Downgrade == "" })
 			intime(t, "enable again", func() error { return clients.EnableDowngrade(ctx, cluster, target) })
 		})
 	}
@@ -62,6 +62,6 @@ func TestCancelDowngradeWithEtcd35(t *testing.T) {
 	t.Parallel()
 	s := form(t, binaryOf(t, "3.5"), nil, 1)
 	clients := newClients(t)
-	eventually(t, clients, s.cluster(1), "one answering member", allAnswer(1))
+	eventually(t, clients, s.cluster(1), "one responding member", allAnswer(1))
 	twice(t, "cancel nothing", func() error { return clients.CancelDowngrade(t.Context(), s.cluster(1)) })
 }

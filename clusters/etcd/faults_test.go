@@ -19,10 +19,10 @@ func TestObserveAfterMemberLoss(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, newCA(t, "*."+name+"."+namespace+".svc"), 3)
 		clients := newClients(t)
-		eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+		eventually(t, clients, s.cluster(3), "three responding members", allAnswer(3))
 
 		s.kill(pod(1))
-		answer := eventually(t, clients, s.cluster(3), "led by one of two", func(m decide.Membership) bool {
+		answer := eventually(t, clients, s.cluster(3), "a leader among two members", func(m decide.Membership) bool {
 			return allAnswerBut(t, pod(1))(m) && byName(t, m, pod(1)).Why == "connection refused"
 		})
 		if lost := byName(t, answer.Membership, pod(1)); lost.Answers || lost.Leader || !lost.Started {
@@ -32,9 +32,9 @@ func TestObserveAfterMemberLoss(t *testing.T) {
 		s.kill(pod(0))
 		answer = clients.Observe(t.Context(), s.cluster(3))
 		if answer.Membership.Known {
-			t.Errorf("known by one of three: %s", print(answer))
+			t.Errorf("the membership is known with one of three members: %s", print(answer))
 		}
-		answer = eventually(t, clients, s.cluster(3), "without a leader", func(m decide.Membership) bool {
+		answer = eventually(t, clients, s.cluster(3), "a membership without a leader", func(m decide.Membership) bool {
 			return strings.Contains(m.Why, "no leader")
 		})
 		const why = "a-0, a-1: connection refused; a-2: no leader"
@@ -69,7 +69,7 @@ func TestUnresponsiveMemberDoesNotDelayOthers(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, newCA(t, "*."+name+"."+namespace+".svc"), 3)
 		clients := newClients(t)
-		answer := eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+		answer := eventually(t, clients, s.cluster(3), "three responding members", allAnswer(3))
 		clients.Timeout = 4 * time.Second
 		follower, leader := "", ""
 		for _, m := range answer.Membership.Members {
@@ -85,14 +85,14 @@ func TestUnresponsiveMemberDoesNotDelayOthers(t *testing.T) {
 		s.checkSilent(t, clients, follower) // over a new connection
 		s.checkUnready(t, clients, follower)
 		s.thaw(follower)
-		eventually(t, clients, s.cluster(3), "three answering members again", allAnswer(3))
+		eventually(t, clients, s.cluster(3), "three responding members again", allAnswer(3))
 
 		s.freeze(leader)
-		answer = eventually(t, clients, s.cluster(3), "led by another", func(m decide.Membership) bool {
+		answer = eventually(t, clients, s.cluster(3), "a different leader", func(m decide.Membership) bool {
 			return m.Known && slices.ContainsFunc(m.Members, func(m decide.Member) bool { return m.Leader && m.Name != leader })
 		})
 		if m := byName(t, answer.Membership, leader); m.Leader || m.Answers || m.Why != late {
-			t.Errorf("the silent leader: %+v", m)
+			t.Errorf("the unresponsive leader: %+v", m)
 		}
 	})
 }
@@ -104,7 +104,7 @@ func (s *servers) checkSilent(t *testing.T, clients *etcd.Clients, follower stri
 	took := time.Since(start)
 	for _, m := range answer.Membership.Members {
 		if m.Answers != (m.Name != follower) || m.Answers == (m.Why == late) {
-			t.Errorf("%s is silent: %+v", follower, m)
+			t.Errorf("%s is not responding: %+v", follower, m)
 		}
 	}
 	if !answer.Membership.Known || took < clients.Timeout/4 || took > clients.Timeout {
@@ -138,7 +138,7 @@ func (s *servers) checkUnready(t *testing.T, clients *etcd.Clients, follower str
 		}
 	}
 	if brief < 3 {
-		t.Errorf("%d times it was not waited for", brief)
+		t.Errorf("only %d observations did not wait for the member", brief)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestInitialMemberReportsNothingWithoutQuorum(t *testing.T) {
 		s.start(0, "new", fmt.Sprintf("a-0=%s,a-1=%s,a-2=%s", s.peerURL(0), s.peerURL(1), s.peerURL(2)))
 		clients := newClients(t)
 		clients.Timeout = time.Second
-		answer := eventually(t, clients, s.cluster(1), "that of a member that listens", func(m decide.Membership) bool {
+		answer := eventually(t, clients, s.cluster(1), "a member that accepts connections", func(m decide.Membership) bool {
 			return m.Why != "a-0: connection refused"
 		})
 		if m := answer.Membership; m.Known || m.Why != "a-0: no response within 1s" || m.Members != nil || len(answer.ClusterIDs) > 0 {
@@ -212,20 +212,20 @@ func TestInvalidCertificatesAreReported(t *testing.T) {
 		ca := newCA(t, "a-0."+name+"."+namespace+".svc", "a-1.elsewhere.svc")
 		s := form(t, binary, ca, 2)
 		clients := newClients(t)
-		eventually(t, clients, s.cluster(1), "that of a cluster", func(m decide.Membership) bool { return m.Unconfirmed })
+		eventually(t, clients, s.cluster(1), "an unconfirmed cluster", func(m decide.Membership) bool { return m.Unconfirmed })
 		other := newCA(t).client()
 		for _, test := range []struct {
 			what string
 			tls  *etcd.TLS
 			why  string
 		}{
-			{"a server that another CA vouches for", &etcd.TLS{CA: other.CA, Cert: ca.client().Cert, Key: ca.client().Key},
+			{"server certificate from a different CA", &etcd.TLS{CA: other.CA, Cert: ca.client().Cert, Key: ca.client().Key},
 				"a-0: tls: failed to verify certificate: x509: certificate signed by unknown authority"},
-			{"a client that another CA vouches for", &etcd.TLS{CA: ca.client().CA, Cert: other.Cert, Key: other.Key},
+			{"client certificate from a different CA", &etcd.TLS{CA: ca.client().CA, Cert: other.Cert, Key: other.Key},
 				"a-0: (remote error: tls: .*|" + hangUp + ")"},
-			{"no CA", &etcd.TLS{CA: []byte("nonsense"), Cert: ca.client().Cert, Key: ca.client().Key}, "the CA does not contain a PEM certificate"},
-			{"another key", &etcd.TLS{CA: ca.client().CA, Cert: ca.client().Cert, Key: other.Key}, "private key does not match"},
-			{"plain towards TLS", nil, "a-0: (" + hangUp + ")"},
+			{"CA is not valid PEM", &etcd.TLS{CA: []byte("nonsense"), Cert: ca.client().Cert, Key: ca.client().Key}, "the CA does not contain a PEM certificate"},
+			{"key does not match the certificate", &etcd.TLS{CA: ca.client().CA, Cert: ca.client().Cert, Key: other.Key}, "private key does not match"},
+			{"plaintext client, TLS server", nil, "a-0: (" + hangUp + ")"},
 		} {
 			cluster := s.cluster(1)
 			cluster.TLS = test.tls
@@ -236,7 +236,7 @@ func TestInvalidCertificatesAreReported(t *testing.T) {
 		}
 		answer := clients.Observe(t.Context(), s.cluster(2))
 		if m := byName(t, answer.Membership, pod(1)); m.Answers || !strings.Contains(m.Why, "a-1.a.test.svc") {
-			t.Errorf("a certificate for another name: %s", print(answer))
+			t.Errorf("a certificate for a different name: %s", print(answer))
 		}
 	})
 }

@@ -92,7 +92,7 @@ func checkAnswer(t *testing.T, answer etcd.Answer) {
 	}
 	for pod, id := range answer.ClusterIDs {
 		if id == 0 {
-			t.Errorf("%s is of no cluster", pod)
+			t.Errorf("%s does not report a cluster ID", pod)
 		}
 	}
 	checkReadable(t, answer)

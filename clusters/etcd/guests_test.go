@@ -112,11 +112,11 @@ func TestListRequiresRecordedGuests(t *testing.T) {
 		released int
 		want     bool
 	}{
-		"guests are silent":           {[]int{3, 4, 5}, 0, false},
-		"two of three are silent":     {[]int{4, 5}, 0, false},
-		"guests are released":         {[]int{3, 4, 5}, 3, true},
-		"one of three is released":    {[]int{3, 4, 5}, 1, true},
-		"a replica is silent as well": {[]int{2, 3, 4, 5}, 1, false},
+		"guests are not responding":              {[]int{3, 4, 5}, 0, false},
+		"two of three guests are not responding": {[]int{4, 5}, 0, false},
+		"guests are released":                    {[]int{3, 4, 5}, 3, true},
+		"one of three is released":               {[]int{3, 4, 5}, 1, true},
+		"a replica is not responding either":     {[]int{2, 3, 4, 5}, 1, false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := newStrangers(t, 6)
@@ -170,7 +170,7 @@ func TestEndpointsAreNotTrusted(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("claims to be a silent replica", func(t *testing.T) {
+	t.Run("claims to be an unresponsive replica", func(t *testing.T) {
 		s := newStrangers(t, 6)
 		s.sayGuests(func(q question) ([]byte, error) {
 			if _, err := silent(0)(q); err != nil || q.ordinal != 5 {
@@ -183,7 +183,7 @@ func TestEndpointsAreNotTrusted(t *testing.T) {
 			t.Errorf("got %+v", m)
 		}
 	})
-	t.Run("several return one lie", func(t *testing.T) {
+	t.Run("several endpoints return the same lie", func(t *testing.T) {
 		s := newStrangers(t, 6)
 		s.sayGuests(func(q question) ([]byte, error) {
 			if q.ordinal != 5 || q.method != "MemberList" {

@@ -23,7 +23,7 @@ func TestHashesAreReadOnlyOnSuspicion(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, nil, 3)
 		clients := newClients(t)
-		answer := eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+		answer := eventually(t, clients, s.cluster(3), "three responding members", allAnswer(3))
 		kv := etcdserverpb.NewKVClient(s.raw(t, 0))
 		for range 3 {
 			if _, err := kv.Put(t.Context(), &etcdserverpb.PutRequest{Key: []byte("k"), Value: []byte(goodValue)}); err != nil {
@@ -52,7 +52,7 @@ func TestHashesAreReadOnlyOnSuspicion(t *testing.T) {
 			requireHashes(t, clients, s.cluster(3), "alarmed", [3]int{1, 2, 1}, 4, -1)
 			twice(t, "disarm", func() error { return clients.DisarmAlarm(t.Context(), s.cluster(3), alarm) })
 		}
-		eventually(t, clients, s.cluster(3), "disarmed", func(m decide.Membership) bool {
+		eventually(t, clients, s.cluster(3), "a membership without alarms", func(m decide.Membership) bool {
 			return len(m.StaleAlarms) == 0 && len(byName(t, m, pod(0)).Alarms) == 0
 		})
 
@@ -62,7 +62,7 @@ func TestHashesAreReadOnlyOnSuspicion(t *testing.T) {
 		requireHashes(t, clients, suspected, "compacted", [3]int{1, 2, 1}, 4, 3)
 
 		s.kill(pod(2))
-		requireHashes(t, clients, suspected, "one is silent", [3]int{1, 2, 0}, 4, 3)
+		requireHashes(t, clients, suspected, "one member is not responding", [3]int{1, 2, 0}, 4, 3)
 	})
 }
 
@@ -70,7 +70,7 @@ func TestHashesAreReadOnlyOnSuspicion(t *testing.T) {
 // or different as the numbers in want are. Zero means no hash.
 func requireHashes(t *testing.T, clients *etcd.Clients, cluster etcd.Cluster, when string, want [3]int, revision, compacted int64) {
 	t.Helper()
-	eventually(t, clients, cluster, "hashed: "+when, func(m decide.Membership) bool {
+	eventually(t, clients, cluster, "the expected hashes: "+when, func(m decide.Membership) bool {
 		numbers := map[decide.Hash]int{{}: 0}
 		var got [3]int
 		for i := range got {

@@ -73,15 +73,15 @@ func TestMalformedAnswersAreRejected(t *testing.T) {
 	}{
 		{"an empty status", headless, to("Status", func(question) proto.Message { return &etcdserverpb.StatusResponse{} })},
 		{"an empty list", headless, to("MemberList", func(question) proto.Message { return &etcdserverpb.MemberListResponse{} })},
-		{"a status of no cluster", headless, statuses(func(s *etcdserverpb.StatusResponse) { s.Header.ClusterId = 0 })},
-		{"a status of no member", headless, statuses(func(s *etcdserverpb.StatusResponse) { s.Header.MemberId = 0 })},
-		{"a list of no cluster", headless, lists(func(l *etcdserverpb.MemberListResponse) { l.Header.ClusterId = 0 })},
-		{"a list of another cluster", "its response identifies a different member", lists(func(l *etcdserverpb.MemberListResponse) { l.Header.ClusterId++ })},
-		{"a list of another member", "its response identifies a different member", lists(func(l *etcdserverpb.MemberListResponse) { l.Header.MemberId += 7 })},
-		{"a list of nobody", "it does not list any members", lists(func(l *etcdserverpb.MemberListResponse) { l.Members = nil })},
+		{"a status without a cluster ID", headless, statuses(func(s *etcdserverpb.StatusResponse) { s.Header.ClusterId = 0 })},
+		{"a status without a member ID", headless, statuses(func(s *etcdserverpb.StatusResponse) { s.Header.MemberId = 0 })},
+		{"a list without a cluster ID", headless, lists(func(l *etcdserverpb.MemberListResponse) { l.Header.ClusterId = 0 })},
+		{"a list from a different cluster", "its response identifies a different member", lists(func(l *etcdserverpb.MemberListResponse) { l.Header.ClusterId++ })},
+		{"a list from a different member", "its response identifies a different member", lists(func(l *etcdserverpb.MemberListResponse) { l.Header.MemberId += 7 })},
+		{"a list without members", "it does not list any members", lists(func(l *etcdserverpb.MemberListResponse) { l.Members = nil })},
 		{"a member without an ID", "it lists a member without an ID", lists(func(l *etcdserverpb.MemberListResponse) { l.Members[1].ID = 0 })},
 		{"an empty member", "it lists a member without an ID", lists(func(l *etcdserverpb.MemberListResponse) { l.Members[2] = &etcdserverpb.Member{} })},
-		{"a member twice", "it lists member 1 twice", lists(func(l *etcdserverpb.MemberListResponse) { l.Members[1].ID = 1 })},
+		{"a duplicate member", "it lists member 1 twice", lists(func(l *etcdserverpb.MemberListResponse) { l.Members[1].ID = 1 })},
 		{"too many members", "it lists 65 members, more than the limit of 64", lists(func(l *etcdserverpb.MemberListResponse) { l.Members = listed(65) })},
 		{"too many alarms", "it reports 1025 alarms, more than the limit of 1024", statuses(func(s *etcdserverpb.StatusResponse) { s.Errors = make([]string, 1025) })},
 		{"a long list", "its response is longer than 256 KiB", lists(func(l *etcdserverpb.MemberListResponse) { l.Members[0].Name = strings.Repeat("a", 256<<10) })},
@@ -229,7 +229,7 @@ func TestEmptyChangeResponseIsRejected(t *testing.T) {
 	})
 	clients := newClients(t)
 	if on, err := clients.AuthEnabled(t.Context(), s.cluster()); err == nil {
-		t.Errorf("authentication is on: %t, without a response", on)
+		t.Errorf("authentication is reported as enabled: %t, without a response", on)
 	}
 	for what, change := range changes(clients, s.cluster()) {
 		err := change(t)

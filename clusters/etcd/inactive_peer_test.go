@@ -45,7 +45,7 @@ func TestChangesWorkWithFalselyInactivePeer(t *testing.T) {
 			start(i)
 		}
 		clients := newClients(t)
-		members := eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3)).Membership.Members
+		members := eventually(t, clients, s.cluster(3), "three responding members", allAnswer(3)).Membership.Members
 		slices.SortFunc(members, func(a, b decide.Member) int { return strings.Compare(a.Name, b.Name) })
 		leader := slices.IndexFunc(members, func(m decide.Member) bool { return m.Leader })
 		follower := (leader + 1) % 3
@@ -54,7 +54,7 @@ func TestChangesWorkWithFalselyInactivePeer(t *testing.T) {
 		s.kill(pod(follower))
 		peers[follower].untilPosted()
 		start(follower)
-		eventually(t, clients, s.cluster(3), "three answering members again", allAnswer(3))
+		eventually(t, clients, s.cluster(3), "three responding members again", allAnswer(3))
 		for _, p := range peers {
 			p.untilStreams(2 * 2) // two from each of the other members
 		}

@@ -23,7 +23,7 @@ var lies = map[string]func(*etcdserverpb.MemberListResponse){
 	"replaces a member":    func(l *etcdserverpb.MemberListResponse) { l.Members[2].ID = 0xf00d },
 	"lists a learner":      func(l *etcdserverpb.MemberListResponse) { l.Members[2].IsLearner = true },
 	"moves a member":       func(l *etcdserverpb.MemberListResponse) { l.Members[2].PeerURLs = []string{"http://x:2380"} },
-	"lists learners only":  func(l *etcdserverpb.MemberListResponse) { l.Members = learners(3) },
+	"lists only learners":  func(l *etcdserverpb.MemberListResponse) { l.Members = learners(3) },
 	"one voter, itself":    func(l *etcdserverpb.MemberListResponse) { l.Members = append(listed(1), learners(3)[1:]...) },
 	"lists other members":  func(l *etcdserverpb.MemberListResponse) { l.Members = append(listed(1), others(2)...) },
 	"lists unknown voters": func(l *etcdserverpb.MemberListResponse) { l.Members = others(3) },
@@ -152,16 +152,16 @@ func TestHonestListsAgreeWithRecord(t *testing.T) {
 		silent   []int
 		want     bool
 	}{
-		"all respond":                             {[]int{0, 1, 2}, nil, nil, true},
-		"one of three is silent":                  {[]int{0, 1, 2}, nil, []int{2}, true},
-		"a promotion is not recorded":             {[]int{0, 1}, nil, []int{0}, true},
-		"a removal is not recorded":               {[]int{0, 1, 2, 3}, nil, nil, true},
-		"a removal of two is not recorded":        {[]int{0, 1, 2, 3, 4}, nil, nil, true},
-		"a silent learner joins one voter":        {[]int{0}, []int{1, 2}, []int{1, 2}, true},
-		"a member was replaced by a learner":      {[]int{0, 1}, []int{1, 2}, []int{2}, true},
-		"two of three are replaced by learners":   {[]int{0, 1, 2}, []int{1, 2}, nil, true},
-		"a recorded voter is a silent learner":    {[]int{0, 1}, []int{1, 2}, []int{1, 2}, false},
-		"two were removed, and another is silent": {[]int{0, 1, 2, 3, 4}, nil, []int{2}, false},
+		"all respond":                                 {[]int{0, 1, 2}, nil, nil, true},
+		"one of three is not responding":              {[]int{0, 1, 2}, nil, []int{2}, true},
+		"a promotion is not recorded":                 {[]int{0, 1}, nil, []int{0}, true},
+		"a removal is not recorded":                   {[]int{0, 1, 2, 3}, nil, nil, true},
+		"a removal of two is not recorded":            {[]int{0, 1, 2, 3, 4}, nil, nil, true},
+		"an unresponsive learner joins one voter":     {[]int{0}, []int{1, 2}, []int{1, 2}, true},
+		"a member was replaced by a learner":          {[]int{0, 1}, []int{1, 2}, []int{2}, true},
+		"two of three are replaced by learners":       {[]int{0, 1, 2}, []int{1, 2}, nil, true},
+		"a recorded voter is an unresponsive learner": {[]int{0, 1}, []int{1, 2}, []int{1, 2}, false},
+		"two were removed, another is not responding": {[]int{0, 1, 2, 3, 4}, nil, []int{2}, false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := newStrangers(t, 3)
@@ -251,9 +251,9 @@ func TestPretendedLeaderDoesNotWithholdChanges(t *testing.T) {
 		refuses bool // the pretended leader
 		asked   string
 	}{
-		"outvoted":                        {nil, false, "a-1"},
-		"one against one":                 {[]int{2}, false, "a-0 a-1"},
-		"one against one, and it refuses": {[]int{2}, true, "a-0 a-1"},
+		"pretended leader is outvoted":                 {nil, false, "a-1"},
+		"one other member responds":                    {[]int{2}, false, "a-0 a-1"},
+		"one other responds, pretended leader refuses": {[]int{2}, true, "a-0 a-1"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := newStrangers(t, 3)

@@ -18,12 +18,12 @@ func TestDowngradeIsReadFromNewerMembers(t *testing.T) {
 		replies []reply
 		want    string
 	}{
-		"none":                      {nil, ""},
-		"3.5 alone":                 {[]reply{older}, ""},
-		"3.5 is better informed":    {[]reply{older, newer}, "3.5"},
-		"the best informed of 3.6":  {[]reply{older, ended, newer}, ""},
-		"one that knows no leader":  {[]reply{alone}, ""},
-		"behind one without leader": {[]reply{alone, newer}, "3.5"},
+		"no replies":                          {nil, ""},
+		"only a 3.5 member":                   {[]reply{older}, ""},
+		"a 3.5 and a 3.6 member":              {[]reply{older, newer}, "3.5"},
+		"first 3.6 reply without a downgrade": {[]reply{older, ended, newer}, ""},
+		"only a member without a leader":      {[]reply{alone}, ""},
+		"after a member without a leader":     {[]reply{alone, newer}, "3.5"},
 	} {
 		if got := downgrade(c.replies); got != c.want {
 			t.Errorf("%s: %q, want %q", what, got, c.want)

@@ -18,7 +18,7 @@ func TestDisagreeingMemberIsReported(t *testing.T) {
 	t.Parallel()
 	s := form(t, binaries(t)[0], nil, 3)
 	clients := newClients(t)
-	members := eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3)).Membership.Members
+	members := eventually(t, clients, s.cluster(3), "three responding members", allAnswer(3)).Membership.Members
 	i := slices.IndexFunc(members, func(m decide.Member) bool { return !m.Leader })
 	follower, other := members[i], members[(i+1)%3]
 	for _, test := range []struct {
@@ -69,7 +69,7 @@ func TestVoterCallingItselfLearnerDisagrees(t *testing.T) {
 	t.Parallel()
 	s := form(t, binaries(t)[0], nil, 3)
 	clients := newClients(t)
-	members := eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3)).Membership.Members
+	members := eventually(t, clients, s.cluster(3), "three responding members", allAnswer(3)).Membership.Members
 	follower := members[slices.IndexFunc(members, func(m decide.Member) bool { return !m.Leader })]
 	for want, applied := range map[string]uint64{"lists itself as a learner": math.MaxUint64, "": 1} { // 1: behind
 		cluster := s.proxied(t, 3, func(c call) ([]byte, error) {
@@ -85,11 +85,11 @@ func TestVoterCallingItselfLearnerDisagrees(t *testing.T) {
 			return proto.Marshal(status)
 		})
 		if applied > 1 {
-			eventually(t, newClients(t), cluster, "with one that "+want, func(m decide.Membership) bool { return byName(t, m, follower.Name).Disagrees == want })
+			eventually(t, newClients(t), cluster, "a member that "+want, func(m decide.Membership) bool { return byName(t, m, follower.Name).Disagrees == want })
 			continue
 		}
 		if m := byName(t, newClients(t).Observe(t.Context(), cluster).Membership, follower.Name); m.Disagrees != want || m.Learner {
-			t.Errorf("a late member: %+v", m)
+			t.Errorf("a member that is behind: %+v", m)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func eventually(t testing.TB, clients *etcd.Clients, cluster etcd.Cluster, wante
 			return answer
 		}
 	}
-	t.Fatalf("the membership does not become %s: %s", wanted, print(answer))
+	t.Fatalf("timed out waiting for %s: %s", wanted, print(answer))
 	return answer
 }
 
@@ -100,7 +100,7 @@ func TestObserveHealthyCluster(t *testing.T) {
 				}
 				s := form(t, binary, ca, 3)
 				clients := newClients(t)
-				answer := eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+				answer := eventually(t, clients, s.cluster(3), "three responding members", allAnswer(3))
 				checkHealthy(t, s, answer, strings.TrimPrefix(filepath.Base(filepath.Dir(binary)), "etcd-"))
 			})
 		}
@@ -139,7 +139,7 @@ func TestTwoClustersAreDistinguished(t *testing.T) {
 		}
 		clients := newClients(t)
 		var answer etcd.Answer
-		eventually(t, clients, s.cluster(2), "told by both", func(m decide.Membership) bool {
+		eventually(t, clients, s.cluster(2), "a response from both clusters", func(m decide.Membership) bool {
 			answer = clients.Observe(t.Context(), s.cluster(2))
 			return len(answer.ClusterIDs) == 2 && answer.Membership.Known
 		})
@@ -147,7 +147,7 @@ func TestTwoClustersAreDistinguished(t *testing.T) {
 			t.Errorf("two clusters of one: %s", print(answer))
 		}
 		if name := answer.Membership.Members[0].Name; answer.Membership.ClusterID != answer.ClusterIDs[name] {
-			t.Errorf("the list is not of %s's cluster: %s", name, print(answer))
+			t.Errorf("the list is not from %s's cluster: %s", name, print(answer))
 		}
 	})
 }
@@ -157,7 +157,7 @@ func TestObserveLearner(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, nil, 1)
 		clients := newClients(t)
-		eventually(t, clients, s.cluster(1), "one answering member", allAnswer(1))
+		eventually(t, clients, s.cluster(1), "one responding member", allAnswer(1))
 		added, err := etcdserverpb.NewClusterClient(s.raw(t, 0)).MemberAdd(t.Context(),
 			&etcdserverpb.MemberAddRequest{PeerURLs: []string{s.peerURL(1)}, IsLearner: true})
 		if err != nil {
@@ -170,7 +170,7 @@ func TestObserveLearner(t *testing.T) {
 		}
 
 		s.start(1, "existing", pod(0)+"="+s.peerURL(0)+","+pod(1)+"="+s.peerURL(1))
-		answer = eventually(t, clients, s.cluster(2), "two answering members", allAnswer(2))
+		answer = eventually(t, clients, s.cluster(2), "two responding members", allAnswer(2))
 		if m := byName(t, answer.Membership, pod(1)); !m.Learner || m.ID != want.ID || m.Leader || m.Version == "" {
 			t.Errorf("the learner: %+v", m)
 		}
@@ -189,7 +189,7 @@ func TestAlarmsAreReportedAndDisarmed(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, nil, 3)
 		clients := newClients(t)
-		answer := eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+		answer := eventually(t, clients, s.cluster(3), "three responding members", allAnswer(3))
 		full := byName(t, answer.Membership, pod(1))
 		s.raise(t, full.ID, etcdserverpb.AlarmType_NOSPACE)
 		answer = clients.Observe(t.Context(), s.cluster(3))
@@ -210,7 +210,7 @@ func TestAlarmsAreReportedAndDisarmed(t *testing.T) {
 		for _, alarm := range []decide.Alarm{stale, {ID: full.ID, Kind: "NOSPACE"}} {
 			twice(t, "disarm", func() error { return clients.DisarmAlarm(t.Context(), s.cluster(3), alarm) })
 		}
-		eventually(t, clients, s.cluster(3), "without alarms", func(m decide.Membership) bool {
+		eventually(t, clients, s.cluster(3), "a membership without alarms", func(m decide.Membership) bool {
 			return allAnswer(3)(m) && len(m.StaleAlarms) == 0 && len(byName(t, m, pod(1)).Alarms) == 0
 		})
 		const what = "disarm the FIRE alarm of member abcd"
@@ -227,7 +227,7 @@ func (s *servers) raise(t *testing.T, id decide.ID, alarm etcdserverpb.AlarmType
 		t.Fatal(err)
 	}
 	clients := newClients(t)
-	eventually(t, clients, s.cluster(3), "alarmed everywhere", func(decide.Membership) bool {
+	eventually(t, clients, s.cluster(3), "the alarm at every member", func(decide.Membership) bool {
 		for i := range 3 {
 			status, err := etcdserverpb.NewMaintenanceClient(s.raw(t, i)).Status(t.Context(), &etcdserverpb.StatusRequest{})
 			if err != nil || !strings.Contains(strings.Join(status.Errors, " "), alarm.String()) {

@@ -37,7 +37,7 @@ func eachVersion(t *testing.T, test func(t *testing.T, binary string)) {
 	if only := os.Getenv("QUORATE_ETCD_VERSION"); only != "" {
 		found = slices.DeleteFunc(found, func(binary string) bool { return filepath.Base(filepath.Dir(binary)) != "etcd-"+only })
 		if len(found) == 0 {
-			t.Fatalf("%s holds no etcd-%s/etcd", os.Getenv(etcdDir), only)
+			t.Fatalf("%s does not contain etcd-%s/etcd", os.Getenv(etcdDir), only)
 		}
 	}
 	withEach(t, found, test)
@@ -60,7 +60,7 @@ func binaries(t testing.TB) []string {
 	}
 	found, err := filepath.Glob(filepath.Join(dir, "etcd-*", "etcd"))
 	if err != nil || len(found) == 0 {
-		t.Fatalf("%s=%s holds no etcd-<version>/etcd (%v)", etcdDir, dir, err)
+		t.Fatalf("%s=%s does not contain etcd-<version>/etcd (%v)", etcdDir, dir, err)
 	}
 	return found
 }

@@ -37,7 +37,7 @@ func formWith(t *testing.T, binary string, flags ...string) *servers {
 func TestBestSurvivorHoldsAcknowledgedWrites(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := formWith(t, binary, "--snapshot-count=100", "--max-snapshots=1")
-		eventually(t, newClients(t), s.cluster(3), "three answering members", allAnswer(3))
+		eventually(t, newClients(t), s.cluster(3), "three responding members", allAnswer(3))
 		acknowledged := writeUntilKilled(t, s)
 		for lost := range 3 {
 			best, revision, cluster := -1, snapshot.Position{}, uint64(0)
@@ -59,7 +59,7 @@ func TestBestSurvivorHoldsAcknowledgedWrites(t *testing.T) {
 			held := s.recovered(t, best)
 			for _, key := range acknowledged {
 				if !held[key] {
-					t.Errorf("without %s, %s was recovered, and %s is lost; it was acknowledged", pod(lost), pod(best), key)
+					t.Errorf("without %s, %s was recovered, but the acknowledged key %s is lost", pod(lost), pod(best), key)
 				}
 			}
 		}
@@ -147,10 +147,10 @@ func (s *servers) recovered(t *testing.T, i int) map[string]bool {
 		return m.Known && len(m.Members) == 1 && m.Members[0].Answers
 	})
 	if id := answer.Membership.ClusterID; uint64(id) == r.Survivor.ClusterID || uint64(id) != r.Made.Identity.ClusterID {
-		t.Errorf("it is cluster %x, was %x, and was created as %x", id, r.Survivor.ClusterID, r.Made.Identity.ClusterID)
+		t.Errorf("the cluster ID is %x, was %x, and was created as %x", id, r.Survivor.ClusterID, r.Made.Identity.ClusterID)
 	}
 	if revision := answer.Membership.Members[0].Revision; revision < r.Facts.Revision+1000 {
-		t.Errorf("it is at revision %d, and the survivor was at %d", revision, r.Facts.Revision)
+		t.Errorf("the member is at revision %d, but the survivor was at %d", revision, r.Facts.Revision)
 	}
 	return keys(t, etcdserverpb.NewKVClient(s.raw(t, i)))
 }
@@ -191,7 +191,7 @@ func TestRecoverKeepsUncommittedEntries(t *testing.T) {
 	all := binaries(t)
 	s := form(t, all[len(all)-1], nil, 3)
 	clients := newClients(t)
-	answer := eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+	answer := eventually(t, clients, s.cluster(3), "three responding members", allAnswer(3))
 	members := answer.Membership.Members
 	var leader int
 	if _, err := fmt.Sscanf(members[slices.IndexFunc(members, func(m decide.Member) bool { return m.Leader })].Name, name+"-%d", &leader); err != nil {
@@ -212,7 +212,7 @@ func TestRecoverKeepsUncommittedEntries(t *testing.T) {
 		}
 	}
 	if _, err := snapshot.SurvivorOf(s.dirs[pod(leader)]); !errors.Is(err, snapshot.ErrRunning) {
-		t.Errorf("etcd runs, and the error is %v", err)
+		t.Errorf("etcd is running, and the error is %v", err)
 	}
 	for i := range 3 {
 		s.kill(pod(i))

@@ -24,7 +24,7 @@ func TestRemovedMemberIsNotWaitedFor(t *testing.T) {
 			}
 			return c.passOn()
 		})
-		for _, m := range eventually(t, clients, proxied, "three answering members", allAnswer(3)).Membership.Members {
+		for _, m := range eventually(t, clients, proxied, "three responding members", allAnswer(3)).Membership.Members {
 			if !m.Leader {
 				removed = m
 			}

@@ -13,7 +13,7 @@ func TestRevisionIncludesAcknowledgedWrites(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, nil, 3)
 		clients := newClients(t)
-		eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+		eventually(t, clients, s.cluster(3), "three responding members", allAnswer(3))
 		want, err := clients.ClusterID(t.Context(), s.cluster(3))
 		if err != nil {
 			t.Fatal(err)

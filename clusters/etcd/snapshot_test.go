@@ -40,7 +40,7 @@ func TestSnapshotHashesMatchMembers(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, nil, 3)
 		clients := newClients(t)
-		eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+		eventually(t, clients, s.cluster(3), "three responding members", allAnswer(3))
 		seed := rand.Uint64()
 		chance := rand.New(rand.NewPCG(seed, 0))
 		kv := etcdserverpb.NewKVClient(s.raw(t, 0))
@@ -126,7 +126,7 @@ func isCompacted(err error) bool {
 func TestSnapshotNeedsQuorum(t *testing.T) {
 	s := form(t, binaries(t)[0], nil, 3)
 	clients := newClients(t)
-	eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+	eventually(t, clients, s.cluster(3), "three responding members", allAnswer(3))
 	s.freeze(pod(1))
 	s.freeze(pod(2))
 	if _, err := clients.Snapshot(t.Context(), s.cluster(3)); err == nil {
@@ -144,7 +144,7 @@ func TestSnapshotNeedsQuorum(t *testing.T) {
 func TestSnapshotHoldsQuorumData(t *testing.T) {
 	s := form(t, binaries(t)[len(binaries(t))-1], nil, 3)
 	clients := newClients(t)
-	eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+	eventually(t, clients, s.cluster(3), "three responding members", allAnswer(3))
 	kv := etcdserverpb.NewKVClient(s.raw(t, 0))
 	for range 3 {
 		if _, err := kv.Put(t.Context(), &etcdserverpb.PutRequest{Key: []byte("k"), Value: []byte(goodValue)}); err != nil {
@@ -167,7 +167,7 @@ func TestSnapshotHoldsQuorumData(t *testing.T) {
 func hashOf(t *testing.T, cluster etcd.Cluster) decide.Hash {
 	t.Helper()
 	cluster.CompareData = true
-	answer := eventually(t, newClients(t), cluster, "of one hash", func(m decide.Membership) bool {
+	answer := eventually(t, newClients(t), cluster, "three members with equal hashes", func(m decide.Membership) bool {
 		return allAnswer(3)(m) && byName(t, m, pod(0)).Hash.Known() && byName(t, m, pod(0)).Hash == byName(t, m, pod(1)).Hash && byName(t, m, pod(0)).Hash == byName(t, m, pod(2)).Hash
 	})
 	return byName(t, answer.Membership, pod(0)).Hash
@@ -178,7 +178,7 @@ func hashOf(t *testing.T, cluster etcd.Cluster) decide.Hash {
 func oneDiffers(t *testing.T) (*servers, decide.Hash) {
 	t.Helper()
 	s := form(t, binaries(t)[len(binaries(t))-1], nil, 3)
-	eventually(t, newClients(t), s.cluster(3), "three answering members", allAnswer(3))
+	eventually(t, newClients(t), s.cluster(3), "three responding members", allAnswer(3))
 	kv := etcdserverpb.NewKVClient(s.raw(t, 0))
 	for range 3 {
 		if _, err := kv.Put(t.Context(), &etcdserverpb.PutRequest{Key: []byte("k"), Value: []byte(goodValue)}); err != nil {
@@ -279,20 +279,20 @@ func TestProofStopsWaiting(t *testing.T) {
 	started := time.Now()
 	proof := impatient.Prove(t.Context(), s.cluster(3), hash)
 	if took := time.Since(started); took < impatient.Patience || took > 3*impatient.Patience {
-		t.Errorf("it took %s", took)
+		t.Errorf("Prove took %s", took)
 	}
 	if !slices.Equal(proof.By, []string{pod(0)}) || proof.Why != "1 of 3 voters hold the same data; a-2: connection refused" {
 		t.Errorf("one member is down: %+v", proof)
 	}
 	if after := [2]int{s.hashes(t, 0), s.hashes(t, 1)}; after != [2]int{before[0] + 1, before[1] + 1} {
-		t.Errorf("those that had answered were asked for %v hashes, and %v before", after, before)
+		t.Errorf("responding members were asked for %v hashes, %v before", after, before)
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
 	proofs := s.proving(ctx, forever, hash, pod(2))
 	cancel()
 	if proof := <-proofs; proof.Why == "" {
-		t.Errorf("not wanted any more: %+v", proof)
+		t.Errorf("canceled: %+v", proof)
 	}
 }
 
@@ -314,7 +314,7 @@ func TestRealRestore(t *testing.T) {
 	eachVersion(t, func(t *testing.T, binary string) {
 		s := form(t, binary, nil, 1)
 		clients := newClients(t)
-		answer := eventually(t, clients, s.cluster(1), "an answering member", allAnswer(1))
+		answer := eventually(t, clients, s.cluster(1), "a responding member", allAnswer(1))
 		kv := etcdserverpb.NewKVClient(s.raw(t, 0))
 		put, err := kv.Put(t.Context(), &etcdserverpb.PutRequest{Key: []byte("k"), Value: []byte(goodValue)})
 		if err != nil {
@@ -354,7 +354,7 @@ func TestRealRestore(t *testing.T) {
 			t.Errorf("a read at an old revision: %v", err)
 		}
 		if _, err := kv.Put(t.Context(), &etcdserverpb.PutRequest{Key: []byte("k"), Value: []byte("new")}); err != nil {
-			t.Errorf("the alarm came along: %v", err)
+			t.Errorf("the restored member does not accept writes: %v", err)
 		}
 	})
 }
@@ -383,7 +383,7 @@ func (s *servers) restore(file string, bump uint64) {
 func TestDamagedSnapshotFilesAreReported(t *testing.T) {
 	s := form(t, binaries(t)[0], nil, 1)
 	clients := newClients(t)
-	eventually(t, clients, s.cluster(1), "an answering member", allAnswer(1))
+	eventually(t, clients, s.cluster(1), "a responding member", allAnswer(1))
 	taken, err := backup.Take(t.Context(), clients.Source(s.cluster(1)), order(t))
 	if err != nil {
 		t.Fatal(err)
@@ -398,11 +398,11 @@ func TestDamagedSnapshotFilesAreReported(t *testing.T) {
 		content []byte
 		want    error
 	}{
-		"whole":   {whole, nil},
-		"cut":     {whole[:len(whole)-512], snapshot.ErrChecksum},
-		"short":   {whole[:len(whole)-1], snapshot.ErrTruncated},
-		"empty":   {nil, snapshot.ErrTruncated},
-		"flipped": {flipped, snapshot.ErrChecksum},
+		"intact":                     {whole, nil},
+		"missing the last 512 bytes": {whole[:len(whole)-512], snapshot.ErrChecksum},
+		"missing the last byte":      {whole[:len(whole)-1], snapshot.ErrTruncated},
+		"empty":                      {nil, snapshot.ErrTruncated},
+		"one bit flipped":            {flipped, snapshot.ErrChecksum},
 	} {
 		file := filepath.Join(t.TempDir(), "s.db")
 		if err := os.WriteFile(file, c.content, 0o600); err != nil {

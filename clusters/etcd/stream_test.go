@@ -118,12 +118,12 @@ func TestSourceIsSmallestFollower(t *testing.T) {
 		corrupt  []int
 		want     string
 	}{
-		{"the smaller follower", [3]int64{1, 9, 8}, nil, nil, pod(2)},
-		{"the first of equals", [3]int64{1, 8, 8}, nil, nil, pod(1)},
-		{"no learner", [3]int64{1, 9, 8}, []int{2}, nil, pod(1)},
-		{"nobody with other data", [3]int64{1, 9, 8}, nil, []int{2}, pod(1)},
-		{"the leader where nobody else may be asked", [3]int64{9, 8, 7}, []int{1}, []int{2}, pod(0)},
-		{"nobody", [3]int64{9, 8, 7}, nil, []int{0, 1, 2}, ""},
+		{"smaller follower is preferred", [3]int64{1, 9, 8}, nil, nil, pod(2)},
+		{"first of equally large followers", [3]int64{1, 8, 8}, nil, nil, pod(1)},
+		{"learner is not used", [3]int64{1, 9, 8}, []int{2}, nil, pod(1)},
+		{"member with different data is not used", [3]int64{1, 9, 8}, nil, []int{2}, pod(1)},
+		{"leader is the only possible source", [3]int64{9, 8, 7}, []int{1}, []int{2}, pod(0)},
+		{"no possible source", [3]int64{9, 8, 7}, nil, []int{0, 1, 2}, ""},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			s := newStrangers(t, 3)
@@ -187,7 +187,7 @@ func TestSnapshotAfterLeaderLossIsCompleteOrFails(t *testing.T) {
 	found := binaries(t)
 	s := form(t, found[len(found)-1], nil, 3)
 	clients := newClients(t)
-	eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+	eventually(t, clients, s.cluster(3), "three responding members", allAnswer(3))
 	kv := etcdserverpb.NewKVClient(s.raw(t, 0))
 	for i := range 12 { // more than the connection buffers
 		if _, err := kv.Put(t.Context(), &etcdserverpb.PutRequest{Key: fmt.Append(nil, i), Value: make([]byte, 1<<20)}); err != nil {

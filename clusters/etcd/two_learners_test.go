@@ -39,7 +39,7 @@ func TestRecoverAfterJoiningTwoLearners(t *testing.T) {
 		for _, id := range learners {
 			intime(t, "promote", func() error { return clients.PromoteLearner(t.Context(), s.cluster(3), id) })
 		}
-		eventually(t, clients, s.cluster(3), "three answering members", allAnswer(3))
+		eventually(t, clients, s.cluster(3), "three responding members", allAnswer(3))
 		kv := etcdserverpb.NewKVClient(s.raw(t, 2))
 		if _, err := kv.Put(t.Context(), &etcdserverpb.PutRequest{Key: []byte("acknowledged")}); err != nil {
 			t.Fatal(err)

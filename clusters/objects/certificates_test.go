@@ -35,18 +35,18 @@ func TestMembersAreTrustedByCA(t *testing.T) {
 		}
 	}
 	for what, pairs := range map[string][2]pki.Pair{
-		"the server of another cluster": {other.Server, k.Client},
-		"the client of another cluster": {k.Server, other.Client},
-		"a client as server":            {k.Client, k.Client},
-		"what members serve each other": {k.Server, k.Peer},
+		"server certificate of a different cluster": {other.Server, k.Client},
+		"client certificate of a different cluster": {k.Server, other.Client},
+		"client certificate as server certificate":  {k.Client, k.Client},
+		"peer certificate as client certificate":    {k.Server, k.Peer},
 	} {
 		if handshake(pairs[0], pairs[1], k, Host(c, 0)) == nil {
-			t.Errorf("%s is believed", what)
+			t.Errorf("%s is accepted", what)
 		}
 	}
 	for _, name := range []string{"a-0.b.default.svc", "a-0.a.other.svc", "default.svc", "x.a-0.a.default.svc", "example.com"} {
 		if handshake(k.Server, k.Client, k, name) == nil {
-			t.Errorf("believed as %s", name)
+			t.Errorf("accepted as %s", name)
 		}
 	}
 }
@@ -142,12 +142,12 @@ func TestRenew(t *testing.T) {
 		at     time.Duration
 		want   []string
 	}{
-		"a Secret is gone":     {func(s map[string]map[string][]byte) { delete(s, names.ClientSecret) }, 0, []string{"tls.crt in Secret a-client-tls"}},
-		"a key is gone":        {func(s map[string]map[string][]byte) { delete(s[names.PeerSecret], "client.key") }, 0, []string{"client.crt in Secret a-peer-tls: the key is missing"}},
-		"other trust":          {func(s map[string]map[string][]byte) { s[names.ServerSecret]["ca.crt"] = []byte("x") }, 0, []string{"tls.crt in Secret a-server-tls: ca.crt in the same Secret is not this cluster's CA"}},
-		"our own is gone":      {func(s map[string]map[string][]byte) { delete(s, names.OwnSecret) }, 0, []string{"tls.crt in Secret a-quorate-tls"}},
-		"two thirds of a year": {func(map[string]map[string][]byte) {}, 250 * 24 * time.Hour, []string{"a-peer-tls", "a-peer-tls", "a-server-tls", "a-quorate-tls", "a-client-tls"}},
-		"another CA": {func(s map[string]map[string][]byte) {
+		"a Secret is missing":             {func(s map[string]map[string][]byte) { delete(s, names.ClientSecret) }, 0, []string{"tls.crt in Secret a-client-tls"}},
+		"a key is missing":                {func(s map[string]map[string][]byte) { delete(s[names.PeerSecret], "client.key") }, 0, []string{"client.crt in Secret a-peer-tls: the key is missing"}},
+		"ca.crt contains a different CA":  {func(s map[string]map[string][]byte) { s[names.ServerSecret]["ca.crt"] = []byte("x") }, 0, []string{"tls.crt in Secret a-server-tls: ca.crt in the same Secret is not this cluster's CA"}},
+		"Quorate's own Secret is missing": {func(s map[string]map[string][]byte) { delete(s, names.OwnSecret) }, 0, []string{"tls.crt in Secret a-quorate-tls"}},
+		"certificates are 250 days old":   {func(map[string]map[string][]byte) {}, 250 * 24 * time.Hour, []string{"a-peer-tls", "a-peer-tls", "a-server-tls", "a-quorate-tls", "a-client-tls"}},
+		"CA was replaced": {func(s map[string]map[string][]byte) {
 			s[names.CASecret] = data(t, c, certificates(t, c))[names.CASecret]
 		}, 0, []string{"a-peer-tls", "a-peer-tls", "a-server-tls", "a-quorate-tls", "a-client-tls"}},
 	} {
@@ -188,7 +188,7 @@ func TestClientKeepsRootNameOnlyIfRoot(t *testing.T) {
 	for _, stays := range []bool{false, true} {
 		old := ReadCertificates(c, stored)
 		if !old.NamesRoot() {
-			t.Error("applications are not seen to be root")
+			t.Error("the applications' certificate is not recognized as root")
 		}
 		old.ClientIsRoot = stays
 		renewed, problems, err := old.Renew(c, now)
@@ -208,7 +208,7 @@ func TestClientKeepsRootNameOnlyIfRoot(t *testing.T) {
 	// A deleted certificate is reissued under its own name, whatever its previous name was.
 	delete(stored, NamesOf("a").ClientSecret)
 	if ReadCertificates(c, stored).NamesRoot() {
-		t.Error("a certificate that is gone names root")
+		t.Error("a missing certificate names root")
 	}
 }
 
@@ -227,10 +227,10 @@ func TestCAIsNeverReplaced(t *testing.T) {
 	delete(stored, NamesOf("a").CASecret)
 	k := ReadCertificates(c, stored)
 	if err := k.CheckCA(now); err == nil {
-		t.Error("no CA, and no complaint")
+		t.Error("a missing CA is not reported")
 	}
 	if _, _, err := k.Renew(c, now); err == nil {
-		t.Error("renewed without CA")
+		t.Error("certificates are renewed without a CA")
 	}
 }
 

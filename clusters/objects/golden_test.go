@@ -78,7 +78,7 @@ func checkGolden(t *testing.T, file string) {
 		return
 	}
 	if want := sections[goldenOutput]; !bytes.Equal(got, want) {
-		t.Errorf("other objects than in %s (run with -rewrite and read the difference):\n%s", file, firstDifference(string(want), string(got)))
+		t.Errorf("objects differ from %s (run with -rewrite and read the difference):\n%s", file, firstDifference(string(want), string(got)))
 	}
 }
 

@@ -52,7 +52,7 @@ func TestEtcdKeys(t *testing.T) {
 		for _, k := range table {
 			inRange := v.AtLeast(k.first) && k.last.AtLeast(v)
 			if name := k.structName + " " + k.key + " " + k.goType; inRange != found[name] {
-				t.Errorf("etcd %s: %s is there: %t, in the table: %t", v, name, found[name], inRange)
+				t.Errorf("etcd %s: %s exists: %t, in the table: %t", v, name, found[name], inRange)
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func TestUnsupportedOptionsAreRefused(t *testing.T) {
 				return k.structName == "Config" && (k.key == name || k.key == o.key35) && v.AtLeast(k.first) && k.last.AtLeast(v)
 			})
 			if taken := v.AtLeast(o.since); taken != has {
-				t.Errorf("etcd %s has option %s: %t, it is accepted: %t", v, name, has, taken)
+				t.Errorf("etcd %s has option %s: %t, accepted: %t", v, name, has, taken)
 			}
 		}
 	}

@@ -14,11 +14,11 @@ func TestMaxLearners(t *testing.T) {
 		token, version string
 		want           bool
 	}{
-		"founded so":           {decide.FoundingToken("f00d", "3.6.16"), "3.6.16", true},
-		"founded so, upgraded": {decide.FoundingToken("f00d", "3.6.16"), "3.7.3", true},
-		"gone back to 3.5":     {decide.FoundingToken("f00d", "3.6.16"), "3.5.35", false}, // 3.5 lacks this setting
-		"founded with 3.5":     {decide.FoundingToken("f00d", "3.5.35"), "3.6.16", false},
-		"founded before":       {"f00d", "3.6.16", false},
+		"bootstrapped with 3.6":           {decide.FoundingToken("f00d", "3.6.16"), "3.6.16", true},
+		"bootstrapped with 3.6, upgraded": {decide.FoundingToken("f00d", "3.6.16"), "3.7.3", true},
+		"downgraded to 3.5":               {decide.FoundingToken("f00d", "3.6.16"), "3.5.35", false}, // 3.5 lacks this setting
+		"bootstrapped with 3.5":           {decide.FoundingToken("f00d", "3.5.35"), "3.6.16", false},
+		"token without a version":         {"f00d", "3.6.16", false},
 	} {
 		in := Input{Cluster: threeMembers(t, c.version), Record: record(3, decide.Sealed)}
 		in.Record.Token = c.token

@@ -139,7 +139,7 @@ func TestMemberFiles(t *testing.T) {
 				t.Errorf("%s %d: %s", mode, n, own)
 			}
 			if first := initialClusterLine(fileOf(t, in, 0)); own != first {
-				t.Errorf("%s: members 0 and %d are of different clusters: %s, %s", mode, n, first, own)
+				t.Errorf("%s: members 0 and %d belong to different clusters: %s, %s", mode, n, first, own)
 			}
 		}
 	}
@@ -207,7 +207,7 @@ func TestRecordIsWrittenWithoutCertificates(t *testing.T) {
 	in := input(t, "3.6.16")
 	in.Certificates = Certificates{}
 	if _, err := Build(in); err == nil {
-		t.Error("Secrets are made from nothing")
+		t.Error("Secrets are built without certificates")
 	}
 	in.WithoutSecrets = true
 	list, err := Build(in)
@@ -232,7 +232,7 @@ func TestSpecHash(t *testing.T) {
 		"storage":  func(s *v1alpha1.EtcdClusterSpec) { s.Storage.StorageClassName = &class },
 		"suspend":  func(s *v1alpha1.EtcdClusterSpec) { s.Suspend = true },
 		"adopt":    func(s *v1alpha1.EtcdClusterSpec) { s.Adopt = &v1alpha1.AdoptionSpec{ClusterID: "c1"} },
-		"digest of another version": func(s *v1alpha1.EtcdClusterSpec) {
+		"digest of a different version": func(s *v1alpha1.EtcdClusterSpec) {
 			s.Image.Digests = map[string]v1alpha1.ImageDigest{"3.7.3": "sha256:1"}
 		},
 		"service names": func(s *v1alpha1.EtcdClusterSpec) { s.TLS.ServiceNames = []v1alpha1.ServiceName{"old"} },
@@ -301,16 +301,16 @@ func TestDifferences(t *testing.T) {
 		change func(*applyappsv1.StatefulSetApplyConfiguration)
 		paths  []string
 	}{
-		"nothing": {func(*applyappsv1.StatefulSetApplyConfiguration) {}, nil},
-		"order": {func(s *applyappsv1.StatefulSetApplyConfiguration) {
+		"no change": {func(*applyappsv1.StatefulSetApplyConfiguration) {}, nil},
+		"different order": {func(s *applyappsv1.StatefulSetApplyConfiguration) {
 			slices.Reverse(s.Spec.Template.Spec.Volumes)
 			slices.Reverse(s.Spec.Template.Spec.Containers[0].Ports)
 			slices.Reverse(s.Spec.Template.Spec.TopologySpreadConstraints)
 		}, nil},
-		"image": {func(s *applyappsv1.StatefulSetApplyConfiguration) {
+		"different image": {func(s *applyappsv1.StatefulSetApplyConfiguration) {
 			s.Spec.Template.Spec.Containers[0].WithImage("x")
 		}, []string{"spec.template.spec.containers[etcd].image"}},
-		"one more and one less": {func(s *applyappsv1.StatefulSetApplyConfiguration) {
+		"fields added and removed": {func(s *applyappsv1.StatefulSetApplyConfiguration) {
 			s.WithLabels(map[string]string{"x": "y"})
 			s.Spec.Replicas = nil
 			s.Spec.Template.Spec.Volumes = s.Spec.Template.Spec.Volumes[1:]
@@ -351,14 +351,14 @@ func TestValues(t *testing.T) {
 		want, ours, live object
 		is               string
 	}{
-		"ours":           {object{"a": 2}, object{"a": 1}, object{"a": 1, "b": 1}, "[{a 1 2}]"},
-		"theirs":         {object{"a": 2}, object{}, object{"a": 1}, "[{a 1 2}]"},
-		"theirs, right":  {object{"a": 2}, object{}, object{"a": 2}, "[]"},
-		"nobody's":       {object{"a": 2}, object{}, object{}, "[{a <nil> 2}]"},
-		"no longer":      {object{}, object{"a": 1}, object{"a": 1}, "[{a 1 <nil>}]"},
-		"within theirs":  {object{"a": object{"b": 2, "c": 3}}, object{}, object{"a": object{"b": 1, "c": 3, "d": 4}}, "[{a.b 1 2}]"},
-		"in their list":  {object{"env": list(object{"name": "x", "value": "2"})}, object{}, object{"env": list(object{"name": "y"}, object{"name": "x", "value": "1"})}, "[{env[x].value 1 2}]"},
-		"in ours, twice": {object{"env": list(object{"name": "x", "value": "2"})}, object{"env": list(object{"name": "y"})}, object{"env": list(object{"name": "y"})}, "[{env[x] <nil> map[name:x value:2]} {env[y] map[name:y] <nil>}]"},
+		"field owned by Quorate":                 {object{"a": 2}, object{"a": 1}, object{"a": 1, "b": 1}, "[{a 1 2}]"},
+		"field of another manager":               {object{"a": 2}, object{}, object{"a": 1}, "[{a 1 2}]"},
+		"field of another manager, wanted value": {object{"a": 2}, object{}, object{"a": 2}, "[]"},
+		"field does not exist":                   {object{"a": 2}, object{}, object{}, "[{a <nil> 2}]"},
+		"field is no longer wanted":              {object{}, object{"a": 1}, object{"a": 1}, "[{a 1 <nil>}]"},
+		"part of another manager's object":       {object{"a": object{"b": 2, "c": 3}}, object{}, object{"a": object{"b": 1, "c": 3, "d": 4}}, "[{a.b 1 2}]"},
+		"element of another manager's list":      {object{"env": list(object{"name": "x", "value": "2"})}, object{}, object{"env": list(object{"name": "y"}, object{"name": "x", "value": "1"})}, "[{env[x].value 1 2}]"},
+		"elements added and removed":             {object{"env": list(object{"name": "x", "value": "2"})}, object{"env": list(object{"name": "y"})}, object{"env": list(object{"name": "y"})}, "[{env[x] <nil> map[name:x value:2]} {env[y] map[name:y] <nil>}]"},
 	} {
 		values, err := Values(test.want, test.ours, test.live)
 		if got := fmt.Sprint(values); err != nil || got != test.is {

@@ -20,11 +20,11 @@ func TestClientService(t *testing.T) {
 		want   bool
 	}{
 		{"sealed", record(3, decide.Sealed), false, true},
-		{"being founded", record(3, decide.Founding), false, false},
+		{"being bootstrapped", record(3, decide.Founding), false, false},
 		{"being restored", record(1, decide.Restoring), false, false},
-		{"restored", restored, false, false},
-		{"restored, and led to before", restored, true, true},
-		{"proven", proven, false, true},
+		{"restored, not yet proven", restored, false, false},
+		{"restored, Service already open", restored, true, true},
+		{"restored and proven", proven, false, true},
 	} {
 		in := input(t, "3.6.16")
 		in.Record, in.Leads = test.record, test.leads

@@ -118,7 +118,7 @@ func TestBrokenFileIsRebuilt(t *testing.T) {
 	intact := in.Live
 	in.Live = damaged(in.Live, "broken")
 	if got := filesOf(t, in); !reflect.DeepEqual(got, intact) {
-		t.Errorf("not mended: %v", got)
+		t.Errorf("not corrected: %v", got)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestJoiningMemberNamesListedMembers(t *testing.T) {
 	}
 	in.Live, in.Peers = filesOf(t, in), nil
 	if got := readFile(fileOf(t, in, 1))["initial-cluster"]; got != both {
-		t.Errorf("while the list is not known: %v", got)
+		t.Errorf("while the member list is unknown: %v", got)
 	}
 	in.Peers = map[string][]string{"a-10": {"http://y:2380"}, "ba-1": {"http://z:2380"}}
 	if got := readFile(fileOf(t, in, 1))["initial-cluster"]; got != sealedCluster {
@@ -180,7 +180,7 @@ func TestJoiningMemberNamesListedMembers(t *testing.T) {
 	}
 	in.Live, in.Peers = nil, nil
 	if got := readFile(fileOf(t, in, 1))["initial-cluster"]; got != sealedCluster {
-		t.Errorf("nothing known: %v", got)
+		t.Errorf("without live files and member list: %v", got)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestUnchangedAgreesWithDifferences(t *testing.T) {
 			for j, o := range append(build(t, in), restoreObjects(t, in)...) {
 				s := standing{want: o.Apply, live: appliedObject(t, o)}
 				if !s.stands() {
-					t.Errorf("%s does not stand", o)
+					t.Errorf("%s is not recognized as unchanged", o)
 				}
 				s.changeAtRandom(t, rand.New(rand.NewPCG(uint64(i), uint64(j))), 25)
 			}
@@ -55,36 +55,36 @@ func TestUnchangedRejectsChangedObjects(t *testing.T) {
 		change func(metav1.Object)
 		wrong  bool
 	}{
-		"another version": {"ConfigMap", entry(func(m *metav1.ManagedFieldsEntry) { m.APIVersion = "v0" }), !strict},
-		"two entries": {"ConfigMap", func(o metav1.Object) {
+		"entry for a different API version": {"ConfigMap", entry(func(m *metav1.ManagedFieldsEntry) { m.APIVersion = "v0" }), !strict},
+		"two managed fields entries": {"ConfigMap", func(o metav1.Object) {
 			o.SetManagedFields(slices.Repeat(o.GetManagedFields(), 2))
 		}, !strict},
-		"no entry":        {"ConfigMap", func(o metav1.Object) { o.SetManagedFields(nil) }, strict},
-		"another manager": {"ConfigMap", entry(func(m *metav1.ManagedFieldsEntry) { m.Manager = "stranger" }), strict},
-		"an update":       {"ConfigMap", entry(func(m *metav1.ManagedFieldsEntry) { m.Operation = "Update" }), strict},
-		"a subresource":   {"ConfigMap", entry(func(m *metav1.ManagedFieldsEntry) { m.Subresource = "status" }), strict},
-		"undecodable":     {"ConfigMap", entry(func(m *metav1.ManagedFieldsEntry) { m.FieldsV1 = metav1.NewFieldsV1(`{"k:":{}}`) }), strict},
-		"no fields":       {"ConfigMap", entry(func(m *metav1.ManagedFieldsEntry) { m.FieldsV1 = metav1.NewFieldsV1(`{}`) }), strict},
-		"other name":      {"Secret", func(o metav1.Object) { o.SetName("other") }, strict},
-		"other namespace": {"Secret", func(o metav1.Object) { o.SetNamespace("other") }, strict},
-		"other data": {"Secret", func(o metav1.Object) {
+		"no managed fields entry":      {"ConfigMap", func(o metav1.Object) { o.SetManagedFields(nil) }, strict},
+		"entry of a different manager": {"ConfigMap", entry(func(m *metav1.ManagedFieldsEntry) { m.Manager = "stranger" }), strict},
+		"entry of an update":           {"ConfigMap", entry(func(m *metav1.ManagedFieldsEntry) { m.Operation = "Update" }), strict},
+		"entry of a subresource":       {"ConfigMap", entry(func(m *metav1.ManagedFieldsEntry) { m.Subresource = "status" }), strict},
+		"fields cannot be decoded":     {"ConfigMap", entry(func(m *metav1.ManagedFieldsEntry) { m.FieldsV1 = metav1.NewFieldsV1(`{"k:":{}}`) }), strict},
+		"no fields":                    {"ConfigMap", entry(func(m *metav1.ManagedFieldsEntry) { m.FieldsV1 = metav1.NewFieldsV1(`{}`) }), strict},
+		"different name":               {"Secret", func(o metav1.Object) { o.SetName("other") }, strict},
+		"different namespace":          {"Secret", func(o metav1.Object) { o.SetNamespace("other") }, strict},
+		"different data": {"Secret", func(o metav1.Object) {
 			for key := range o.(*corev1.Secret).Data {
 				o.(*corev1.Secret).Data[key] = []byte("x")
 			}
 		}, strict},
-		"finalizers twice": {"Service", func(o metav1.Object) { o.SetFinalizers([]string{"a/b", "a/b"}) }, strict},
-		"a stranger's container says something twice": {"StatefulSet", func(o metav1.Object) {
+		"duplicate finalizers": {"Service", func(o metav1.Object) { o.SetFinalizers([]string{"a/b", "a/b"}) }, strict},
+		"duplicate variable in an unmanaged container": {"StatefulSet", func(o metav1.Object) {
 			pod := &o.(*appsv1.StatefulSet).Spec.Template.Spec
 			pod.Containers = append(pod.Containers, corev1.Container{Name: "theirs", Env: []corev1.EnvVar{{Name: "A"}, {Name: "A"}}})
 		}, strict},
-		"a volume's conditions twice": {"StatefulSet", func(o metav1.Object) {
+		"duplicate claim conditions": {"StatefulSet", func(o metav1.Object) {
 			o.(*appsv1.StatefulSet).Spec.VolumeClaimTemplates[0].Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: "A"}, {Type: "A"}}
 		}, strict},
-		"another template of volumes": {"StatefulSet", func(o metav1.Object) {
+		"additional volume claim template": {"StatefulSet", func(o metav1.Object) {
 			set := o.(*appsv1.StatefulSet)
 			set.Spec.VolumeClaimTemplates = append(set.Spec.VolumeClaimTemplates, *set.Spec.VolumeClaimTemplates[0].DeepCopy())
 		}, strict},
-		"other template of volumes": {"StatefulSet", func(o metav1.Object) {
+		"different volume claim template": {"StatefulSet", func(o metav1.Object) {
 			o.(*appsv1.StatefulSet).Spec.VolumeClaimTemplates[0].Spec.VolumeName = "theirs"
 		}, strict},
 	} {
@@ -94,10 +94,10 @@ func TestUnchangedRejectsChangedObjects(t *testing.T) {
 			}
 			s := standing{o.Apply, appliedObject(t, o)}
 			if of.change(s.live); s.stands() {
-				t.Errorf("%s: %s stands", name, o)
+				t.Errorf("%s: %s is treated as unchanged", name, o)
 			}
 			if _, same := s.check(t, name); same == of.wrong {
-				t.Errorf("%s: %s is as wanted: %v", name, o, same)
+				t.Errorf("%s: %s matches the wanted object: %v", name, o, same)
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func TestUnchangedRejectsMissingMetadata(t *testing.T) {
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: kube.Manager, Operation: metav1.ManagedFieldsOperationApply,
 			APIVersion: "v1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:a":{}}}`)}}}}
 	if stands, same := (standing{want, live}).check(t, "a ConfigMap"); stands || same {
-		t.Errorf("stands %v, as wanted %v", stands, same)
+		t.Errorf("treated as unchanged: %v, matches: %v", stands, same)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestUnchangedIgnoresOtherManagersFields(t *testing.T) {
 			set.Spec.VolumeClaimTemplates[0].Status.Phase = corev1.ClaimPending
 		}
 		if stands, same := s.check(t, o.String()); !stands || !same {
-			t.Errorf("%s: stands %v, as wanted %v", o, stands, same)
+			t.Errorf("%s: treated as unchanged: %v, matches: %v", o, stands, same)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func (s standing) check(t *testing.T, what string) (stands, same bool) {
 		paths, err = Differences(s.want, owned)
 	}
 	if same = err == nil && len(paths) == 0; stands && !same {
-		t.Errorf("%s: stands, but: %v %v\nwant  %s\nlive  %s", what, paths, err, text(t, s.want), text(t, s.live))
+		t.Errorf("%s: treated as unchanged, but differs: %v %v\nwant  %s\nlive  %s", what, paths, err, text(t, s.want), text(t, s.live))
 	}
 	return stands, same
 }

@@ -36,21 +36,21 @@ func TestDeclarationDrift(t *testing.T) {
 		live   func() *v1alpha1.EtcdCluster
 		want   string
 	}{
-		{"not there", stated(3, "1Gi"), func() *v1alpha1.EtcdCluster { return nil }, "missing"},
-		{"as declared", stated(3, "1Gi"), func() *v1alpha1.EtcdCluster { return liveOf(t, stated(3, "1Gi")) }, ""},
-		{"the source is silent", nil, func() *v1alpha1.EtcdCluster { return liveOf(t, stated(3, "1Gi")) }, ""},
-		{"the source says something new", stated(3, "2Gi"), func() *v1alpha1.EtcdCluster { return liveOf(t, stated(3, "1Gi")) }, "changed in git"},
-		{"the same size in other units", stated(3, "1024Mi"), func() *v1alpha1.EtcdCluster {
+		{"custom resource is missing", stated(3, "1Gi"), func() *v1alpha1.EtcdCluster { return nil }, "missing"},
+		{"matches the declaration", stated(3, "1Gi"), func() *v1alpha1.EtcdCluster { return liveOf(t, stated(3, "1Gi")) }, ""},
+		{"source has no declaration", nil, func() *v1alpha1.EtcdCluster { return liveOf(t, stated(3, "1Gi")) }, ""},
+		{"source has changed", stated(3, "2Gi"), func() *v1alpha1.EtcdCluster { return liveOf(t, stated(3, "1Gi")) }, "changed in git"},
+		{"same size in different units", stated(3, "1024Mi"), func() *v1alpha1.EtcdCluster {
 			live := liveOf(t, stated(3, "1024Mi"))
 			live.Spec.Storage.Size = liveOf(t, stated(3, "1Gi")).Spec.Storage.Size
 			return live
 		}, ""},
-		{"scaled by hand", stated(3, "1Gi"), func() *v1alpha1.EtcdCluster {
+		{"scaled manually", stated(3, "1Gi"), func() *v1alpha1.EtcdCluster {
 			live := liveOf(t, stated(3, "1Gi"))
 			live.Spec.Replicas = &replicas
 			return live
 		}, "spec.replicas differs from the declaration"},
-		{"a label taken off", stated(3, "1Gi"), func() *v1alpha1.EtcdCluster {
+		{"label was removed", stated(3, "1Gi"), func() *v1alpha1.EtcdCluster {
 			live := liveOf(t, stated(3, "1Gi"))
 			delete(live.Labels, "team")
 			return live

@@ -30,20 +30,20 @@ func testDeletionsOfReplicas(t *testing.T) {
 	first, second := &Deletions{Most: &one, Round: round}, &Deletions{Most: &one, Round: round}
 	time.Sleep(round / 2)
 	if !waits(first) {
-		t.Fatal("both may begin")
+		t.Fatal("both deletions may start")
 	}
 	owned.At("ns", "a").Custom.Spec = doomed() // the deletion of a has started
 	time.Sleep(round / 4)
 	if !waits(second) { // the second loop starts only now
-		t.Error("the second loop lets b begin while the first deletes a")
+		t.Error("the second loop starts deleting b while the first deletes a")
 	}
 	owned.At("ns", "a").Pods = 0 // a has been deleted
 	if !waits(first) || !waits(second) {
-		t.Error("b may begin in the same round")
+		t.Error("the deletion of b may start in the same round")
 	}
 	time.Sleep(round / 4)
 	if waits(first) || waits(second) {
-		t.Error("b may not begin in the next round")
+		t.Error("the deletion of b may not start in the next round")
 	}
 }
 

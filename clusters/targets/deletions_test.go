@@ -39,19 +39,19 @@ func TestBeginsDeletion(t *testing.T) {
 		// nothing specifies that only the custom resource is left.
 		nothing, want bool
 	}{
-		{name: "it runs", spec: doomed(), custom: custom(stopped, "", 2), want: true},
-		{name: "it was deleted without its data", spec: doomed(), custom: custom(kept, "NothingRuns", 2), want: true},
-		{name: "it was suspended", spec: doomed(), custom: custom(suspended, "Suspended", 2), want: true},
-		{name: "its custom resource is gone", spec: doomed(), want: true},
-		{name: "it has begun", spec: doomed(), custom: custom(doomed(), "Stop", 2)},
-		{name: "its data are kept", spec: kept, custom: custom(stopped, "", 2)},
-		{name: "it is suspended", spec: suspended, custom: custom(stopped, "", 2)},
-		{name: "nothing is there", spec: doomed(), custom: custom(stopped, "", 2), nothing: true},
-		{name: "an orphan", spec: doomed(), change: func(t *Target) { t.Orphaned = "gone" }, custom: custom(stopped, "", 2)},
-		{name: "with problems", spec: doomed(), change: func(t *Target) { t.Problems = []string{"no"} }, custom: custom(stopped, "", 2)},
-		{name: "live, a moment ago", live: true, spec: doomed(), custom: custom(doomed(), "Stop", 1), want: true},
-		{name: "live, and waiting", live: true, spec: doomed(), custom: custom(doomed(), "InvalidSpec", 2), want: true},
-		{name: "live, begun", live: true, spec: doomed(), custom: custom(doomed(), "Stop", 2)},
+		{name: "cluster was stopped", spec: doomed(), custom: custom(stopped, "", 2), want: true},
+		{name: "cluster was deleted, data kept", spec: doomed(), custom: custom(kept, "NothingRuns", 2), want: true},
+		{name: "deletion was suspended", spec: doomed(), custom: custom(suspended, "Suspended", 2), want: true},
+		{name: "custom resource is missing", spec: doomed(), want: true},
+		{name: "deletion has started", spec: doomed(), custom: custom(doomed(), "Stop", 2)},
+		{name: "data is kept", spec: kept, custom: custom(stopped, "", 2)},
+		{name: "cluster is suspended", spec: suspended, custom: custom(stopped, "", 2)},
+		{name: "only the custom resource is left", spec: doomed(), custom: custom(stopped, "", 2), nothing: true},
+		{name: "cluster is orphaned", spec: doomed(), change: func(t *Target) { t.Orphaned = "gone" }, custom: custom(stopped, "", 2)},
+		{name: "declaration has problems", spec: doomed(), change: func(t *Target) { t.Problems = []string{"no"} }, custom: custom(stopped, "", 2)},
+		{name: "live, new generation not yet observed", live: true, spec: doomed(), custom: custom(doomed(), "Stop", 1), want: true},
+		{name: "live, waiting", live: true, spec: doomed(), custom: custom(doomed(), "InvalidSpec", 2), want: true},
+		{name: "live, deletion has started", live: true, spec: doomed(), custom: custom(doomed(), "Stop", 2)},
 	} {
 		d := Target{Cluster: v1alpha1.EtcdCluster{Spec: test.spec}}
 		if test.change != nil {
@@ -89,7 +89,7 @@ func TestDeletionsAreLimited(t *testing.T) {
 				t.Errorf("%s: %q", d.Key(), d.Problems)
 			}
 			if !live && (d.Cluster.Spec.Lifecycle != v1alpha1.LifecycleRunning || d.Applied != nil || len(d.Warnings) != 1) {
-				t.Errorf("%s does not stay as last applied: %+v", d.Key(), d)
+				t.Errorf("%s is not kept as last applied: %+v", d.Key(), d)
 			}
 		}
 		return waiting
@@ -109,12 +109,12 @@ func TestDeletionsAreLimited(t *testing.T) {
 		owned.At("ns", name).Custom.Spec = doomed()
 	}
 	if got := pass(true); !slices.Equal(got, []string{"b", "c"}) {
-		t.Errorf("%q wait while the custom resources declare themselves", got)
+		t.Errorf("%q wait while the custom resources are the source", got)
 	}
 	stalled := metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: "ForeignObjects"}
 	meta.SetStatusCondition(&owned.At("ns", "a").Custom.Status.Conditions, stalled)
 	if got := pass(true); !slices.Equal(got, []string{"b", "c"}) {
-		t.Errorf("%q wait while the first is blocked halfway", got)
+		t.Errorf("%q wait while the first deletion is blocked", got)
 	}
 	for _, name := range []string{"a", "b", "c"} {
 		owned.At("ns", name).Custom.Spec, owned.At("ns", name).Custom.Status = v1alpha1.EtcdClusterSpec{Lifecycle: v1alpha1.LifecycleRunning}, v1alpha1.EtcdClusterStatus{}
@@ -122,14 +122,14 @@ func TestDeletionsAreLimited(t *testing.T) {
 	owned.At("ns", "a").Pods = 0 // a has been deleted, but no other deletion may start until counting restarts
 	for _, want := range [][]string{{"b", "c"}, {"c"}} {
 		if got := pass(false); !slices.Equal(got, want) {
-			t.Errorf("%q wait once the first is gone, want %q", got, want)
+			t.Errorf("%q wait once the first is deleted, want %q", got, want)
 		}
 		l.places = nil
 		all = 2
 	}
 	l.Most = nil
 	if got := pass(false); got != nil {
-		t.Errorf("%q wait without a number", got)
+		t.Errorf("%q wait without a limit", got)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestDeletionLimitAppliesPerNamespace(t *testing.T) {
 		}
 		owned.At("a", "1").Custom.Status.Rule = "Stop" // started
 		if got := pass(); !slices.Equal(got, []string{"a/2", "b/2"}) {
-			t.Errorf("%q wait once the first has begun", got)
+			t.Errorf("%q wait once the first deletion has started", got)
 		}
 	}
 }
@@ -206,13 +206,13 @@ func TestBlockedDeletionsYieldTheirPlace(t *testing.T) {
 		newRun bool
 		want   []string
 	}{
-		{"the first is first", func() {}, true, []string{"b", "c"}},
-		{"it is blocked, and others wait, which is a block too", func() { stalls("a", "ForeignObjects"); stalls("b", "InvalidSpec"); stalls("c", "InvalidSpec") }, false, []string{"a", "c"}},
-		{"so it is for another run", func() {}, true, []string{"a", "c"}},
-		{"it is blocked no longer, and another has begun", func() { stalls("a", "InvalidSpec"); at("b").Spec = doomed() }, false, []string{"a", "c"}},
-		{"what has begun keeps its place when it is blocked", func() { stalls("b", "Stop") }, false, []string{"a", "c"}},
-		{"the next run begins another", func() {}, true, []string{"c"}},
-		{"all are blocked, and the one that is not tried yet has its turn", func() { stalls("a", "ForeignObjects"); stalls("c", "InvalidSpec") }, false, []string{"a"}},
+		{"first cluster starts", func() {}, true, []string{"b", "c"}},
+		{"first is blocked, second starts", func() { stalls("a", "ForeignObjects"); stalls("b", "InvalidSpec"); stalls("c", "InvalidSpec") }, false, []string{"a", "c"}},
+		{"same result in a new run", func() {}, true, []string{"a", "c"}},
+		{"first is unblocked, second has started", func() { stalls("a", "InvalidSpec"); at("b").Spec = doomed() }, false, []string{"a", "c"}},
+		{"started deletion keeps its place when blocked", func() { stalls("b", "Stop") }, false, []string{"a", "c"}},
+		{"next run starts another deletion", func() {}, true, []string{"c"}},
+		{"all are blocked, next one is tried", func() { stalls("a", "ForeignObjects"); stalls("c", "InvalidSpec") }, false, []string{"a"}},
 	} {
 		step.change()
 		if step.newRun {
@@ -245,7 +245,7 @@ func TestBlockedDeletionsAreRetriedInTurn(t *testing.T) {
 			turns = append(turns, turn(l, owned, names, []string{"a", "b", "d"}))
 		}
 		if strings.TrimSpace(strings.Join(turns, " ")) != want {
-			t.Errorf("with new runs %t: %q have their turns, want %q", newRuns, turns, want)
+			t.Errorf("with new runs %t: turns %q, want %q", newRuns, turns, want)
 		}
 	}
 }

@@ -112,24 +112,24 @@ func TestOrphans(t *testing.T) {
 			want: "ns/a applied=true\n",
 		},
 		{
-			name: "dropped", live: []live{{"ns/a", old, "c1", ""}},
+			name: "no longer declared", live: []live{{"ns/a", old, "c1", ""}},
 			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\n",
 		},
 		{
-			name: "dropped before", live: []live{{"ns/a", old, "c1", dropped}},
+			name: "already orphaned", live: []live{{"ns/a", old, "c1", dropped}},
 			want: "ns/a applied=false orphaned: main@sha1:1 no longer declares it\n",
 		},
 		{
-			name: "broken", live: []live{{"ns/a", old, "c1", dropped}}, problems: []report.Problem{{Cluster: "ns/a", Message: "spec.versoin: unknown"}},
+			name: "manifest is invalid", live: []live{{"ns/a", old, "c1", dropped}}, problems: []report.Problem{{Cluster: "ns/a", Message: "spec.versoin: unknown"}},
 			want: "ns/a applied=false problems: spec.versoin: unknown\n",
 		},
 		{
-			name: "a problem that may be about it", live: []live{{"ns/a", old, "c1", ""}, {"ns/b", old, "c2", dropped}},
+			name: "problem that may affect the cluster", live: []live{{"ns/a", old, "c1", ""}, {"ns/b", old, "c2", dropped}},
 			problems: []report.Problem{{File: "x.yaml", Message: "not YAML"}},
 			want:     "ns/a applied=false problems: x.yaml: not YAML\nns/b applied=false orphaned: main@sha1:1 no longer declares it\n",
 		},
 		{
-			name: "not fetched", live: []live{{"ns/a", old, "c1", ""}, {"ns/b", old, "c2", dropped}}, unfetched: true,
+			name: "source not fetched", live: []live{{"ns/a", old, "c1", ""}, {"ns/b", old, "c2", dropped}}, unfetched: true,
 			want: "ns/a applied=false\nns/b applied=false orphaned: main@sha1:1 no longer declares it\n",
 		},
 		{
@@ -138,12 +138,12 @@ func TestOrphans(t *testing.T) {
 			want:     "ns/a applied=true\nother/b applied=false\n",
 		},
 		{
-			name: "renamed, or so it seems while one of two sources is not fetched", live: []live{{"ns/b", old, "c2", ""}}, unfetched: true,
+			name: "possibly renamed, one source not fetched", live: []live{{"ns/b", old, "c2", ""}}, unfetched: true,
 			declared: []reconcile.Declaration{declare("ns/a", old)},
 			want:     "ns/a applied=true renamed from: ns/b (cluster c2)\nns/b applied=false\n",
 		},
 		{
-			name: "in a namespace that the sources have no say in", live: []live{{"ns/a", old, "c1", ""}, {"other/b", old, "c2", ""}},
+			name: "in a namespace outside the sources", live: []live{{"ns/a", old, "c1", ""}, {"other/b", old, "c2", ""}},
 			namespaces: []string{"ns", "more"},
 			want:       "ns/a applied=false orphaned: main@sha1:9 no longer declares it\n",
 		},
@@ -160,7 +160,7 @@ func TestOrphans(t *testing.T) {
 			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\nns/b applied=true\n",
 		},
 		{
-			name: "renamed, but another cluster is copied", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{copies("ns/b", "3.6.16", "c2")},
+			name: "renamed, but a different cluster is copied", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{copies("ns/b", "3.6.16", "c2")},
 			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it; it may now be ns/b\nns/b applied=true renamed from: ns/a (cluster c1)\n",
 		},
 		{
@@ -168,7 +168,7 @@ func TestOrphans(t *testing.T) {
 			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\nns/b applied=true\n",
 		},
 		{
-			name: "renamed, but another cluster is adopted", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{adopts("ns/b", "3.6.16", "c2")},
+			name: "renamed, but a different cluster is adopted", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{adopts("ns/b", "3.6.16", "c2")},
 			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it; it may now be ns/b\nns/b applied=true renamed from: ns/a (cluster c1)\n",
 		},
 		{
@@ -176,40 +176,40 @@ func TestOrphans(t *testing.T) {
 			want: "new/a applied=true renamed from: ns/a (cluster c1)\nns/a applied=false orphaned: main@sha1:9 no longer declares it; it may now be new/a\n",
 		},
 		{
-			name: "renamed some revisions ago", live: []live{{"ns/a", old, "c1", dropped + "; it may now be ns/b"}}, declared: []reconcile.Declaration{declare("ns/b", "3.6.16")},
+			name: "renamed at an earlier revision", live: []live{{"ns/a", old, "c1", dropped + "; it may now be ns/b"}}, declared: []reconcile.Declaration{declare("ns/b", "3.6.16")},
 			want: "ns/a applied=false orphaned: main@sha1:1 no longer declares it; it may now be ns/b\nns/b applied=true renamed from: ns/a (cluster c1)\n",
 		},
 		{
-			name: "dropped some revisions ago", live: []live{{"ns/a", old, "c1", dropped}}, declared: []reconcile.Declaration{declare("ns/b", "3.6.16")},
+			name: "orphaned at an earlier revision", live: []live{{"ns/a", old, "c1", dropped}}, declared: []reconcile.Declaration{declare("ns/b", "3.6.16")},
 			want: "ns/a applied=false orphaned: main@sha1:1 no longer declares it\nns/b applied=true\n",
 		},
 		{
-			name: "moved and renamed, as it was", live: []live{{"ns/a", old, "c1", dropped}}, declared: []reconcile.Declaration{declare("new/b", old)},
+			name: "moved and renamed, spec unchanged", live: []live{{"ns/a", old, "c1", dropped}}, declared: []reconcile.Declaration{declare("new/b", old)},
 			want: "new/b applied=true renamed from: ns/a (cluster c1)\nns/a applied=false orphaned: main@sha1:1 no longer declares it; it may now be new/b\n",
 		},
 		{
-			name: "moved and renamed and changed", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{declare("new/b", "3.6.16")},
+			name: "moved, renamed and changed", live: []live{{"ns/a", old, "c1", ""}}, declared: []reconcile.Declaration{declare("new/b", "3.6.16")},
 			want: "new/b applied=true\nns/a applied=false orphaned: main@sha1:9 no longer declares it\n",
 		},
 		{
-			name: "another on purpose", live: []live{{"ns/a", old, "c1", ""}, {"ns/b", old, "c2", ""}}, declared: []reconcile.Declaration{declare("ns/c c1, c2", old)},
+			name: "new cluster is intentional", live: []live{{"ns/a", old, "c1", ""}, {"ns/b", old, "c2", ""}}, declared: []reconcile.Declaration{declare("ns/c c1, c2", old)},
 			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\nns/b applied=false orphaned: main@sha1:9 no longer declares it\nns/c applied=true\n",
 		},
 		{
-			name: "another than the one on purpose", live: []live{{"ns/a", old, "c1", ""}, {"ns/b", old, "c2", ""}}, declared: []reconcile.Declaration{declare("ns/c c1", old)},
+			name: "new cluster is intentional for one only", live: []live{{"ns/a", old, "c1", ""}, {"ns/b", old, "c2", ""}}, declared: []reconcile.Declaration{declare("ns/c c1", old)},
 			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\n" +
 				"ns/b applied=false orphaned: main@sha1:9 no longer declares it; it may now be ns/c\nns/c applied=true renamed from: ns/b (cluster c2)\n",
 		},
 		{
-			name: "one that never formed", live: []live{{"ns/a", old, "", ""}}, declared: []reconcile.Declaration{declare("ns/b", old)},
+			name: "cluster never formed", live: []live{{"ns/a", old, "", ""}}, declared: []reconcile.Declaration{declare("ns/b", old)},
 			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\nns/b applied=true\n",
 		},
 		{
-			name: "what is there was not renamed", live: []live{{"ns/a", old, "c1", ""}, {"ns/b", old, "c2", ""}}, declared: []reconcile.Declaration{declare("ns/b", old)},
+			name: "existing cluster was not renamed", live: []live{{"ns/a", old, "c1", ""}, {"ns/b", old, "c2", ""}}, declared: []reconcile.Declaration{declare("ns/b", old)},
 			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\nns/b applied=true\n",
 		},
 		{
-			name: "renamed beside a problem that may be about the old name", live: []live{{"ns/a", old, "c1", ""}},
+			name: "renamed, problem may affect the old name", live: []live{{"ns/a", old, "c1", ""}},
 			declared: []reconcile.Declaration{declare("ns/b", "3.6.16")}, problems: []report.Problem{{File: "x.yaml", Message: "not YAML"}},
 			want: "ns/a applied=false problems: x.yaml: not YAML\nns/b applied=true renamed from: ns/a (cluster c1)\n",
 		},
@@ -242,13 +242,13 @@ func TestRenameIsDetectedWithinOneSource(t *testing.T) {
 		places            []string
 		want              bool
 	}{
-		{"of the same source", fleet, fleet, []string{fleet, shop}, true},
-		{"of another one", fleet, shop, []string{fleet, shop}, false},
-		{"of another run's", fleet, shop, []string{shop}, false},
-		{"at another path", fleet + ",path=a", fleet + ",path=b", []string{fleet + ",path=b", shop}, true},
-		{"at the path of another tenant", fleet + ",path=a", fleet + ",path=b", []string{fleet + ",path=a", fleet + ",path=b"}, false},
-		{"of nobody knows which, and there is one", "", fleet, []string{fleet}, true},
-		{"of nobody knows which, and there are two", "", fleet, []string{fleet, shop}, false},
+		{"same source", fleet, fleet, []string{fleet, shop}, true},
+		{"different source", fleet, shop, []string{fleet, shop}, false},
+		{"source of a different run", fleet, shop, []string{shop}, false},
+		{"different path", fleet + ",path=a", fleet + ",path=b", []string{fleet + ",path=b", shop}, true},
+		{"path of another tenant", fleet + ",path=a", fleet + ",path=b", []string{fleet + ",path=a", fleet + ",path=b"}, false},
+		{"source unknown, one source configured", "", fleet, []string{fleet}, true},
+		{"source unknown, two sources configured", "", fleet, []string{fleet, shop}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			owned := inventory.ByCluster{}

@@ -39,25 +39,25 @@ func TestPolicyAppliesToEverySpec(t *testing.T) {
 		said     string
 		want     string
 	}{
-		{name: "declared", by: shop, declared: []reconcile.Declaration{declare("ns/a", "3.5.30")}, want: refused},
-		{name: "declared well", by: shop, declared: []reconcile.Declaration{declare("ns/a", "3.6.16")}},
-		{name: "unread", by: shop, change: func(d *reconcile.Desired) { d.Sources[0].Unread = unread }, want: refused},
-		{name: "unread, of a source that may", by: fleet, change: func(d *reconcile.Desired) { d.Sources[1].Unread = unread }},
+		{name: "declared with a refused image", by: shop, declared: []reconcile.Declaration{declare("ns/a", "3.5.30")}, want: refused},
+		{name: "declared with an allowed image", by: shop, declared: []reconcile.Declaration{declare("ns/a", "3.6.16")}},
+		{name: "source unread", by: shop, change: func(d *reconcile.Desired) { d.Sources[0].Unread = unread }, want: refused},
+		{name: "source unread, image allowed", by: fleet, change: func(d *reconcile.Desired) { d.Sources[1].Unread = unread }},
 		{name: "held", by: shop, want: refused},
-		{name: "an orphan", by: shop, said: "the source no longer declares it"},
-		{name: "broken", by: shop, change: func(d *reconcile.Desired) {
+		{name: "orphan", by: shop, said: "the source no longer declares it"},
+		{name: "manifest is invalid", by: shop, change: func(d *reconcile.Desired) {
 			d.Problems = []report.Problem{{File: "a.yaml", Message: "bad", Cluster: "ns/a", Place: shop}}
 		}, want: "a.yaml: bad"},
-		{name: "of another run", by: "https://host/other.git", declared: []reconcile.Declaration{declare("ns/b", "3.6.16")}, want: unknown},
-		{name: "of nobody knows whom", change: func(d *reconcile.Desired) { d.Sources[1].Unread = unread }, want: unknown},
-		{name: "of nobody knows whom, where only one may", change: func(d *reconcile.Desired) {
+		{name: "declared by another run", by: "https://host/other.git", declared: []reconcile.Declaration{declare("ns/b", "3.6.16")}, want: unknown},
+		{name: "source unknown", change: func(d *reconcile.Desired) { d.Sources[1].Unread = unread }, want: unknown},
+		{name: "source unknown, one source for the namespace", change: func(d *reconcile.Desired) {
 			d.Sources[1].Unread, d.Sources[0].Namespaces = unread, []string{"elsewhere"}
 		}},
-		{name: "of nobody knows whom, and there is one source", change: func(d *reconcile.Desired) {
+		{name: "source unknown, one source configured", change: func(d *reconcile.Desired) {
 			d.Sources = d.Sources[:1]
 			d.Sources[0].Unread = unread
 		}, want: refused},
-		{name: "itself", by: shop, change: func(d *reconcile.Desired) {
+		{name: "custom resource is the source", by: shop, change: func(d *reconcile.Desired) {
 			*d = reconcile.Desired{Live: true, Refuses: refusing("3.5.30")}
 		}, want: refused},
 	}
@@ -157,10 +157,10 @@ func TestRestoresNeedAnImage(t *testing.T) {
 		name, image, id string
 		live, want      bool
 	}{
-		{name: "new", want: true},
-		{name: "new, with an image", image: "quorate:v1"},
-		{name: "begun", live: true, want: true},
-		{name: "formed", live: true, id: "c1"},
+		{name: "new cluster", want: true},
+		{name: "new cluster, with an image", image: "quorate:v1"},
+		{name: "restore has started", live: true, want: true},
+		{name: "cluster has formed", live: true, id: "c1"},
 	} {
 		owned := inventory.ByCluster{}
 		if test.live {
@@ -191,10 +191,10 @@ func TestBackupsNeedAnImage(t *testing.T) {
 		{name: "declared", desired: reconcile.Desired{Clusters: []reconcile.Declaration{backed(declare("ns/a", "3.6.16"))}}, want: true},
 		{name: "declared, with an image", image: "quorate:v1", desired: reconcile.Desired{Clusters: []reconcile.Declaration{backed(declare("ns/a", "3.6.16"))}}},
 		{name: "declared without backups", desired: reconcile.Desired{Clusters: []reconcile.Declaration{declare("ns/a", "3.6.16")}}},
-		{name: "itself", live: true, desired: reconcile.Desired{Live: true}, want: true},
-		{name: "not asked", live: true, desired: reconcile.Desired{Live: true, Unread: reconcile.ErrNotAsked}},
-		{name: "an orphan", live: true, said: "the source no longer declares it"},
-		{name: "unread", live: true, desired: reconcile.Desired{Unread: errors.New("no answer")}, want: true},
+		{name: "custom resource is the source", live: true, desired: reconcile.Desired{Live: true}, want: true},
+		{name: "source not queried", live: true, desired: reconcile.Desired{Live: true, Unread: reconcile.ErrNotAsked}},
+		{name: "orphan", live: true, said: "the source no longer declares it"},
+		{name: "source unread", live: true, desired: reconcile.Desired{Unread: errors.New("no answer")}, want: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			owned := inventory.ByCluster{}

@@ -29,17 +29,17 @@ func TestQuota(t *testing.T) {
 		claims                               []string
 		runs                                 string // the quota with which the pods were created
 	}{
-		{name: "a new cluster", size: "1Gi", want: "512Mi"},
-		{name: "a new cluster, a large volume", size: "100Gi", want: "2Gi"},
-		{name: "stated", size: "1Gi", stated: "900Mi", live: "2Gi", made: "1Gi", want: "900Mi"},
-		{name: "filled in by an earlier definition", size: "3Gi", live: "2Gi", made: "3Gi", want: "2Gi"},
-		{name: "set by hand", size: "3Gi", live: "1Gi", made: "3Gi", want: "1536Mi"},
-		{name: "grown in git alone", size: "8Gi", made: "1Gi", want: "512Mi"},
-		{name: "grown in git alone, its StatefulSet is gone", size: "8Gi", claims: []string{"2Gi", "1Gi", "2Gi"}, want: "512Mi"},
-		{name: "claims grown by hand", size: "8Gi", made: "1Gi", claims: []string{"8Gi", "8Gi"}, want: "512Mi"},
-		{name: "filled in, its custom resource is gone", size: "3Gi", made: "3Gi", runs: "2Gi", want: "2Gi"},
-		{name: "not filled in, its custom resource is gone", size: "3Gi", made: "3Gi", runs: "1536Mi", want: "1536Mi"},
-		{name: "filled in, and taken back where it was stated", size: "3Gi", live: "0", made: "3Gi", runs: "2Gi", want: "2Gi"},
+		{name: "new cluster", size: "1Gi", want: "512Mi"},
+		{name: "new cluster, large volume", size: "100Gi", want: "2Gi"},
+		{name: "set in git", size: "1Gi", stated: "900Mi", live: "2Gi", made: "1Gi", want: "900Mi"},
+		{name: "default from an earlier definition", size: "3Gi", live: "2Gi", made: "3Gi", want: "2Gi"},
+		{name: "set manually", size: "3Gi", live: "1Gi", made: "3Gi", want: "1536Mi"},
+		{name: "storage increased only in git", size: "8Gi", made: "1Gi", want: "512Mi"},
+		{name: "storage increased in git, StatefulSet missing", size: "8Gi", claims: []string{"2Gi", "1Gi", "2Gi"}, want: "512Mi"},
+		{name: "claims increased manually", size: "8Gi", made: "1Gi", claims: []string{"8Gi", "8Gi"}, want: "512Mi"},
+		{name: "earlier default, custom resource missing", size: "3Gi", made: "3Gi", runs: "2Gi", want: "2Gi"},
+		{name: "current default, custom resource missing", size: "3Gi", made: "3Gi", runs: "1536Mi", want: "1536Mi"},
+		{name: "earlier default, custom resource without quota", size: "3Gi", live: "0", made: "3Gi", runs: "2Gi", want: "2Gi"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			target := Target{}
@@ -85,9 +85,9 @@ func TestHugeClaimsAreComparedInTime(t *testing.T) {
 	}
 	begin := time.Now()
 	if size := (Target{}).volumeSize(own); size.String() != "8Gi" {
-		t.Errorf("the smallest volume has %.20s", size.String())
+		t.Errorf("the smallest volume gets a quota of %.20s", size.String())
 	}
 	if took := time.Since(begin); took > 2*time.Second { // each exact comparison takes seconds
-		t.Errorf("it took %s", took)
+		t.Errorf("WithQuota took %s", took)
 	}
 }

@@ -37,30 +37,30 @@ func TestJudge(t *testing.T) {
 		want           string
 	}{
 		{name: "one of many", clusters: fleet + ":uddd", places: []string{fleet}, want: fleet + " dropped"},
-		{name: "one of two: half is left", clusters: fleet + ":ud", places: []string{fleet}, want: fleet + " dropped"},
+		{name: "one of two", clusters: fleet + ":ud", places: []string{fleet}, want: fleet + " dropped"},
 		{name: "two of three", clusters: fleet + ":uud", places: []string{fleet}, want: fleet + " held"},
 		{name: "three of five", clusters: fleet + ":uuudd", places: []string{fleet}, want: fleet + " held"},
-		{name: "the only one", clusters: fleet + ":u", places: []string{fleet}, nothing: true, want: fleet + " held"},
-		{name: "all, for others", clusters: fleet + ":uuu", places: []string{fleet}, want: fleet + " held"},
-		{name: "all are there", clusters: fleet + ":ddd", places: []string{fleet}, want: fleet + " dropped"},
+		{name: "the only cluster", clusters: fleet + ":u", places: []string{fleet}, nothing: true, want: fleet + " held"},
+		{name: "all replaced by other clusters", clusters: fleet + ":uuu", places: []string{fleet}, want: fleet + " held"},
+		{name: "all exist and are declared", clusters: fleet + ":ddd", places: []string{fleet}, want: fleet + " dropped"},
 
-		{name: "held before, and many are new", clusters: fleet + ":hhdddddddd", places: []string{fleet}, want: fleet + " held"},
-		{name: "another one while some are held", clusters: fleet + ":hhhuddd", places: []string{fleet}, want: fleet + " held"},
-		{name: "held before, and declared again", clusters: fleet + ":HHu", places: []string{fleet}, want: fleet + " dropped"},
+		{name: "some held before, many new clusters", clusters: fleet + ":hhdddddddd", places: []string{fleet}, want: fleet + " held"},
+		{name: "one more while some are held", clusters: fleet + ":hhhuddd", places: []string{fleet}, want: fleet + " held"},
+		{name: "held before, declared again", clusters: fleet + ":HHu", places: []string{fleet}, want: fleet + " dropped"},
 
 		{name: "all of one of two sources", clusters: fleet + ":dddddd " + shop + ":uu", places: []string{fleet, shop}, want: fleet + " dropped\n" + shop + " held"},
 		{name: "one of each of two sources", clusters: fleet + ":uddd " + shop + ":ud", places: []string{fleet, shop}, want: fleet + " dropped\n" + shop + " dropped"},
 
-		{name: "of no known source", clusters: ":uuud", places: []string{fleet}, want: " held"},
+		{name: "source unknown", clusters: ":uuud", places: []string{fleet}, want: " held"},
 		{name: "another team's repository", clusters: fleet + ":dd " + shop + ":uuu", places: []string{fleet}, want: fleet + " dropped\n" + shop + " elsewhere"},
-		{name: "another team's, and nothing of ours is there yet", clusters: shop + ":uuu", places: []string{fleet}, want: shop + " elsewhere"},
-		{name: "another place, with nothing in it", clusters: shop + ":uuu", places: []string{fleet}, nothing: true, want: shop + " held"},
-		{name: "another place with nothing in it, later with something", clusters: shop + ":huu " + fleet + ":d", places: []string{fleet}, want: fleet + " dropped\n" + shop + " held"},
-		{name: "moved to another place, but for one", clusters: shop + ":dddu", places: []string{fleet}, want: shop + " dropped"},
-		{name: "moved to another place, but for most", clusters: shop + ":duuu", places: []string{fleet}, want: shop + " held"},
+		{name: "another team's, no clusters of this run yet", clusters: shop + ":uuu", places: []string{fleet}, want: shop + " elsewhere"},
+		{name: "different source, nothing declared", clusters: shop + ":uuu", places: []string{fleet}, nothing: true, want: shop + " held"},
+		{name: "different source, declares clusters later", clusters: shop + ":huu " + fleet + ":d", places: []string{fleet}, want: fleet + " dropped\n" + shop + " held"},
+		{name: "all but one moved to another source", clusters: shop + ":dddu", places: []string{fleet}, want: shop + " dropped"},
+		{name: "only one moved to another source", clusters: shop + ":duuu", places: []string{fleet}, want: shop + " held"},
 
-		{name: "another path, with nothing in it", clusters: fleet + ",path=a:uu", places: []string{fleet + ",path=b"}, nothing: true, want: fleet + ",path=a held"},
-		{name: "another path, with others in it", clusters: fleet + ",path=a:uu", places: []string{fleet + ",path=b"}, want: fleet + ",path=a held"},
+		{name: "different path, nothing declared", clusters: fleet + ",path=a:uu", places: []string{fleet + ",path=b"}, nothing: true, want: fleet + ",path=a held"},
+		{name: "different path, other clusters declared", clusters: fleet + ",path=a:uu", places: []string{fleet + ",path=b"}, want: fleet + ",path=a held"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var places []reconcile.SourceState
@@ -143,7 +143,7 @@ func TestRemovals(t *testing.T) {
 	}{
 		{name: "all are declared", declared: "ns/a ns/b other/c", want: "ns/a applied=true\nns/b applied=true\nother/c applied=true\n"},
 		{
-			name: "half of them", declared: "ns/a other/c",
+			name: "half of one source", declared: "ns/a other/c",
 			want: "ns/a applied=true\nns/b applied=false orphaned: main@sha1:9 no longer declares it\nother/c applied=true\n",
 		},
 		{
@@ -152,45 +152,45 @@ func TestRemovals(t *testing.T) {
 				"removal: main@sha1:9 no longer declares 2 of 2 clusters of https://host/fleet.git: ns/a, ns/b\n",
 		},
 		{
-			name: "all of one source, with another revision confirmed", declared: "other/c", confirmed: "8",
+			name: "all of one source, different revision confirmed", declared: "other/c", confirmed: "8",
 			want: "ns/a applied=false held: main@sha1:9 no longer declares it\nns/b applied=false held: main@sha1:9 no longer declares it\nother/c applied=true\n" +
 				"removal: main@sha1:9 no longer declares 2 of 2 clusters of https://host/fleet.git: ns/a, ns/b\n",
 		},
 		{
-			name: "confirmed", declared: "other/c", confirmed: "main@sha1:9",
+			name: "all of one source, revision confirmed", declared: "other/c", confirmed: "main@sha1:9",
 			want: "ns/a applied=false orphaned: main@sha1:9 no longer declares it\nns/b applied=false orphaned: main@sha1:9 no longer declares it\nother/c applied=true\n",
 		},
 		{
-			name: "all of both", declared: "",
+			name: "all of both sources", declared: "",
 			want: "ns/a applied=false held: main@sha1:9 no longer declares it\nns/b applied=false held: main@sha1:9 no longer declares it\n" +
 				"other/c applied=false held: v2@sha1:7 no longer declares it\n" +
 				"removal: main@sha1:9 no longer declares 2 of 2 clusters of https://host/fleet.git: ns/a, ns/b\n" +
 				"removal: v2@sha1:7 no longer declares 1 of 1 cluster of https://host/shop.git: other/c\n",
 		},
 		{
-			name: "a name changed", declared: "ns/a ns/new other/c", with: func(i inventory.ByCluster) { declaredBy(i, fleet, "ns/more") },
+			name: "two removed, one added", declared: "ns/a ns/new other/c", with: func(i inventory.ByCluster) { declaredBy(i, fleet, "ns/more") },
 			want: "ns/a applied=true\n" +
 				"ns/b applied=false held: main@sha1:9 no longer declares it\nns/more applied=false held: main@sha1:9 no longer declares it\nns/new applied=true\nother/c applied=true\n" +
 				"removal: main@sha1:9 no longer declares 2 of 3 clusters of https://host/fleet.git: ns/b, ns/more\n",
 		},
 		{
-			name: "held before, at a later revision", declared: "other/c", with: func(i inventory.ByCluster) { heldBefore(i, "ns/a", "main@sha1:5 no longer declares it") },
+			name: "held at an earlier revision", declared: "other/c", with: func(i inventory.ByCluster) { heldBefore(i, "ns/a", "main@sha1:5 no longer declares it") },
 			want: "ns/a applied=false held: main@sha1:5 no longer declares it\nns/b applied=false held: main@sha1:9 no longer declares it\nother/c applied=true\n" +
 				"removal: main@sha1:5 no longer declares 1 of 2 clusters of https://host/fleet.git: ns/a\n" +
 				"removal: main@sha1:9 no longer declares 1 of 2 clusters of https://host/fleet.git: ns/b\n",
 		},
 		{
-			name: "held before, and that revision is confirmed", declared: "ns/b other/c", confirmed: "main@sha1:5",
+			name: "held before, earlier revision confirmed", declared: "ns/b other/c", confirmed: "main@sha1:5",
 			with: func(i inventory.ByCluster) { heldBefore(i, "ns/a", "main@sha1:5 no longer declares it") },
 			want: "ns/a applied=false orphaned: main@sha1:5 no longer declares it\nns/b applied=true\nother/c applied=true\n",
 		},
 		{
-			name: "held before, and this revision is confirmed", declared: "ns/b other/c", confirmed: "9",
+			name: "held before, current revision confirmed", declared: "ns/b other/c", confirmed: "9",
 			with: func(i inventory.ByCluster) { heldBefore(i, "ns/a", "main@sha1:5 no longer declares it") },
 			want: "ns/a applied=false orphaned: main@sha1:5 no longer declares it\nns/b applied=true\nother/c applied=true\n",
 		},
 		{
-			name: "held before, and another one is dropped, which one may", declared: "ns/b ns/c other/c",
+			name: "held before, another removal allowed", declared: "ns/b ns/c other/c",
 			with: func(i inventory.ByCluster) {
 				declaredBy(i, fleet, "ns/c", "ns/d")
 				heldBefore(i, "ns/a", "main@sha1:5 no longer declares it")
@@ -200,29 +200,29 @@ func TestRemovals(t *testing.T) {
 				"ns/d applied=false orphaned: main@sha1:9 no longer declares it\nother/c applied=true\n",
 		},
 		{
-			name: "held before, and declared again", declared: "ns/a ns/b other/c", with: func(i inventory.ByCluster) { heldBefore(i, "ns/a", "main@sha1:5 no longer declares it") },
+			name: "held before, declared again", declared: "ns/a ns/b other/c", with: func(i inventory.ByCluster) { heldBefore(i, "ns/a", "main@sha1:5 no longer declares it") },
 			want: "ns/a applied=true\nns/b applied=true\nother/c applied=true\n",
 		},
 		{
-			name: "an orphan from before does not count", declared: "other/c", with: func(i inventory.ByCluster) {
+			name: "earlier orphans do not count", declared: "other/c", with: func(i inventory.ByCluster) {
 				there(i, "ns/a", "3.5.30", "", "main@sha1:1 no longer declares it")
 				there(i, "ns/b", "3.5.30", "", "main@sha1:2 no longer declares it")
 			},
 			want: "ns/a applied=false orphaned: main@sha1:1 no longer declares it\nns/b applied=false orphaned: main@sha1:2 no longer declares it\nother/c applied=true\n",
 		},
 		{
-			name: "what was deleted may be dropped", declared: "ns/b", with: func(i inventory.ByCluster) {
+			name: "deleted clusters may be removed", declared: "ns/b", with: func(i inventory.ByCluster) {
 				i.At("other", "c").Custom.Spec.Lifecycle = v1alpha1.LifecycleDeleted
 				delete(i, inventory.Key{Namespace: "ns", Name: "a"})
 			},
 			want: "ns/b applied=true\nother/c applied=false orphaned: v2@sha1:7 no longer declares it\n",
 		},
 		{
-			name: "broken is declared", declared: "other/c", problems: []report.Problem{{Cluster: "ns/a", Message: "spec.versoin: unknown"}},
+			name: "invalid manifest counts as declared", declared: "other/c", problems: []report.Problem{{Cluster: "ns/a", Message: "spec.versoin: unknown"}},
 			want: "ns/a applied=false problems: spec.versoin: unknown\nns/b applied=false orphaned: main@sha1:9 no longer declares it\nother/c applied=true\n",
 		},
 		{
-			name: "held before, beside a problem that may be about it", declared: "other/c", problems: []report.Problem{{File: "x.yaml", Message: "not YAML", Place: fleet}},
+			name: "held before, problem that may affect it", declared: "other/c", problems: []report.Problem{{File: "x.yaml", Message: "not YAML", Place: fleet}},
 			with: func(i inventory.ByCluster) { heldBefore(i, "ns/a", "main@sha1:5 no longer declares it") },
 			want: "ns/a applied=false held: main@sha1:5 no longer declares it\nns/b applied=false problems: x.yaml: not YAML\nother/c applied=true\n",
 		},
@@ -232,38 +232,38 @@ func TestRemovals(t *testing.T) {
 			want: "ns/a applied=false held: main@sha1:5 no longer declares it\nns/b applied=false\nother/c applied=true\n",
 		},
 		{
-			name: "while the other source cannot be read", declared: "ns/a", desired: func(d *reconcile.Desired) { d.Sources[1].Unread = fmt.Errorf("no answer") },
+			name: "other source cannot be read", declared: "ns/a", desired: func(d *reconcile.Desired) { d.Sources[1].Unread = fmt.Errorf("no answer") },
 			want: "ns/a applied=true\nns/b applied=false orphaned: main@sha1:9 no longer declares it\nother/c applied=false\n",
 		},
 		{
-			name: "while the other source cannot be parsed", declared: "ns/a", problems: []report.Problem{{File: "x.yaml", Message: "not YAML", Place: shop}},
+			name: "other source cannot be parsed", declared: "ns/a", problems: []report.Problem{{File: "x.yaml", Message: "not YAML", Place: shop}},
 			want: "ns/a applied=true\nns/b applied=false orphaned: main@sha1:9 no longer declares it\nother/c applied=false problems: x.yaml: not YAML\n",
 		},
 		{
-			name: "of nobody knows which source, while one of them cannot be read", declared: "ns/a other/c", desired: func(d *reconcile.Desired) { d.Sources[1].Unread = fmt.Errorf("no answer") },
+			name: "source unknown, one source cannot be read", declared: "ns/a other/c", desired: func(d *reconcile.Desired) { d.Sources[1].Unread = fmt.Errorf("no answer") },
 			with: func(i inventory.ByCluster) { declaredBy(i, "", "ns/b") },
 			want: "ns/a applied=true\nns/b applied=false\nother/c applied=true\n",
 		},
 		{
-			name: "beside another team's, in other namespaces", declared: "other/c", desired: func(d *reconcile.Desired) { d.Namespaces = []string{"other"} },
+			name: "another team's clusters in other namespaces", declared: "other/c", desired: func(d *reconcile.Desired) { d.Namespaces = []string{"other"} },
 			want: "other/c applied=true\n",
 		},
 		{
-			name: "beside another team's", declared: "other/c", desired: func(d *reconcile.Desired) { d.Sources, d.Revision = d.Sources[1:], "v2@sha1:7" },
+			name: "another team's clusters", declared: "other/c", desired: func(d *reconcile.Desired) { d.Sources, d.Revision = d.Sources[1:], "v2@sha1:7" },
 			want: "ns/a applied=false elsewhere\nns/b applied=false elsewhere\nother/c applied=true\n",
 		},
 		{
-			name: "a source that is no longer given, confirmed", declared: "other/c", confirmed: "7", desired: func(d *reconcile.Desired) { d.Sources, d.Revision = d.Sources[1:], "v2@sha1:7" },
+			name: "source no longer configured, confirmed", declared: "other/c", confirmed: "7", desired: func(d *reconcile.Desired) { d.Sources, d.Revision = d.Sources[1:], "v2@sha1:7" },
 			want: "ns/a applied=false orphaned: the source no longer declares it\nns/b applied=false orphaned: the source no longer declares it\nother/c applied=true\n",
 		},
 		{
-			name: "held before, by a version that wrote down the revisions of all", declared: "other/c",
+			name: "held by a version with combined revisions", declared: "other/c",
 			with: func(i inventory.ByCluster) { heldBefore(i, "ns/a", "main@sha1:5 v2@sha1:3 no longer declares it") },
 			want: "ns/a applied=false held: main@sha1:9 no longer declares it\nns/b applied=false held: main@sha1:9 no longer declares it\nother/c applied=true\n" +
 				"removal: main@sha1:9 no longer declares 2 of 2 clusters of https://host/fleet.git: ns/a, ns/b\n",
 		},
 		{
-			name: "before any was on record", declared: "other/c", with: func(i inventory.ByCluster) { declaredBy(i, "", "ns/a", "ns/b", "other/c") },
+			name: "sources not yet recorded", declared: "other/c", with: func(i inventory.ByCluster) { declaredBy(i, "", "ns/a", "ns/b", "other/c") },
 			want: "ns/a applied=false held: the source no longer declares it\nns/b applied=false held: the source no longer declares it\nother/c applied=true\n" +
 				"removal: main@sha1:9 v2@sha1:7 no longer declares 2 of 3 clusters: ns/a, ns/b\n",
 		},

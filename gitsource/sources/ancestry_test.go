@@ -47,7 +47,7 @@ func TestPatienceBeginsWithSlot(t *testing.T) {
 			time.Sleep(wait)
 			synctest.Wait()
 			if follows, err := d.descendsFrom(t.Context(), older); !follows || err != nil {
-				t.Errorf("once it has got a slot: %t, %v", follows, err)
+				t.Errorf("once it has a slot: %t, %v", follows, err)
 			}
 		}
 	})
@@ -91,7 +91,7 @@ func TestRememberedRevisionsAreBounded(t *testing.T) {
 		d.asked[fmt.Sprint(n)] = &question{done: make(chan struct{})}
 	}
 	if _, err := d.descendsFrom(t.Context(), "main@sha1:abc"); !errors.Is(err, reconcile.ErrReading) || len(d.asked) != mostAsked {
-		t.Errorf("beyond the bound: %v, %d are remembered", err, len(d.asked))
+		t.Errorf("over the limit: %v, %d revisions are remembered", err, len(d.asked))
 	}
 	for _, q := range d.asked {
 		close(q.done)
@@ -100,7 +100,7 @@ func TestRememberedRevisionsAreBounded(t *testing.T) {
 	d.mu.Lock()
 	q := d.asked["new"]
 	if q == nil || len(d.asked) != 1 {
-		t.Errorf("%d are remembered, and that which was asked: %t", len(d.asked), q != nil)
+		t.Errorf("%d revisions are remembered, including the new one: %t", len(d.asked), q != nil)
 	}
 	d.mu.Unlock()
 	if q != nil {

@@ -50,7 +50,7 @@ func TestFollow(t *testing.T) {
 					return
 				}
 			case <-time.After(time.Minute):
-				t.Fatalf("%s is not known", what)
+				t.Fatalf("%s is not reported", what)
 			}
 		}
 	}
@@ -60,15 +60,15 @@ func TestFollow(t *testing.T) {
 		}
 	}
 	next("the first revision", declares("a", first))
-	next("the next one", declares("b", repository.Declare("b")))
+	next("the next revision", declares("b", repository.Declare("b")))
 	if err := os.Rename(repository.Dir, repository.Dir+"-away"); err != nil {
 		t.Fatal(err)
 	}
-	next("that it is gone", func(d reconcile.Desired) bool { return len(d.Clusters) == 0 && d.Sources[0].Unread != nil })
+	next("the missing repository", func(d reconcile.Desired) bool { return len(d.Clusters) == 0 && d.Sources[0].Unread != nil })
 	if err := os.Rename(repository.Dir+"-away", repository.Dir); err != nil {
 		t.Fatal(err)
 	}
-	next("that it is back", declares("b", ""))
+	next("the restored repository", declares("b", ""))
 	stop()
 	<-ended
 }
@@ -80,7 +80,7 @@ func TestUnchangedSourceIsNotReported(t *testing.T) {
 	read.desired.Revision.Commit = "1"
 	s := read
 	if s.take(read) {
-		t.Error("the same revision is news")
+		t.Error("an unchanged revision is reported")
 	}
 	other := read
 	other.desired.Revision.Commit = "2"
@@ -93,22 +93,22 @@ func TestUnchangedSourceIsNotReported(t *testing.T) {
 	}
 	s.ancestry = &ancestry{loops: true, asked: map[string]*question{"0": answered(nil)}}
 	if _, err := s.ancestry.descendsFrom(t.Context(), "main@sha1:0"); !errors.Is(err, reconcile.ErrReading) {
-		t.Errorf("another process may have read a revision that it does not follow: %v", err)
+		t.Errorf("got %v, want ErrReading until the source is read again", err)
 	}
 	other.ancestry = &ancestry{confirmed: time.Now().Add(time.Second)}
 	if s.take(other) {
-		t.Error("the same revision is news")
+		t.Error("an unchanged revision is reported after a second read")
 	}
 	if follows, err := s.ancestry.descendsFrom(t.Context(), "main@sha1:0"); follows || err != nil {
-		t.Errorf("read again, it follows: %t, %v", follows, err)
+		t.Errorf("after the second read: descends %t, error %v", follows, err)
 	}
 	q := &question{done: make(chan struct{}), err: fmt.Errorf("no route")}
 	s.ancestry = &ancestry{asked: map[string]*question{"0": q}}
 	if s.take(other) {
-		t.Error("a question that is not answered is news")
+		t.Error("an unfinished ancestry check is reported")
 	}
 	if close(q.done); !s.take(other) || len(s.ancestry.asked) > 0 {
-		t.Error("a question whose answer could not be had is not asked again")
+		t.Error("a failed ancestry check is not repeated")
 	}
 }
 
@@ -128,7 +128,7 @@ func TestUnchangedSourceUpdatesReadTime(t *testing.T) {
 		s.desired.Revision.Commit, later.desired.Revision.Commit = "1", "1"
 		told := s.place()
 		if s.take(later) || !told.At().Equal(again) {
-			t.Errorf("%s is as of %s, want %s", what, told.At(), again)
+			t.Errorf("%s has read time %s, want %s", what, told.At(), again)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func TestLateHistoryReadGetsFullTimeout(t *testing.T) {
 	d.loops, d.turn = true, time.Now().Add(-time.Hour)
 	q := d.ask(t.Context(), before)
 	if <-q.done; q.err != nil || !q.follows {
-		t.Errorf("it follows %s: %t, %v", before, q.follows, q.err)
+		t.Errorf("descends from %s: %t, %v", before, q.follows, q.err)
 	}
 }
 
@@ -156,17 +156,17 @@ func TestFailedHistoryReadWaitsForNextFetch(t *testing.T) {
 	s := result{at: momentOf(time.Now()), ancestry: &ancestry{loops: true, asked: map[string]*question{"0": q}}}
 	s.desired.Revision.Commit = "1"
 	if _, err := s.ancestry.descendsFrom(t.Context(), "main@sha1:0"); !errors.Is(err, reconcile.ErrReading) {
-		t.Errorf("before it is read again: %v", err)
+		t.Errorf("before the source is read again: %v", err)
 	}
 	again := s
 	again.ancestry = &ancestry{loops: true, confirmed: q.asked.Add(time.Second)}
 	if !s.take(again) {
-		t.Error("the question is not asked again")
+		t.Error("the ancestry check is not repeated")
 	}
 	second := s.ancestry.ask(t.Context(), "0")
 	<-second.done
 	if _, err := s.ancestry.descendsFrom(t.Context(), "main@sha1:0"); second == q || err == nil || errors.Is(err, reconcile.ErrReading) {
-		t.Errorf("once it was read again: %v", err)
+		t.Errorf("after the source was read again: %v", err)
 	}
 }
 
@@ -196,7 +196,7 @@ func TestForcePushBeforeEachReadIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		if read(); s.err == nil {
-			t.Fatal("read although it is gone")
+			t.Fatal("a missing repository was read")
 		}
 		if err := os.Rename(repository.Dir+"-away", repository.Dir); err != nil {
 			t.Fatal(err)
@@ -206,7 +206,7 @@ func TestForcePushBeforeEachReadIsRefused(t *testing.T) {
 		t.Helper()
 		follows, err := s.ancestry.descendsFrom(t.Context(), applied)
 		if follows || known != (err == nil) || !known && !errors.Is(err, reconcile.ErrReading) {
-			t.Errorf("%s: follows %t, error %v", when, follows, err)
+			t.Errorf("%s: descends %t, error %v", when, follows, err)
 		}
 	}
 	forcePush("a")

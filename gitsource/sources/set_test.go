@@ -98,10 +98,10 @@ func TestSlowSourceDoesNotDelayOthers(t *testing.T) {
 			cancel()
 		})
 		if got := strings.Join(known, " "); got != want {
-			t.Errorf("while a source of %q does not answer, %q is known, want %q", namespace, got, want)
+			t.Errorf("while a source of %q is not responding, %q is ready, want %q", namespace, got, want)
 		}
 		if failure := all.Failure(); failure == nil || errors.Is(failure, reconcile.ErrReading) || len(all.Clusters) != 1 {
-			t.Errorf("in the end %d clusters, error %v", len(all.Clusters), failure)
+			t.Errorf("finally %d clusters, error %v", len(all.Clusters), failure)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func TestSourceKeyDistinguishesPathAndBranch(t *testing.T) {
 			s := Source{Location: "repository", Path: path, Selector: refs.Selector{Branch: branch}}
 			what, key := fmt.Sprintf("%s of %s", path, branch), result{source: s}.whatIsRead()
 			if before, same := read[key]; same {
-				t.Errorf("%q is treated as %q", what, before)
+				t.Errorf("%q shares a read with %q", what, before)
 			}
 			read[key] = what
 		}
@@ -45,7 +45,7 @@ func TestSharedSourceIsReadOnce(t *testing.T) {
 		})
 	}
 	if all.Wait(); times.Load() != 1 {
-		t.Errorf("it is read %d times", times.Load())
+		t.Errorf("the source is read %d times", times.Load())
 	}
 	declared := manifests.Declared{Applied: map[string]any{"spec": map[string]any{"replicas": int64(3)}}, Warnings: []string{"w"}}
 	declared.Cluster.Labels = map[string]string{"a": "b"}
@@ -64,7 +64,7 @@ func TestSharedSourceIsReadOnce(t *testing.T) {
 		_, _ = shared.Once("b", func() (gitsource.Desired, error) { panic("x") })
 	}()
 	if _, err := shared.Once("b", nil); err == nil {
-		t.Error("what has panicked declares nothing")
+		t.Error("a read that panicked returns no error")
 	}
 }
 
@@ -76,6 +76,6 @@ func TestPassesDoNotShareWarnings(t *testing.T) {
 	one, other := join(all).Clusters[0].Warnings, join(all).Clusters[0].Warnings
 	one, other = append(one, "one"), append(other, "other")
 	if one[1] != "one" || other[1] != "other" {
-		t.Errorf("%q and %q", one, other)
+		t.Errorf("warnings are shared: %q and %q", one, other)
 	}
 }

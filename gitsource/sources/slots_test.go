@@ -49,7 +49,7 @@ func TestInterruptedReadRestartsAtNextTurn(t *testing.T) {
 			return ctx.Err()
 		})
 		if at := <-another; at != firstTimeSlice {
-			t.Errorf("the other one had its turn after %s", at)
+			t.Errorf("the other source got its turn after %s", at)
 		}
 		if err != nil || !slices.Equal(turns, []time.Duration{firstTimeSlice, time.Minute}) || len(one.taken) != 0 {
 			t.Errorf("turns of %s, error %v", turns, err)

@@ -26,10 +26,10 @@ func TestEveryAction(t *testing.T) {
 			t.Errorf("%s prints as %q", name, a)
 		}
 		for what, found := range map[string]bool{
-			"no story tells when it is taken":                   regexp.MustCompile(`(?m)^Act +\w+  ` + name + `\b`).MatchString(stories),
-			"no path of the simulated world has it":             regexp.MustCompile(`(?m) ` + name + `\b.*; \d+ written`).MatchString(paths),
-			"docs/explanation/recovery.md has no heading of it": regexp.MustCompile(`(?m)^##.*\b` + name + `\b`).MatchString(recovery),
-			"no invariant is broken by a wrong one":             slices.ContainsFunc(slices.Concat(wrongs, wrongsAboutData, wrongsAboutBackups, wrongsAboutRestores, wrongsAboutRecoveries), isA(a)),
+			"no story in testdata/decide contains it":            regexp.MustCompile(`(?m)^Act +\w+  ` + name + `\b`).MatchString(stories),
+			"no path in testdata/converge takes it":              regexp.MustCompile(`(?m) ` + name + `\b.*; \d+ written`).MatchString(paths),
+			"docs/explanation/recovery.md has no heading for it": regexp.MustCompile(`(?m)^##.*\b` + name + `\b`).MatchString(recovery),
+			"no wrong example of it violates an invariant":       slices.ContainsFunc(slices.Concat(wrongs, wrongsAboutData, wrongsAboutBackups, wrongsAboutRestores, wrongsAboutRecoveries), isA(a)),
 		} {
 			if !found {
 				t.Errorf("%s: %s", name, what)
@@ -65,7 +65,7 @@ func textOf(t *testing.T, patterns ...string) string {
 		}
 	}
 	if all.Len() == 0 {
-		t.Fatalf("nothing is in %q", patterns)
+		t.Fatalf("no text in files matching %q", patterns)
 	}
 	return all.String()
 }

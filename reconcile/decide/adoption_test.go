@@ -99,7 +99,7 @@ var (
 
 var wrongsAboutAdoptions = []wrong{
 	{"guests leave only if git releases them", "an unreleased guest", hosting(2, unchanged), lastGuest},
-	{"guests leave only if git releases them", "while another is silent", hosting(2, silent(1)), oneGuest},
+	{"guests leave only if git releases them", "while a member is not responding", hosting(2, silent(1)), oneGuest},
 	{"guests leave only if git releases them", "although the replicas need the others", hosting(5, func(w *world) {
 		w.Membership.Members, w.Declared.Replicas = w.Membership.Members[2:], 1
 	}), oneGuest},
@@ -110,22 +110,22 @@ var wrongsAboutAdoptions = []wrong{
 	{"an adopted cluster keeps its voters", "all objects", hosting(2, unchanged), acts(decide.DeleteObjects{})},
 	{"never bootstrapped twice", "instead of an adoption", sourced(unchanged), acts(decide.Bootstrap{Replicas: 3})},
 	{"never bootstrapped twice", "another cluster is adopted", sourced(func(w *world) { w.Source.ClusterID = 0xc2 }), adopts},
-	{"never bootstrapped twice", "a silent cluster is adopted", sourced(func(w *world) { w.Source.Known = false }), adopts},
+	{"never bootstrapped twice", "a cluster not responding is adopted", sourced(func(w *world) { w.Source.Known = false }), adopts},
 	{"never bootstrapped twice", "an unhealthy cluster is adopted", sourced(func(w *world) { w.Source.Members[0].Answers = false }), adopts},
 	{"never bootstrapped twice", "adopted although a volume exists", sourced(func(w *world) { w.Replicas = []decide.Replica{{VolumeUID: "v0"}} }), adopts},
 	{"never bootstrapped twice", "adopted although it should not run", sourced(func(w *world) { w.Declared.Lifecycle = decide.Stopped }), adopts},
 	{"never bootstrapped twice", "adopted although it exists", hosting(1, unchanged), adopts},
-	{"Done means nothing is left to do", "a silent guest", hosting(1, silent(3)), decision{decide.Done, nil, "done"}},
-	{"Done means nothing is left to do", "still joined", hosting(1, func(w *world) { w.Declared.Adoption.Abandon = true }), decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "a guest is not responding", hosting(1, silent(3)), decision{decide.Done, nil, "done"}},
+	{"Done means nothing is left to do", "abandoned, but replicas are still members", hosting(1, func(w *world) { w.Declared.Adoption.Abandon = true }), decision{decide.Done, nil, "done"}},
 }
 
 var rightsAboutAdoptions = []wrong{
 	{"", "adopts", sourced(unchanged), adopts},
 	{"", "releases a guest", hosting(2, unchanged), oneGuest},
-	{"", "releases a silent guest", hosting(2, silent(3)), oneGuest},
-	{"", "holds", hosting(2, unchanged), decision{decide.Done, nil, "done"}},
-	{"", "leaves", hosting(2, func(w *world) { w.Declared.Adoption.Abandon = true }), acts(decide.RemoveMember{ID: 0xa2, Name: "a-2"})},
-	{"", "leaves with the last", hosting(2, func(w *world) {
+	{"", "releases a guest that is not responding", hosting(2, silent(3)), oneGuest},
+	{"", "is done while guests remain", hosting(2, unchanged), decision{decide.Done, nil, "done"}},
+	{"", "removes a replica after abandoning", hosting(2, func(w *world) { w.Declared.Adoption.Abandon = true }), acts(decide.RemoveMember{ID: 0xa2, Name: "a-2"})},
+	{"", "removes the last replica after abandoning", hosting(2, func(w *world) {
 		w.Declared.Adoption.Abandon = true
 		w.Membership.Members, w.Record.Members = append(w.Membership.Members[:1:1], w.Membership.Members[3:]...), w.Record.Members[:1]
 		w.Membership.Members[0].Leader = false

@@ -56,7 +56,7 @@ func hold(t *testing.T, is func(State, Replica) bool, cases map[string]slotCase)
 	t.Helper()
 	for what, c := range cases {
 		if s := after(3, c.change); is(s, s.Replicas[1]) != c.want {
-			t.Errorf("%s: it is not %t", what, c.want)
+			t.Errorf("%s: want %t", what, c.want)
 		}
 	}
 }
@@ -65,12 +65,12 @@ func hold(t *testing.T, is func(State, Replica) bool, cases map[string]slotCase)
 func TestPodThatNeverGetsItsVolume(t *testing.T) {
 	unbound := func(r *Replica) { r.PodUnbound = true }
 	hold(t, State.waitsInVain, map[string]slotCase{
-		"unbound":            {slot1(PodPending, 0, unbound), true},
-		"bound":              {slot1(PodPending, 0), false},
-		"starting":           {slot1(PodStarting, 0, unbound), false},
-		"no pod":             {slot1(PodPending, 0, unbound, func(r *Replica) { r.PodUID = "" }), false},
-		"in contact":         {slot1(PodPending, 0, unbound, inContact), false},
-		"its member answers": {both(slot1(PodPending, 0, unbound), answers), false},
+		"volume not bound":     {slot1(PodPending, 0, unbound), true},
+		"volume bound":         {slot1(PodPending, 0), false},
+		"pod already starting": {slot1(PodStarting, 0, unbound), false},
+		"no pod":               {slot1(PodPending, 0, unbound, func(r *Replica) { r.PodUID = "" }), false},
+		"etcd responds":        {slot1(PodPending, 0, unbound, inContact), false},
+		"member responds":      {both(slot1(PodPending, 0, unbound), answers), false},
 	})
 }
 
@@ -79,17 +79,17 @@ func answers(s *State) { s.Membership.Members[1].Answers = true }
 // TestBroken checks when a pod of a different declaration counts as broken.
 func TestBroken(t *testing.T) {
 	hold(t, State.broken, map[string]slotCase{
-		"broken":             {slot1(PodFailing, 0, madeOf("h0")), true},
-		"made as declared":   {slot1(PodFailing, 0), false},
-		"pending for long":   {slot1(PodPending, time.Hour, madeOf("h0")), true},
-		"on its way":         {slot1(PodPending, 0, madeOf("h0")), false},
-		"another volume":     {slot1(PodFailing, 0, madeOf("h0"), another), false},
-		"a volume that goes": {slot1(PodFailing, 0, madeOf("h0"), onItsWay), false},
-		"stranded":           {slot1(PodFailing, 0, madeOf("h0"), unlucky), false},
-		"no pod":             {slot1(PodFailing, 0, madeOf("h0"), func(r *Replica) { r.PodUID = "" }), false},
-		"in contact":         {slot1(PodFailing, 0, madeOf("h0"), inContact), false},
-		"its member answers": {both(slot1(PodFailing, 0, madeOf("h0")), answers), false},
-		"its member leads": {both(slot1(PodFailing, 0, madeOf("h0")), func(s *State) {
+		"failing, outdated spec":   {slot1(PodFailing, 0, madeOf("h0")), true},
+		"failing, up-to-date spec": {slot1(PodFailing, 0), false},
+		"pending for an hour":      {slot1(PodPending, time.Hour, madeOf("h0")), true},
+		"only just pending":        {slot1(PodPending, 0, madeOf("h0")), false},
+		"on a different volume":    {slot1(PodFailing, 0, madeOf("h0"), another), false},
+		"volume being deleted":     {slot1(PodFailing, 0, madeOf("h0"), onItsWay), false},
+		"stranded":                 {slot1(PodFailing, 0, madeOf("h0"), unlucky), false},
+		"no pod":                   {slot1(PodFailing, 0, madeOf("h0"), func(r *Replica) { r.PodUID = "" }), false},
+		"etcd responds":            {slot1(PodFailing, 0, madeOf("h0"), inContact), false},
+		"member responds":          {both(slot1(PodFailing, 0, madeOf("h0")), answers), false},
+		"member is the leader": {both(slot1(PodFailing, 0, madeOf("h0")), func(s *State) {
 			s.Membership.Members[0].Leader, s.Membership.Members[1].Leader = false, true
 		}), false},
 		"etcd has removed it":           {both(slot1(PodFailing, 0, madeOf("h0")), without(1)), false},
@@ -104,36 +104,36 @@ func TestBroken(t *testing.T) {
 	})
 	unknown := func(s *State) { s.Membership.Known = false }
 	hold(t, State.stuck, map[string]slotCase{
-		"fails":                          {slot1(PodFailing, 0), true},
-		"fails, since nobody knows when": {slot1(PodFailing, 0, never), true},
-		"pends, since nobody knows when": {slot1(PodPending, 0, never), false},
-		"pends":                          {slot1(PodPending, 30*time.Second), true},
-		"pends for a moment":             {slot1(PodPending, 30*time.Second-1), false},
-		"starts":                         {slot1(PodStarting, 2*time.Minute), true},
-		"starts for a moment":            {slot1(PodStarting, 2*time.Minute-1), false},
-		"starts, and etcd gives no list": {both(slot1(PodStarting, time.Hour), unknown), false},
-		"is ready":                       {slot1(PodReady, time.Hour), false},
-		"is on its way out":              {slot1(PodTerminating, time.Hour), false},
+		"failing":                       {slot1(PodFailing, 0), true},
+		"failing since an unknown time": {slot1(PodFailing, 0, never), true},
+		"pending since an unknown time": {slot1(PodPending, 0, never), false},
+		"pending for 30 seconds":        {slot1(PodPending, 30*time.Second), true},
+		"pending for less":              {slot1(PodPending, 30*time.Second-1), false},
+		"starting for two minutes":      {slot1(PodStarting, 2*time.Minute), true},
+		"starting for less":             {slot1(PodStarting, 2*time.Minute-1), false},
+		"starting, member list unknown": {both(slot1(PodStarting, time.Hour), unknown), false},
+		"ready":                         {slot1(PodReady, time.Hour), false},
+		"terminating":                   {slot1(PodTerminating, time.Hour), false},
 	})
 	hold(t, State.failsForGood, map[string]slotCase{
-		"two minutes":            {slot1(PodFailing, 2*time.Minute), true},
-		"less":                   {slot1(PodFailing, 2*time.Minute-1, crashed(3)), false},
-		"a minute, four crashes": {slot1(PodFailing, time.Minute, crashed(4)), true},
-		"less, more crashes":     {slot1(PodFailing, time.Minute-1, crashed(9)), false},
-		"nobody knows":           {slot1(PodFailing, 0, never, crashed(9)), false},
-		"starts":                 {slot1(PodStarting, time.Hour, crashed(9)), false},
+		"failing for two minutes":            {slot1(PodFailing, 2*time.Minute), true},
+		"failing for less, three crashes":    {slot1(PodFailing, 2*time.Minute-1, crashed(3)), false},
+		"failing for a minute, four crashes": {slot1(PodFailing, time.Minute, crashed(4)), true},
+		"failing for less, nine crashes":     {slot1(PodFailing, time.Minute-1, crashed(9)), false},
+		"failing since an unknown time":      {slot1(PodFailing, 0, never, crashed(9)), false},
+		"starting, nine crashes":             {slot1(PodStarting, time.Hour, crashed(9)), false},
 	})
 	hold(t, State.outlastsPatience, map[string]slotCase{
-		"a moment":                        {slot1(PodFailing, 0), true},
-		"for long":                        {both(slot1(PodFailing, time.Hour), declaresOther), true},
-		"a moment, none runs as declared": {both(slot1(PodFailing, 0), declaresOther), false},
-		"no failure":                      {both(slot1(PodPending, 0), declaresOther), true},
-		"a moment, and no list":           {both(slot1(PodFailing, 0), unknown), false},
-		"a moment, and no quorum":         {both(slot1(PodFailing, 0), silence(1, 2)), false},
-		"a moment, never formed":          {both(first(PodFailing, 0), declaresOther), true},
-		"a moment, and etcd has an ID":    {both(first(PodFailing, 0), declaresOther, func(s *State) { s.Membership.ClusterID = 0xc1 }), false},
-		"a moment, and a pod has":         {both(first(PodFailing, 0), declaresOther, func(s *State) { s.Replicas[2].ClusterID = 0xc1 }), false},
-		"a moment, and the status has":    {both(first(PodFailing, 0), declaresOther, func(s *State) { s.ReportedClusterID = 0xc1 }), false},
+		"just failed":                              {slot1(PodFailing, 0), true},
+		"failing for an hour":                      {both(slot1(PodFailing, time.Hour), declaresOther), true},
+		"just failed, no up-to-date pod runs":      {both(slot1(PodFailing, 0), declaresOther), false},
+		"pending, not failing":                     {both(slot1(PodPending, 0), declaresOther), true},
+		"just failed, member list unknown":         {both(slot1(PodFailing, 0), unknown), false},
+		"just failed, no quorum":                   {both(slot1(PodFailing, 0), silence(1, 2)), false},
+		"just failed, never formed":                {both(first(PodFailing, 0), declaresOther), true},
+		"just failed, etcd has a cluster ID":       {both(first(PodFailing, 0), declaresOther, func(s *State) { s.Membership.ClusterID = 0xc1 }), false},
+		"just failed, a pod has a cluster ID":      {both(first(PodFailing, 0), declaresOther, func(s *State) { s.Replicas[2].ClusterID = 0xc1 }), false},
+		"just failed, the status has a cluster ID": {both(first(PodFailing, 0), declaresOther, func(s *State) { s.ReportedClusterID = 0xc1 }), false},
 	})
 }
 
@@ -143,32 +143,32 @@ func declaresOther(s *State) { s.Declared.SpecHash, s.Objects.RunsHash = "h2", "
 // serves, or has run for a minute and is only waiting for the others.
 func TestHoldsAsDeclared(t *testing.T) {
 	hold(t, State.runsAsDeclared, map[string]slotCase{
-		"ready":                {slot1(PodReady, 0), true},
-		"answers":              {both(slot1(PodStarting, 0), answers), true},
-		"starts":               {slot1(PodStarting, 0), false},
-		"of another shape":     {slot1(PodReady, 0, madeOf("h0")), false},
-		"of another version":   {slot1(PodReady, 0, func(r *Replica) { r.PodVersion = "3.6.17" }), false},
-		"none, and it answers": {both(slot1(PodAbsent, 0), answers), false},
+		"ready":                       {slot1(PodReady, 0), true},
+		"member responds":             {both(slot1(PodStarting, 0), answers), true},
+		"starting":                    {slot1(PodStarting, 0), false},
+		"outdated spec":               {slot1(PodReady, 0, madeOf("h0")), false},
+		"different version":           {slot1(PodReady, 0, func(r *Replica) { r.PodVersion = "3.6.17" }), false},
+		"no pod, but member responds": {both(slot1(PodAbsent, 0), answers), false},
 	})
 	hold(t, State.holdsAsDeclared, map[string]slotCase{
-		"ready":                  {slot1(PodReady, 0), true},
-		"lacks others":           {slot1(PodStarting, time.Hour, inContact, started(time.Minute)), true},
-		"of another shape":       {slot1(PodStarting, time.Hour, inContact, started(time.Minute), madeOf("h0")), false},
-		"for less than a minute": {slot1(PodStarting, time.Hour, inContact, started(time.Minute-1)), false},
-		"nobody knows how long":  {slot1(PodStarting, time.Hour, inContact), false},
-		"not in contact":         {slot1(PodStarting, time.Hour, started(time.Minute)), false},
-		"fails":                  {slot1(PodFailing, time.Hour, inContact, started(time.Minute)), false},
+		"ready":                          {slot1(PodReady, 0), true},
+		"waiting only for other members": {slot1(PodStarting, time.Hour, inContact, started(time.Minute)), true},
+		"outdated spec":                  {slot1(PodStarting, time.Hour, inContact, started(time.Minute), madeOf("h0")), false},
+		"running for less than a minute": {slot1(PodStarting, time.Hour, inContact, started(time.Minute-1)), false},
+		"running since an unknown time":  {slot1(PodStarting, time.Hour, inContact), false},
+		"etcd not responding":            {slot1(PodStarting, time.Hour, started(time.Minute)), false},
+		"failing":                        {slot1(PodFailing, time.Hour, inContact, started(time.Minute)), false},
 	})
 	hold(t, State.failsAsDeclared, map[string]slotCase{
-		"fails for good":     {slot1(PodFailing, time.Hour), true},
-		"fails for a moment": {slot1(PodFailing, 0), false},
-		"pends for long":     {slot1(PodPending, time.Hour), true},
-		"pends":              {slot1(PodPending, 0), false},
-		"starts for long":    {slot1(PodStarting, time.Hour), false},
-		"of another shape":   {slot1(PodFailing, time.Hour, madeOf("h0")), false},
-		"for its volume":     {slot1(PodFailing, time.Hour, another), false},
-		"for its node":       {slot1(PodPending, time.Hour, unlucky), false},
-		"nobody's":           {both(slot1(PodFailing, time.Hour), func(s *State) { s.Record.Members = s.Record.Members[:1] }), false},
+		"failing for an hour":           {slot1(PodFailing, time.Hour), true},
+		"just failed":                   {slot1(PodFailing, 0), false},
+		"pending for an hour":           {slot1(PodPending, time.Hour), true},
+		"just pending":                  {slot1(PodPending, 0), false},
+		"starting for an hour":          {slot1(PodStarting, time.Hour), false},
+		"outdated spec":                 {slot1(PodFailing, time.Hour, madeOf("h0")), false},
+		"failing on a different volume": {slot1(PodFailing, time.Hour, another), false},
+		"stranded":                      {slot1(PodPending, time.Hour, unlucky), false},
+		"member not recorded":           {both(slot1(PodFailing, time.Hour), func(s *State) { s.Record.Members = s.Record.Members[:1] }), false},
 	})
 }
 
@@ -177,35 +177,35 @@ func TestOnTrial(t *testing.T) {
 	going := func(in time.Duration) func(*Replica) { return func(r *Replica) { r.PodGoing = noon.Add(in) } }
 	failing := func(s *State) { s.down(PodFailing, time.Hour, 2) }
 	hold(t, State.onTrial, map[string]slotCase{
-		"fails for a moment":                {slot1(PodFailing, 0), true},
-		"fails for good":                    {slot1(PodFailing, time.Hour), false},
-		"pends":                             {slot1(PodPending, 0), true},
-		"pends for long":                    {slot1(PodPending, time.Hour), false},
-		"ready":                             {slot1(PodReady, 0), false},
-		"of another shape":                  {slot1(PodFailing, 0, madeOf("h0")), false},
-		"pends, of another shape":           {slot1(PodPending, 0, madeOf("h0")), false},
-		"on another volume":                 {slot1(PodFailing, 0, another), false},
-		"stranded":                          {slot1(PodFailing, 0, unlucky), false},
-		"nobody's":                          {both(slot1(PodFailing, 0), func(s *State) { s.Record.Members = s.Record.Members[:1] }), false},
-		"to be made":                        {slot1(PodAbsent, 0), true},
-		"to be made, and refused":           {slot1(PodAbsent, 0, func(r *Replica) { r.PodRefused = "exceeded quota" }), false},
-		"to be made, once a volume is gone": {slot1(PodAbsent, 0, onItsWay), false},
-		"on its way out":                    {slot1(PodTerminating, 0, going(1)), true},
-		"to be gone by now":                 {slot1(PodTerminating, 0, going(0)), false},
-		"starts":                            {slot1(PodStarting, 0, started(10*time.Second-1)), true},
-		"has started":                       {slot1(PodStarting, 0, started(10*time.Second)), false},
-		"starts, and is in contact":         {slot1(PodStarting, 0, started(0), inContact), false},
-		"starts after a crash":              {slot1(PodStarting, 0, started(time.Minute-1), crashed(1), inContact), true},
-		"has started after a crash":         {slot1(PodStarting, 0, started(time.Minute), crashed(1), inContact), false},
-		"starts where another fails":        {both(slot1(PodStarting, 0, started(time.Minute-1)), failing), true},
-		"never formed, crashed":             {first(PodFailing, 0), true},
-		"never formed, fails for good":      {first(PodFailing, time.Hour), false},
-		"never formed, another shape":       {first(PodFailing, 0, madeOf("h0")), false},
-		"never formed, starts":              {first(PodStarting, 0, started(0)), false},
-		"never formed, starts again":        {first(PodStarting, 0, started(time.Minute-1), crashed(1)), true},
-		"never formed, has started again":   {first(PodStarting, 0, started(time.Minute), crashed(1)), false},
-		"never formed, pends":               {first(PodPending, 0, started(0), crashed(1)), false},
-		"never formed, to be made":          {first(PodAbsent, 0), false},
+		"just failed":                                    {slot1(PodFailing, 0), true},
+		"failing for an hour":                            {slot1(PodFailing, time.Hour), false},
+		"just pending":                                   {slot1(PodPending, 0), true},
+		"pending for an hour":                            {slot1(PodPending, time.Hour), false},
+		"ready":                                          {slot1(PodReady, 0), false},
+		"just failed, outdated spec":                     {slot1(PodFailing, 0, madeOf("h0")), false},
+		"just pending, outdated spec":                    {slot1(PodPending, 0, madeOf("h0")), false},
+		"just failed, different volume":                  {slot1(PodFailing, 0, another), false},
+		"stranded":                                       {slot1(PodFailing, 0, unlucky), false},
+		"member not recorded":                            {both(slot1(PodFailing, 0), func(s *State) { s.Record.Members = s.Record.Members[:1] }), false},
+		"not created yet":                                {slot1(PodAbsent, 0), true},
+		"not created yet, refused by quota":              {slot1(PodAbsent, 0, func(r *Replica) { r.PodRefused = "exceeded quota" }), false},
+		"not created yet, volume being deleted":          {slot1(PodAbsent, 0, onItsWay), false},
+		"terminating":                                    {slot1(PodTerminating, 0, going(1)), true},
+		"termination due":                                {slot1(PodTerminating, 0, going(0)), false},
+		"starting for less than ten seconds":             {slot1(PodStarting, 0, started(10*time.Second-1)), true},
+		"starting for ten seconds":                       {slot1(PodStarting, 0, started(10*time.Second)), false},
+		"starting, etcd responds":                        {slot1(PodStarting, 0, started(0), inContact), false},
+		"restarted less than a minute ago":               {slot1(PodStarting, 0, started(time.Minute-1), crashed(1), inContact), true},
+		"restarted a minute ago":                         {slot1(PodStarting, 0, started(time.Minute), crashed(1), inContact), false},
+		"starting while another pod fails":               {both(slot1(PodStarting, 0, started(time.Minute-1)), failing), true},
+		"never formed, just failed":                      {first(PodFailing, 0), true},
+		"never formed, failing for an hour":              {first(PodFailing, time.Hour), false},
+		"never formed, outdated spec":                    {first(PodFailing, 0, madeOf("h0")), false},
+		"never formed, starting":                         {first(PodStarting, 0, started(0)), false},
+		"never formed, restarted less than a minute ago": {first(PodStarting, 0, started(time.Minute-1), crashed(1)), true},
+		"never formed, restarted a minute ago":           {first(PodStarting, 0, started(time.Minute), crashed(1)), false},
+		"never formed, pending":                          {first(PodPending, 0, started(0), crashed(1)), false},
+		"never formed, not created yet":                  {first(PodAbsent, 0), false},
 	})
 }
 
@@ -214,15 +214,15 @@ func TestRestartBroken(t *testing.T) {
 	broken := slot1(PodFailing, time.Hour, madeOf("h0"))
 	unready := func(n int) func(*State) { return func(s *State) { s.down(PodFailing, 0, n) } }
 	askAlone(t, restartBroken, map[string]ruleCase{
-		"broken":                             {3, broken, RestartReplica{1, "p1"}},
-		"broken, and not on record":          {3, both(broken, gapOf(1)), nil},
-		"one holds, and one has just failed": {3, both(broken, unready(2)), RestartReplica{1, "p1"}},
-		"new pods would be others":           {3, both(broken, func(s *State) { s.Objects.RunsHash = "h0" }), StartRollout{"3.6.16", "h1"}},
-		"they would be of a version too far": {3, both(broken, declares("3.9.0")), nil},
-		"no StatefulSet":                     {3, both(broken, noStatefulSet), nil},
+		"broken":                                 {3, broken, RestartReplica{1, "p1"}},
+		"broken, and not recorded":               {3, both(broken, gapOf(1)), nil},
+		"one pod works, another has just failed": {3, both(broken, unready(2)), RestartReplica{1, "p1"}},
+		"new pods would be outdated":             {3, both(broken, func(s *State) { s.Objects.RunsHash = "h0" }), StartRollout{"3.6.16", "h1"}},
+		"the declared version is refused":        {3, both(broken, declares("3.9.0")), nil},
+		"no StatefulSet":                         {3, both(broken, noStatefulSet), nil},
 	})
 	if d, _ := restartBroken(after(3, both(broken, unready(0), unready(2)))); d.Verdict != Wait {
-		t.Errorf("none holds, and one has just failed: %s", d)
+		t.Errorf("no pod works, and two have just failed: %s", d)
 	}
 }
 
@@ -231,11 +231,11 @@ func TestRestartBroken(t *testing.T) {
 func TestDescribeHeldBack(t *testing.T) {
 	broken := both(slot1(PodFailing, time.Hour, madeOf("h0")), func(s *State) { s.down(PodFailing, time.Hour, 0, 2) })
 	for what, c := range map[string]slotCase{
-		"held back":                     {broken, true},
-		"not what new pods are made of": {both(broken, func(s *State) { s.Objects.RunsHash = "h0" }), false},
-		"one runs as declared":          {both(broken, func(s *State) { s.Replicas[2].Pod = PodReady }), false},
-		"all are as declared":           {both(broken, func(s *State) { s.Replicas[1].PodSpecHash = "h1" }), false},
-		"nobody's is broken":            {both(broken, func(s *State) { s.Record.Members = append(s.Record.Members[:1:1], s.Record.Members[2]) }), false},
+		"held back":                               {broken, true},
+		"new pods would be outdated":              {both(broken, func(s *State) { s.Objects.RunsHash = "h0" }), false},
+		"an up-to-date pod is ready":              {both(broken, func(s *State) { s.Replicas[2].Pod = PodReady }), false},
+		"all pods are up to date":                 {both(broken, func(s *State) { s.Replicas[1].PodSpecHash = "h1" }), false},
+		"the broken pod's member is not recorded": {both(broken, func(s *State) { s.Record.Members = append(s.Record.Members[:1:1], s.Record.Members[2]) }), false},
 	} {
 		if words := after(3, c.change).describeHeldBack(); (words != "") != c.want {
 			t.Errorf("%s: %q", what, words)
@@ -281,15 +281,15 @@ func TestReasonIsGivenForKeptVersion(t *testing.T) {
 		func(s *State) { s.Replicas[1].LastUse = LastUse{1, "3.5.35", ""} })
 	waits := both(broken, declares("3.7.3"))
 	for what, c := range map[string]slotCase{
-		"healthy":                           {nil, false},
-		"broken":                            {broken, false},
-		"its version would be skipped":      {skips, true},
-		"it is not recorded":                {both(skips, gapOf(1)), false},
-		"the version cannot be read":        {both(skips, declares("main")), false},
-		"a rollout waits for it":            {waits, true},
-		"the rollout has begun":             {both(waits, func(s *State) { s.Objects.RunsVersion = "3.7.2" }), false},
-		"the version is refused":            {both(broken, declares("3.9.0")), true},
-		"its data has the declared version": {both(broken, declares("3.6.17")), false},
+		"healthy":                          {nil, false},
+		"broken":                           {broken, false},
+		"a minor version would be skipped": {skips, true},
+		"a minor version skipped, member not recorded": {both(skips, gapOf(1)), false},
+		"the version cannot be read":                   {both(skips, declares("main")), false},
+		"a rollout waits for the member":               {waits, true},
+		"the rollout has begun":                        {both(waits, func(s *State) { s.Objects.RunsVersion = "3.7.2" }), false},
+		"the version is refused":                       {both(broken, declares("3.9.0")), true},
+		"its data has the declared version":            {both(broken, declares("3.6.17")), false},
 	} {
 		if words := after(3, c.change).describeNotMoved(); (words != "") != c.want {
 			t.Errorf("%s: %q", what, words)

@@ -31,7 +31,7 @@ func TestValidity(t *testing.T) {
 			t.Errorf("CA %t, %s left: %s", c.ca, c.left, got)
 		}
 		if got := cert.describe(noon); !strings.Contains(got, c.says) {
-			t.Errorf("CA %t, %s left: it %s", c.ca, c.left, got)
+			t.Errorf("CA %t, %s left: described as %s", c.ca, c.left, got)
 		}
 	}
 }
@@ -46,18 +46,18 @@ func TestExpiringCertificates(t *testing.T) {
 		validity     Validity
 		warnings     []string
 	}{
-		"none":                       {nil, "", "", nil},
-		"good":                       {[]Certificate{leaf("a", 2000*day), ca(2500 * day)}, "", Valid, nil},
-		"due":                        {[]Certificate{leaf("a", 999*day), leaf("b", 500*day)}, "b a", Due, []string{"b in"}},
-		"urgent before due":          {[]Certificate{leaf("a", 999*day), leaf("b", 5*day)}, "b a", Urgent, []string{"b in"}},
-		"the worst is not the first": {[]Certificate{leaf("a", 299*day), ca(298 * day)}, "ca", Due, []string{"the CA"}},
-		"expired":                    {[]Certificate{leaf("a", -day), leaf("b", 5*day)}, "a b", Expired, []string{"a in"}},
-		"it ends with its CA":        {[]Certificate{leaf("a", 500*day), ca(500 * day)}, "", Valid, nil},
-		"it ends before its CA":      {[]Certificate{leaf("a", 500*day-1), ca(500 * day)}, "a", Due, []string{"a in"}},
-		"both have ended":            {[]Certificate{leaf("a", -day), ca(-day)}, "a ca", Expired, []string{"a in", "the CA"}},
-		"a CA":                       {[]Certificate{leaf("a", 2000*day), ca(5 * day)}, "ca", Urgent, []string{"the CA"}},
-		"a CA and another one":       {[]Certificate{leaf("tls.crt", 4*day), ca(5 * day)}, "tls.crt ca", Urgent, []string{"the CA", "tls.crt in"}},
-		"two at once":                {[]Certificate{leaf("b", 5*day), leaf("a", 5*day)}, "a b", Urgent, []string{"a in"}},
+		"no certificates":               {nil, "", "", nil},
+		"valid":                         {[]Certificate{leaf("a", 2000*day), ca(2500 * day)}, "", Valid, nil},
+		"due":                           {[]Certificate{leaf("a", 999*day), leaf("b", 500*day)}, "b a", Due, []string{"b in"}},
+		"urgent before due":             {[]Certificate{leaf("a", 999*day), leaf("b", 5*day)}, "b a", Urgent, []string{"b in"}},
+		"the worst is not the first":    {[]Certificate{leaf("a", 299*day), ca(298 * day)}, "ca", Due, []string{"the CA"}},
+		"expired":                       {[]Certificate{leaf("a", -day), leaf("b", 5*day)}, "a b", Expired, []string{"a in"}},
+		"expires with its CA":           {[]Certificate{leaf("a", 500*day), ca(500 * day)}, "", Valid, nil},
+		"expires before its CA":         {[]Certificate{leaf("a", 500*day-1), ca(500 * day)}, "a", Due, []string{"a in"}},
+		"certificate and CA expired":    {[]Certificate{leaf("a", -day), ca(-day)}, "a ca", Expired, []string{"a in", "the CA"}},
+		"only the CA is urgent":         {[]Certificate{leaf("a", 2000*day), ca(5 * day)}, "ca", Urgent, []string{"the CA"}},
+		"certificate and CA are urgent": {[]Certificate{leaf("tls.crt", 4*day), ca(5 * day)}, "tls.crt ca", Urgent, []string{"the CA", "tls.crt in"}},
+		"two expire at the same time":   {[]Certificate{leaf("b", 5*day), leaf("a", 5*day)}, "a b", Urgent, []string{"a in"}},
 	} {
 		s := State{Now: noon, Certificates: c.certificates}
 		var worn []string
@@ -65,7 +65,7 @@ func TestExpiringCertificates(t *testing.T) {
 			worn = append(worn, one.Key)
 		}
 		if got := strings.Join(worn, " "); got != c.worn || s.CertificatesValidity() != c.validity {
-			t.Errorf("%s: worn are %q, the worst is %q", what, got, s.CertificatesValidity())
+			t.Errorf("%s: expiring certificates %q, validity %q", what, got, s.CertificatesValidity())
 		}
 		if got := s.CertificatesUrgent(); got != (c.validity == Urgent || c.validity == Expired) {
 			t.Errorf("%s: urgent %t", what, got)
@@ -97,22 +97,22 @@ func TestRenewCertificates(t *testing.T) {
 	}
 	declared := func(s *State) { s.Declared.Orphaned = "" }
 	askAlone(t, renewCertificates, map[string]ruleCase{
-		"an orphan":                            {3, worn, RenewCertificates{}},
-		"what is declared":                     {3, both(worn, declared), nil},
-		"what cannot be built":                 {3, both(worn, declared, func(s *State) { s.Declared.Problems = []string{"x"} }), RenewCertificates{}},
-		"an orphan that makes no sense":        {3, both(worn, func(s *State) { s.Declared.Problems = []string{"x"} }), RenewCertificates{}},
-		"good ones":                            {3, both(worn, func(s *State) { s.Certificates = nil }), nil},
-		"the CA":                               {3, both(worn, func(s *State) { s.Certificates[0].CA = true }), nil},
-		"suspended":                            {3, both(worn, func(s *State) { s.Declared.Suspended = true }), nil},
-		"beside foreign objects":               {3, both(worn, func(s *State) { s.Objects.Foreign = []string{"x"} }), nil},
-		"of two clusters":                      {3, both(worn, func(s *State) { s.ReportedClusterID = 0xc2 }), nil},
-		"while one goes":                       {3, both(worn, func(s *State) { s.Objects.Terminating = []string{"x"} }), nil},
-		"while one is lost":                    {3, both(worn, func(s *State) { s.Objects.Irreplaceable = []string{"x"} }), nil},
-		"while one goes and one is lost":       {3, both(worn, func(s *State) { s.Objects.Irreplaceable, s.Objects.Terminating = []string{"x"}, []string{"x"} }), nil},
-		"no CA at all":                         {3, both(worn, func(s *State) { s.Record.CA, s.CA = "", CA{} }), nil},
-		"none on record":                       {3, both(worn, func(s *State) { s.Record.CA = "" }), nil},
-		"none at hand":                         {3, both(worn, func(s *State) { s.CA.Secret = "" }), nil},
-		"another at hand, and nothing uses it": {3, both(worn, stopped("Stopped"), func(s *State) { s.CA = CA{Secret: "CA2"} }), nil},
-		"members answer by another":            {3, both(worn, func(s *State) { s.CA.Proven = "CA2" }), nil},
+		"orphaned":                           {3, worn, RenewCertificates{}},
+		"declared":                           {3, both(worn, declared), nil},
+		"declared, invalid spec":             {3, both(worn, declared, func(s *State) { s.Declared.Problems = []string{"x"} }), RenewCertificates{}},
+		"orphaned, invalid spec":             {3, both(worn, func(s *State) { s.Declared.Problems = []string{"x"} }), RenewCertificates{}},
+		"no certificates":                    {3, both(worn, func(s *State) { s.Certificates = nil }), nil},
+		"the CA itself expires":              {3, both(worn, func(s *State) { s.Certificates[0].CA = true }), nil},
+		"suspended":                          {3, both(worn, func(s *State) { s.Declared.Suspended = true }), nil},
+		"unmanaged objects exist":            {3, both(worn, func(s *State) { s.Objects.Foreign = []string{"x"} }), nil},
+		"two cluster IDs":                    {3, both(worn, func(s *State) { s.ReportedClusterID = 0xc2 }), nil},
+		"an object is being deleted":         {3, both(worn, func(s *State) { s.Objects.Terminating = []string{"x"} }), nil},
+		"an irreplaceable object is lost":    {3, both(worn, func(s *State) { s.Objects.Irreplaceable = []string{"x"} }), nil},
+		"one object being deleted, one lost": {3, both(worn, func(s *State) { s.Objects.Irreplaceable, s.Objects.Terminating = []string{"x"}, []string{"x"} }), nil},
+		"no CA":                              {3, both(worn, func(s *State) { s.Record.CA, s.CA = "", CA{} }), nil},
+		"no CA recorded":                     {3, both(worn, func(s *State) { s.Record.CA = "" }), nil},
+		"no CA in the Secret":                {3, both(worn, func(s *State) { s.CA.Secret = "" }), nil},
+		"a different CA, used by nothing":    {3, both(worn, stopped("Stopped"), func(s *State) { s.CA = CA{Secret: "CA2"} }), nil},
+		"members use a different CA":         {3, both(worn, func(s *State) { s.CA.Proven = "CA2" }), nil},
 	})
 }

@@ -23,7 +23,7 @@ func TestClaimsOfTwoClustersDoNotStartTogether(t *testing.T) {
 		users[w.Replica(m.Ordinal).LastUse.ClusterID] = true
 	}
 	if d.Verdict == decide.Act && len(users) > 1 {
-		t.Errorf("it starts members of %d clusters: %s", len(users), d)
+		t.Errorf("members of %d clusters start together: %s", len(users), d)
 	}
 }
 
@@ -39,6 +39,6 @@ func TestEndedRecoveryIsNotRunAgain(t *testing.T) {
 	var lost decide.Ordinals
 	w.Declared.Recovery = decide.RecoveryOrder{ClusterID: theCluster, Ordinal: 0, Backup: "b in s3", Digest: "d", Word: "w", Lost: lost.With(0).With(1).With(2)}
 	if d := decide.Decide(w.State); d.Verdict == decide.Act {
-		t.Errorf("c2 used the volume last, and it decides: %s", d)
+		t.Errorf("c2 used the volume last, but the decision is: %s", d)
 	}
 }

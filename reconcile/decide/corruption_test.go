@@ -61,16 +61,16 @@ func TestAgreed(t *testing.T) {
 		change func(*State)
 		want   uint32
 	}{
-		"nobody says":               {nil, 0},
-		"all":                       {holds(2, 2, 2), 2},
-		"two of three":              {holds(1, 2, 2), 2},
-		"two, of one it is unknown": {holds(0, 2, 2), 2},
-		"one alone":                 {holds(0, 0, 2), 0},
-		"three opinions":            {holds(1, 2, 3), 0},
-		"one of the two is silent":  {both(holds(1, 2, 2), silence(2)), 0},
-		"one of the two is none":    {both(holds(1, 2, 2), learns(2)), 0},
-		"one of another revision":   {both(holds(0, 2, 2), func(s *State) { s.Membership.Members[1].Hash.Revision = 119 }), 0},
-		"one compacted otherwise":   {both(holds(0, 2, 2), func(s *State) { s.Membership.Members[1].Hash.CompactRevision = 99 }), 0},
+		"no hash known":                    {nil, 0},
+		"all agree":                        {holds(2, 2, 2), 2},
+		"two of three agree":               {holds(1, 2, 2), 2},
+		"two agree, the third is unknown":  {holds(0, 2, 2), 2},
+		"only one hash known":              {holds(0, 0, 2), 0},
+		"three different hashes":           {holds(1, 2, 3), 0},
+		"two agree, one is not responding": {both(holds(1, 2, 2), silence(2)), 0},
+		"two agree, one is a learner":      {both(holds(1, 2, 2), learns(2)), 0},
+		"hash at a different revision":     {both(holds(0, 2, 2), func(s *State) { s.Membership.Members[1].Hash.Revision = 119 }), 0},
+		"hash at a different compaction":   {both(holds(0, 2, 2), func(s *State) { s.Membership.Members[1].Hash.CompactRevision = 99 }), 0},
 	} {
 		if got := after(3, c.change).Membership.agreed(); got.Sum != c.want {
 			t.Errorf("%s: %s", what, got)
@@ -84,19 +84,19 @@ func TestDoubts(t *testing.T) {
 		change func(*State)
 		want   int
 	}{
-		"nothing":                      {holds(1, 1, 1), 0},
-		"an alarm":                     {alarms(1, "NOSPACE", "CORRUPT"), 1},
-		"a lack of space":              {both(alarms(1, "NOSPACE"), leftOver(0xd1, "NOSPACE"), leftOver(0, "NOSPACE")), 0},
-		"an alarm of nobody":           {leftOver(0, "CORRUPT"), 1},
-		"an alarm of one that is gone": {leftOver(0xd1, "CORRUPT"), 1},
-		"other data":                   {holds(1, 1, 2), 1},
-		"other data of a learner":      {both(holds(1, 1, 2), learns(2)), 0},
-		"one has stopped":              {halts(1, 1, 0), 1},
-		"a learner has":                {both(halts(1, 1, 0), learns(1)), 0},
-		"one had, and answers again":   {func(s *State) { s.Replicas[1].PodStoppedByCheck = true }, 0},
-		"the pod in nobody's slot":     {both(halts(0, 1, 0), func(s *State) { s.Membership.Members[0].Name = "x" }), 0},
-		"one is silent":                {silence(1), 0},
-		"all of it":                    {both(holds(1, 1, 2), alarms(0, "CORRUPT"), leftOver(0, "CORRUPT"), halts(1, 1, 0)), 4},
+		"all agree":                           {holds(1, 1, 1), 0},
+		"a CORRUPT alarm":                     {alarms(1, "NOSPACE", "CORRUPT"), 1},
+		"only NOSPACE alarms":                 {both(alarms(1, "NOSPACE"), leftOver(0xd1, "NOSPACE"), leftOver(0, "NOSPACE")), 0},
+		"a CORRUPT alarm of no member":        {leftOver(0, "CORRUPT"), 1},
+		"a CORRUPT alarm of a removed member": {leftOver(0xd1, "CORRUPT"), 1},
+		"a voter differs":                     {holds(1, 1, 2), 1},
+		"a learner differs":                   {both(holds(1, 1, 2), learns(2)), 0},
+		"a voter stopped by its check":        {halts(1, 1, 0), 1},
+		"a learner stopped by its check":      {both(halts(1, 1, 0), learns(1)), 0},
+		"stopped earlier, responds again":     {func(s *State) { s.Replicas[1].PodStoppedByCheck = true }, 0},
+		"stopped pod of no member":            {both(halts(0, 1, 0), func(s *State) { s.Membership.Members[0].Name = "x" }), 0},
+		"a voter not responding":              {silence(1), 0},
+		"all signs together":                  {both(holds(1, 1, 2), alarms(0, "CORRUPT"), leftOver(0, "CORRUPT"), halts(1, 1, 0)), 4},
 	} {
 		if facts := after(3, c.change).doubts(); len(facts) != c.want {
 			t.Errorf("%s: %q", what, facts)
@@ -112,15 +112,15 @@ func TestDoubtfulDataIsCopiedOnlyFromMajority(t *testing.T) {
 		change       func(*State)
 		from, counts bool // for a-0
 	}{
-		"no doubt":                  {nil, true, false},
-		"nobody says":               {doubted, false, true},
-		"of the majority":           {both(doubted, holds(2, 2, 1)), true, false},
-		"outvoted":                  {both(doubted, holds(1, 2, 2)), false, false},
-		"unknown beside a majority": {both(doubted, holds(0, 2, 2)), false, false},
-		"no majority":               {both(doubted, holds(1, 2, 3)), false, true},
-		"a learner":                 {both(doubted, learns(0)), false, false},
-		"stopped beside a majority": {both(holds(0, 2, 2), halts(0, 1, 0)), false, true},
-		"silent beside a majority":  {both(doubted, holds(0, 2, 2), silence(0)), false, false},
+		"no doubt":                           {nil, true, false},
+		"no hash known":                      {doubted, false, true},
+		"in the majority":                    {both(doubted, holds(2, 2, 1)), true, false},
+		"outvoted":                           {both(doubted, holds(1, 2, 2)), false, false},
+		"hash unknown, others agree":         {both(doubted, holds(0, 2, 2)), false, false},
+		"no majority":                        {both(doubted, holds(1, 2, 3)), false, true},
+		"a learner":                          {both(doubted, learns(0)), false, false},
+		"stopped by its check, others agree": {both(holds(0, 2, 2), halts(0, 1, 0)), false, true},
+		"not responding, others agree":       {both(doubted, holds(0, 2, 2), silence(0)), false, false},
 	} {
 		s := after(3, c.change)
 		if got := s.mayCopyFrom(s.Membership.Members[0]); got != c.from {
@@ -141,27 +141,27 @@ func TestCorruptMinority(t *testing.T) {
 		change  func(*State)
 		want    string // for a-1
 	}{
-		"nobody says":                            {3, alarms(1, "CORRUPT"), ""},
-		"a follower":                             {3, holds(2, 1, 2), other},
-		"of the majority":                        {3, both(holds(1, 2, 2), alarms(1, "CORRUPT")), ""},
-		"three opinions":                         {3, holds(3, 1, 2), ""},
-		"silent by now":                          {3, both(holds(2, 1, 2), silence(1)), ""},
-		"the leader":                             {3, both(holds(2, 1, 2), leads(1)), other},
-		"the leader is another one":              {5, holds(1, 1, 2, 2, 2), ""},
-		"the leader's are not known":             {5, both(holds(0, 1, 2, 2, 2), alarms(1, "CORRUPT")), ""},
-		"a learner":                              {4, both(holds(2, 1, 2, 2), learns(1)), ""},
-		"a learner, by an alarm":                 {4, both(holds(2, 0, 2, 2), learns(1), alarms(1, "CORRUPT")), alarm},
-		"a learner, by an alarm alone":           {4, both(learns(1), alarms(1, "CORRUPT")), ""},
-		"a learner of a leader that is outvoted": {4, both(holds(1, 0, 2, 2), learns(1)), from},
-		"stopped":                                {3, both(holds(2, 0, 2), halts(1, 2, time.Minute)), stopped},
-		"stopped once":                           {3, both(holds(2, 0, 2), halts(1, 1, time.Minute)), ""},
-		"stopped a moment ago":                   {3, both(holds(2, 0, 2), halts(1, 2, 59*time.Second)), ""},
-		"stopped, since nobody knows when":       {3, both(holds(2, 0, 2), halts(1, 2, time.Minute), since(time.Time{})), ""},
-		"stopped, and on its way out":            {3, both(holds(2, 0, 2), halts(1, 2, time.Minute), func(s *State) { s.Replicas[1].Pod = PodTerminating }), ""},
-		"crashed":                                {3, both(holds(2, 0, 2), alarms(0, "CORRUPT"), halts(1, 2, time.Minute), func(s *State) { s.Replicas[1].PodStoppedByCheck = false }), ""},
-		"stopped, one of four others differs":    {5, both(holds(2, 0, 2, 2, 1), halts(1, 2, time.Minute)), ""},
-		"stopped, of one other nobody knows":     {5, both(holds(2, 0, 2, 2, 0), halts(1, 2, time.Minute)), ""},
-		"stopped, the only one":                  {3, both(func(s *State) { s.Membership.Members[0].Learner, s.Membership.Members[2].Learner = true, true }, halts(1, 2, time.Minute)), ""},
+		"no hash known":                         {3, alarms(1, "CORRUPT"), ""},
+		"a follower differs":                    {3, holds(2, 1, 2), other},
+		"in the majority":                       {3, both(holds(1, 2, 2), alarms(1, "CORRUPT")), ""},
+		"three different hashes":                {3, holds(3, 1, 2), ""},
+		"differs, but is not responding":        {3, both(holds(2, 1, 2), silence(1)), ""},
+		"the leader differs":                    {3, both(holds(2, 1, 2), leads(1)), other},
+		"differs like the leader":               {5, holds(1, 1, 2, 2, 2), ""},
+		"the leader's hash is unknown":          {5, both(holds(0, 1, 2, 2, 2), alarms(1, "CORRUPT")), ""},
+		"a learner differs":                     {4, both(holds(2, 1, 2, 2), learns(1)), ""},
+		"a learner with an alarm, others agree": {4, both(holds(2, 0, 2, 2), learns(1), alarms(1, "CORRUPT")), alarm},
+		"a learner with an alarm, no hashes":    {4, both(learns(1), alarms(1, "CORRUPT")), ""},
+		"a learner whose leader is outvoted":    {4, both(holds(1, 0, 2, 2), learns(1)), from},
+		"stopped by its check twice":            {3, both(holds(2, 0, 2), halts(1, 2, time.Minute)), stopped},
+		"stopped by its check once":             {3, both(holds(2, 0, 2), halts(1, 1, time.Minute)), ""},
+		"stopped for less than a minute":        {3, both(holds(2, 0, 2), halts(1, 2, 59*time.Second)), ""},
+		"stopped at an unknown time":            {3, both(holds(2, 0, 2), halts(1, 2, time.Minute), since(time.Time{})), ""},
+		"stopped, pod terminating":              {3, both(holds(2, 0, 2), halts(1, 2, time.Minute), func(s *State) { s.Replicas[1].Pod = PodTerminating }), ""},
+		"crashed for a different reason":        {3, both(holds(2, 0, 2), alarms(0, "CORRUPT"), halts(1, 2, time.Minute), func(s *State) { s.Replicas[1].PodStoppedByCheck = false }), ""},
+		"stopped, one of four others differs":   {5, both(holds(2, 0, 2, 2, 1), halts(1, 2, time.Minute)), ""},
+		"stopped, one of four others unknown":   {5, both(holds(2, 0, 2, 2, 0), halts(1, 2, time.Minute)), ""},
+		"stopped, the only voter":               {3, both(func(s *State) { s.Membership.Members[0].Learner, s.Membership.Members[2].Learner = true, true }, halts(1, 2, time.Minute)), ""},
 	} {
 		s := after(c.members, c.change)
 		got := s.corruptMinority(s.Membership.Members[1])
@@ -173,7 +173,7 @@ func TestCorruptMinority(t *testing.T) {
 		}
 	}
 	if s := after(3, holds(2, 1, 2)); s.Outvoted(0xd1) {
-		t.Error("one that is not listed is outvoted")
+		t.Error("a member that is not listed counts as outvoted")
 	}
 }
 
@@ -194,20 +194,20 @@ func TestRefuted(t *testing.T) {
 		change  func(*State)
 		want    []Alarm
 	}{
-		"all the same":                   {3, both(same, alarms(1, "NOSPACE", "CORRUPT")), []Alarm{{0xa1, "CORRUPT"}}},
-		"of one that is gone":            {3, both(same, leftOver(0xd1, "CORRUPT")), []Alarm{{0xd1, "CORRUPT"}}},
-		"of nobody":                      {3, both(same, leftOver(0, "CORRUPT")), []Alarm{{0, "CORRUPT"}}},
-		"a lack of space":                {3, both(same, alarms(1, "NOSPACE"), leftOver(0xd1, "NOSPACE")), nil},
-		"one differs":                    {3, both(holds(1, 1, 2), alarms(1, "CORRUPT"), leftOver(0xd1, "CORRUPT")), nil},
-		"one does not say":               {3, both(holds(1, 1, 0), alarms(1, "CORRUPT"), leftOver(0xd1, "CORRUPT")), nil},
-		"one is silent":                  {3, both(same, silence(2), alarms(1, "CORRUPT"), leftOver(0xd1, "CORRUPT")), nil},
-		"nobody says":                    {3, both(alarms(1, "CORRUPT"), leftOver(0xd1, "CORRUPT")), nil},
-		"one of two":                     {2, both(holds(1, 1), alarms(1, "CORRUPT")), []Alarm{{0xa1, "CORRUPT"}}},
-		"one of two, and nobody":         {2, both(holds(1, 1), alarms(1, "CORRUPT"), leftOver(0, "CORRUPT")), []Alarm{{0, "CORRUPT"}, {0xa1, "CORRUPT"}}},
-		"of a learner":                   {3, both(same, learns(2), alarms(2, "CORRUPT")), nil},
-		"the only one, of itself":        {1, both(holds(1), alarms(0, "CORRUPT"), leftOver(0, "CORRUPT")), nil},
-		"the only one, of one that went": {1, both(holds(1), leftOver(0xd1, "CORRUPT")), []Alarm{{0xd1, "CORRUPT"}}},
-		"no voters":                      {1, both(holds(1), learns(0), leftOver(0xd1, "CORRUPT")), nil},
+		"all voters agree":                      {3, both(same, alarms(1, "NOSPACE", "CORRUPT")), []Alarm{{0xa1, "CORRUPT"}}},
+		"alarm of a removed member":             {3, both(same, leftOver(0xd1, "CORRUPT")), []Alarm{{0xd1, "CORRUPT"}}},
+		"alarm of no member":                    {3, both(same, leftOver(0, "CORRUPT")), []Alarm{{0, "CORRUPT"}}},
+		"only NOSPACE alarms":                   {3, both(same, alarms(1, "NOSPACE"), leftOver(0xd1, "NOSPACE")), nil},
+		"one voter differs":                     {3, both(holds(1, 1, 2), alarms(1, "CORRUPT"), leftOver(0xd1, "CORRUPT")), nil},
+		"one hash is unknown":                   {3, both(holds(1, 1, 0), alarms(1, "CORRUPT"), leftOver(0xd1, "CORRUPT")), nil},
+		"one voter is not responding":           {3, both(same, silence(2), alarms(1, "CORRUPT"), leftOver(0xd1, "CORRUPT")), nil},
+		"no hash known":                         {3, both(alarms(1, "CORRUPT"), leftOver(0xd1, "CORRUPT")), nil},
+		"alarm of one of two voters":            {2, both(holds(1, 1), alarms(1, "CORRUPT")), []Alarm{{0xa1, "CORRUPT"}}},
+		"alarms of one voter and no member":     {2, both(holds(1, 1), alarms(1, "CORRUPT"), leftOver(0, "CORRUPT")), []Alarm{{0, "CORRUPT"}, {0xa1, "CORRUPT"}}},
+		"alarm of a learner":                    {3, both(same, learns(2), alarms(2, "CORRUPT")), nil},
+		"only voter, its own alarm":             {1, both(holds(1), alarms(0, "CORRUPT"), leftOver(0, "CORRUPT")), nil},
+		"only voter, alarm of a removed member": {1, both(holds(1), leftOver(0xd1, "CORRUPT")), []Alarm{{0xd1, "CORRUPT"}}},
+		"no voters":                             {1, both(holds(1), learns(0), leftOver(0xd1, "CORRUPT")), nil},
 	} {
 		s := after(c.members, c.change)
 		if got := s.refuted(); !reflect.DeepEqual(got, c.want) {
@@ -215,7 +215,7 @@ func TestRefuted(t *testing.T) {
 		}
 		for _, alarm := range c.want {
 			if !s.Refuted(alarm) || s.Refuted(Alarm{alarm.ID, "NOSPACE"}) {
-				t.Errorf("%s: not refuted is %v", what, alarm)
+				t.Errorf("%s: Refuted is wrong for %v", what, alarm)
 			}
 		}
 	}
@@ -233,23 +233,23 @@ func TestMayBeJudged(t *testing.T) {
 		change  func(*State)
 		want    bool
 	}{
-		"all answer, three opinions":                       {3, holds(1, 2, 3), false},
-		"all answer, a majority":                           {3, holds(1, 2, 2), false},
-		"a majority, and one is not well":                  {3, both(holds(1, 2, 2), func(s *State) { s.Membership.Members[2].Disagrees = "x" }), true},
-		"no majority, and one is not well":                 {3, both(holds(1, 2, 3), unready(2)), false},
-		"one starts":                                       {3, both(holds(1, 2, 0), func(s *State) { s.down(PodStarting, time.Minute, 2) }), true},
-		"one fails for good":                               {3, both(holds(1, 2, 0), func(s *State) { s.down(PodFailing, time.Hour, 2) }), false},
-		"one starts, one fails for good":                   {4, both(holds(1, 2, 0, 0), func(s *State) { s.down(PodStarting, time.Minute, 2); s.down(PodFailing, time.Hour, 3) }), false},
-		"a stranger is silent":                             {3, both(holds(1, 2, 3), stranger, func(s *State) { s.Replicas[0].Stranded = "x" }), true},
-		"one stops, all others agree":                      {3, both(holds(2, 2, 0), halts(2, 1, 29*time.Minute)), true},
-		"one member stopped at an unknown time":            {3, both(holds(2, 2, 0), halts(2, 1, 0), func(s *State) { s.Replicas[2].PodSince = time.Time{} }), true},
-		"one stops for half an hour":                       {3, both(holds(2, 2, 0), halts(2, 1, 30*time.Minute)), false},
-		"one stops, others differ":                         {5, both(holds(2, 2, 2, 1, 0), halts(4, 1, time.Minute)), false},
-		"one stops, no majority":                           {3, both(holds(1, 2, 0), halts(2, 1, time.Minute)), false},
-		"one stops since nobody knows when, others differ": {5, both(holds(2, 2, 2, 1, 0), halts(4, 1, 0), func(s *State) { s.Replicas[4].PodSince = time.Time{} }), false},
-		"one starts, and another one stops":                {4, both(holds(1, 2, 0, 0), halts(3, 1, time.Minute), func(s *State) { s.down(PodStarting, time.Minute, 2) }), true},
-		"one stops, no majority, and one starts":           {4, both(holds(1, 2, 0, 0), halts(2, 1, time.Minute), func(s *State) { s.down(PodStarting, time.Minute, 3) }), true},
-		"the only one stops":                               {1, halts(0, 1, time.Minute), false},
+		"all respond, three different hashes":           {3, holds(1, 2, 3), false},
+		"all respond, a majority agrees":                {3, holds(1, 2, 2), false},
+		"a majority agrees, one is unhealthy":           {3, both(holds(1, 2, 2), func(s *State) { s.Membership.Members[2].Disagrees = "x" }), true},
+		"no majority, one pod is not ready":             {3, both(holds(1, 2, 3), unready(2)), false},
+		"one is starting":                               {3, both(holds(1, 2, 0), func(s *State) { s.down(PodStarting, time.Minute, 2) }), true},
+		"one has failed for an hour":                    {3, both(holds(1, 2, 0), func(s *State) { s.down(PodFailing, time.Hour, 2) }), false},
+		"one is starting, one has failed":               {4, both(holds(1, 2, 0, 0), func(s *State) { s.down(PodStarting, time.Minute, 2); s.down(PodFailing, time.Hour, 3) }), false},
+		"an unknown member is not responding":           {3, both(holds(1, 2, 3), stranger, func(s *State) { s.Replicas[0].Stranded = "x" }), true},
+		"one stopped by its check, others agree":        {3, both(holds(2, 2, 0), halts(2, 1, 29*time.Minute)), true},
+		"one member stopped at an unknown time":         {3, both(holds(2, 2, 0), halts(2, 1, 0), func(s *State) { s.Replicas[2].PodSince = time.Time{} }), true},
+		"one stopped for half an hour":                  {3, both(holds(2, 2, 0), halts(2, 1, 30*time.Minute)), false},
+		"one stopped, others differ":                    {5, both(holds(2, 2, 2, 1, 0), halts(4, 1, time.Minute)), false},
+		"one stopped, no majority":                      {3, both(holds(1, 2, 0), halts(2, 1, time.Minute)), false},
+		"one stopped at an unknown time, others differ": {5, both(holds(2, 2, 2, 1, 0), halts(4, 1, 0), func(s *State) { s.Replicas[4].PodSince = time.Time{} }), false},
+		"one is starting, another stopped":              {4, both(holds(1, 2, 0, 0), halts(3, 1, time.Minute), func(s *State) { s.down(PodStarting, time.Minute, 2) }), true},
+		"one stopped, no majority, one is starting":     {4, both(holds(1, 2, 0, 0), halts(2, 1, time.Minute), func(s *State) { s.down(PodStarting, time.Minute, 3) }), true},
+		"the only member stopped":                       {1, halts(0, 1, time.Minute), false},
 	} {
 		if got := after(c.members, both(alarms(0, "CORRUPT"), c.change)).mayBeJudged(); got != c.want {
 			t.Errorf("%s: %t", what, got)
@@ -270,11 +270,11 @@ func TestWithoutDoubt(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	if len(s.doubts()) != 3 {
-		t.Errorf("the state itself has changed: %q", s.doubts())
+		t.Errorf("the original state has changed: %q", s.doubts())
 	}
 	s.Membership.Known = false
 	if d, speaks := dataInDoubt(s); speaks {
-		t.Errorf("it is not known what etcd lists: %s", d)
+		t.Errorf("the rule applies although the member list is unknown: %s", d)
 	}
 }
 
@@ -285,10 +285,10 @@ func TestUnreadyByAlarm(t *testing.T) {
 		change func(*State)
 		want   bool
 	}{
-		"an alarm":                     {PodStarting, alarms(2, "CORRUPT"), true},
-		"an alarm of one that is gone": {PodStarting, leftOver(0xd1, "CORRUPT"), true},
-		"a lack of space":              {PodStarting, both(alarms(2, "NOSPACE"), leftOver(0xd1, "NOSPACE")), false},
-		"a pod that fails":             {PodFailing, alarms(2, "CORRUPT"), false},
+		"a CORRUPT alarm":                     {PodStarting, alarms(2, "CORRUPT"), true},
+		"a CORRUPT alarm of a removed member": {PodStarting, leftOver(0xd1, "CORRUPT"), true},
+		"only NOSPACE alarms":                 {PodStarting, both(alarms(2, "NOSPACE"), leftOver(0xd1, "NOSPACE")), false},
+		"a failing pod":                       {PodFailing, alarms(2, "CORRUPT"), false},
 	} {
 		if got := after(3, c.change).unreadyByAlarm(Replica{Pod: c.pod}); got != c.want {
 			t.Errorf("%s: %t", what, got)

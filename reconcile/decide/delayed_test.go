@@ -27,7 +27,7 @@ func TestSuspensionPrecedesDelayedRepairs(t *testing.T) {
 	w.Objects.Drift = nil
 	w.Declared.Suspended, w.Objects.DeclarationDiffers = true, true
 	if d := decide.Decide(w.State); d.Rule != "Suspended" {
-		t.Errorf("suspended in git, and it decides: %s", d)
+		t.Errorf("suspended in git, but the decision is: %s", d)
 	}
 }
 
@@ -47,7 +47,7 @@ func TestSuspensionKeepsRemovedVolumeDespiteDelay(t *testing.T) {
 	}
 	w.Declared.Suspended, w.Objects.DeclarationDiffers = true, true
 	if d := decide.Decide(w.State); d.Rule != "Suspended" {
-		t.Errorf("suspended in git, and it decides: %s", d)
+		t.Errorf("suspended in git, but the decision is: %s", d)
 	}
 }
 
@@ -57,7 +57,7 @@ func TestStopPrecedesDelayedRepairs(t *testing.T) {
 	w := delayedReplacement(t)
 	w.Objects.Drift, w.Declared.Lifecycle = []string{"StatefulSet a: changed at spec.replicas"}, "Stopped"
 	if d := decide.Decide(w.State); d.Rule != "Stop" {
-		t.Errorf("stopped in git, and it decides: %s", d)
+		t.Errorf("stopped in git, but the decision is: %s", d)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestCertificatesAreRenewedWhileSealIsReverted(t *testing.T) {
 	w.Certificates = []decide.Certificate{{Secret: "a-peer-tls", Key: "tls.crt", NotBefore: w.Now.Add(-300 * 24 * time.Hour), NotAfter: w.Now.Add(24 * time.Hour)}}
 	w.Objects.Drift = []string{"Secret a-peer-tls: the certificate expires soon"}
 	if d := decide.Decide(w.State); d.Verdict != decide.Act {
-		t.Errorf("certificates expire tomorrow, and it decides: %s", d)
+		t.Errorf("certificates expire tomorrow, but the decision is: %s", d)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestClusterIsStoppedWhileSealIsReverted(t *testing.T) {
 	w.Declared.Lifecycle = "Stopped"
 	w.Objects.Drift = []string{"StatefulSet a: changed at spec.replicas"}
 	if d := decide.Decide(w.State); d.Verdict != decide.Act {
-		t.Errorf("stopped in git, and it decides: %s", d)
+		t.Errorf("stopped in git, but the decision is: %s", d)
 	}
 }
 

@@ -27,9 +27,9 @@ func recoveredAndGrown(t *testing.T, lines ...string) *world {
 // while pods run (restoredDuring).
 func TestFinishedRecoveryIsNotTakenUpAgain(t *testing.T) {
 	for name, lines := range map[string][]string{
-		"all put back to c1":             nil,
-		"record and status are lost":     {"remove record", "remove status"},
-		"lost, and git has let go of it": {"remove record", "remove status", "set spec recovery=none"},
+		"record and status restored to c1":               nil,
+		"record and status are lost":                     {"remove record", "remove status"},
+		"record and status lost, recovery not requested": {"remove record", "remove status", "set spec recovery=none"},
 	} {
 		w := recoveredAndGrown(t, lines...)
 		t.Log("\n" + name + "\n" + look(t, w))
@@ -39,7 +39,7 @@ func TestFinishedRecoveryIsNotTakenUpAgain(t *testing.T) {
 		for range 8 {
 			d := decide.Decide(w.State)
 			if a, finishes := d.Action.(decide.FinishRecovery); finishes {
-				t.Errorf("%s: %s; then on record: %+v; marks: %+v", name, d, decide.RecoveredRecord(w.State, a),
+				t.Errorf("%s: %s; then recorded: %+v; marks: %+v", name, d, decide.RecoveredRecord(w.State, a),
 					w.State.RecoveryMarks(w.Record.Recovery))
 				break
 			}

@@ -63,7 +63,7 @@ func checkRecord(t *testing.T, cases map[string]recordCase) {
 			t.Errorf("%s:\ngot  %s\nwant %s", what, got, c.want)
 		}
 		if len(r.Removed) == 0 && r.Removed != nil {
-			t.Errorf("%s: an empty list is not as no list", what)
+			t.Errorf("%s: Removed is an empty list, want nil", what)
 		}
 	}
 }
@@ -79,46 +79,46 @@ func TestFollow(t *testing.T) {
 	beyond := both(without(2), declared(2), func(s *State) { s.Record.Members = s.Record.Members[:2] })
 	gap := both(without(1), gapOf(1))
 	checkRecord(t, map[string]recordCase{
-		"as it is":                              {nil, "0:S 1:S 2:S"},
-		"unknown":                               {both(without(2), unlisted), "0:S 1:S 2:S"},
-		"no ID on record":                       {both(without(2), noID), "0:S 1:S 2:S"},
-		"no ID anywhere":                        {both(without(2), noID, func(s *State) { s.Membership.ClusterID = 0 }), "0:S 1:S 2:S"},
-		"the list of another cluster":           {both(without(2), func(s *State) { s.Membership.ClusterID = 0xc2 }), "0:S 1:S 2:S"},
-		"one is gone":                           {without(2), "0:S 1:S -2(v2) again 2"},
-		"one is gone, one too many":             {both(without(2), declared(2)), "0:S 1:S -2(v2)"},
-		"one is gone that had not started":      {both(without(1), founding), "0:S 2:S -1(v1)"},
-		"one is gone, and its volume":           {both(without(1), noVolume(1)), "0:S 2:S -1(v1) again 1"},
-		"one is gone, its volume is another":    {both(without(1), volume(1, "w1")), "0:S 2:S -1(w1) again 1"},
-		"most are gone":                         {without(1, 2), "0:S 1:S 2:S"},
-		"most are gone, as confirmed":           {both(without(1, 2), confirm), "0:S -1(v1) -2(v2) again 1 again 2"},
-		"one of two is gone, as confirmed":      {func(s *State) { *s = after(2, without(1)); confirm(s) }, "0:S -1(v1) again 1"},
-		"most are gone, a slot is used again":   {both(without(1, 2), removed(0, "v0")), "0:S 1:S 2:S"},
-		"founding, another is gone and one new": {both(founding, unstarted, func(s *State) { s.Membership.Members[2].Name = "a-3" }), "0:S 1:J 3:S -2(v2) again 2"},
-		"in use, and no volume on record":       {removed(1, ""), "0:S 1:S 2:S"},
-		"most are gone, a slot is free again":   {both(without(1, 2), removed(0, "v0"), removed(4, "v4")), "0:S 1:S 2:S -4(v4)"},
-		"one is new":                            {func(s *State) { s.Record.Members = s.Record.Members[:2] }, "0:S 1:S 2:S"},
-		"one is new, and has not started":       {both(recordedAs(RecordedMember{Mode: Joining}), unstarted, gapOf(1)), "0:S 1:J 2:S"},
-		"founding, all are listed":              {both(founding, unstarted), "0:S 1:F 2:S"},
-		"founding, another is gone":             {both(founding, unstarted, without(2)), "0:S 1:J -2(v2) again 2"},
-		"founding, started, another is gone":    {both(founding, without(2)), "0:S 1:F -2(v2) again 2"},
-		"founding, another is new":              {both(founding, unstarted, func(s *State) { s.Record.Members = s.Record.Members[:2] }), "0:S 1:J 2:S"},
-		"sealed, not started, another gone":     {both(unstarted, without(2)), "0:S 1:S -2(v2) again 2"},
-		"leaving":                               {both(leaving, slot1(PodPending, 0, gone)), "0:S 1:S! 2:S"},
-		"leaving for no reason":                 {leaving, "0:S 1:S 2:S"},
-		"leaving, and another is to go":         {both(leaving, holds(1, 1, 2)), "0:S 1:S 2:S"},
-		"a gap":                                 {both(gap, noVolume(1)), "0:S 2:S -1()"},
-		"a gap, and a volume in it":             {gap, "0:S 2:S"},
-		"a gap on record":                       {both(gap, removed(1, "")), "0:S 2:S -1(v1)"},
-		"a gap on record, another's volume":     {both(gap, removed(1, ""), token(1, "u")), "0:S 2:S -1()"},
-		"a gap on record, another volume":       {both(gap, removed(1, "v1"), volume(1, "w1")), "0:S 2:S -1(v1)"},
-		"a gap on record, its volume gone":      {both(gap, removed(1, "v1"), noVolume(1)), "0:S 2:S -1(v1)"},
-		"beyond":                                {both(beyond, removed(2, "v2")), "0:S 1:S -2(v2)"},
-		"beyond, its volume gone":               {both(beyond, removed(2, "v2"), noVolume(2)), "0:S 1:S"},
-		"beyond, another volume":                {both(beyond, removed(2, "v2"), volume(2, "w2")), "0:S 1:S -2(w2)"},
-		"beyond, another cluster's volume":      {both(beyond, removed(2, "v2"), volume(2, "w2"), token(2, "u")), "0:S 1:S"},
-		"beyond, not on record":                 {beyond, "0:S 1:S"},
-		"beyond, no volume on record":           {both(beyond, removed(2, ""), noVolume(2)), "0:S 1:S"},
-		"in use again":                          {removed(1, "v1"), "0:S 1:S 2:S"},
+		"unchanged":                                    {nil, "0:S 1:S 2:S"},
+		"member list unknown":                          {both(without(2), unlisted), "0:S 1:S 2:S"},
+		"no cluster ID recorded":                       {both(without(2), noID), "0:S 1:S 2:S"},
+		"no cluster ID anywhere":                       {both(without(2), noID, func(s *State) { s.Membership.ClusterID = 0 }), "0:S 1:S 2:S"},
+		"list of a different cluster":                  {both(without(2), func(s *State) { s.Membership.ClusterID = 0xc2 }), "0:S 1:S 2:S"},
+		"one member gone":                              {without(2), "0:S 1:S -2(v2) again 2"},
+		"surplus member gone":                          {both(without(2), declared(2)), "0:S 1:S -2(v2)"},
+		"initial member gone":                          {both(without(1), founding), "0:S 2:S -1(v1)"},
+		"one member gone, volume gone":                 {both(without(1), noVolume(1)), "0:S 2:S -1(v1) again 1"},
+		"one member gone, different volume":            {both(without(1), volume(1, "w1")), "0:S 2:S -1(w1) again 1"},
+		"most members gone":                            {without(1, 2), "0:S 1:S 2:S"},
+		"most members gone, confirmed":                 {both(without(1, 2), confirm), "0:S -1(v1) -2(v2) again 1 again 2"},
+		"one of two members gone, confirmed":           {func(s *State) { *s = after(2, without(1)); confirm(s) }, "0:S -1(v1) again 1"},
+		"most members gone, removed slot in use":       {both(without(1, 2), removed(0, "v0")), "0:S 1:S 2:S"},
+		"initial member unstarted, another replaced":   {both(founding, unstarted, func(s *State) { s.Membership.Members[2].Name = "a-3" }), "0:S 1:J 3:S -2(v2) again 2"},
+		"removed slot in use, no volume recorded":      {removed(1, ""), "0:S 1:S 2:S"},
+		"most members gone, another removed slot free": {both(without(1, 2), removed(0, "v0"), removed(4, "v4")), "0:S 1:S 2:S -4(v4)"},
+		"one member is new":                            {func(s *State) { s.Record.Members = s.Record.Members[:2] }, "0:S 1:S 2:S"},
+		"one member is new and unstarted":              {both(recordedAs(RecordedMember{Mode: Joining}), unstarted, gapOf(1)), "0:S 1:J 2:S"},
+		"initial member unstarted, all listed":         {both(founding, unstarted), "0:S 1:F 2:S"},
+		"initial member unstarted, another gone":       {both(founding, unstarted, without(2)), "0:S 1:J -2(v2) again 2"},
+		"initial member started, another gone":         {both(founding, without(2)), "0:S 1:F -2(v2) again 2"},
+		"initial member unstarted, another new":        {both(founding, unstarted, func(s *State) { s.Record.Members = s.Record.Members[:2] }), "0:S 1:J 2:S"},
+		"sealed member unstarted, another gone":        {both(unstarted, without(2)), "0:S 1:S -2(v2) again 2"},
+		"leaving, claim gone":                          {both(leaving, slot1(PodPending, 0, gone)), "0:S 1:S! 2:S"},
+		"leaving without a reason":                     {leaving, "0:S 1:S 2:S"},
+		"leaving, but another is outvoted":             {both(leaving, holds(1, 1, 2)), "0:S 1:S 2:S"},
+		"slot without a member or volume":              {both(gap, noVolume(1)), "0:S 2:S -1()"},
+		"slot without a member, volume exists":         {gap, "0:S 2:S"},
+		"removed slot, volume not recorded":            {both(gap, removed(1, "")), "0:S 2:S -1(v1)"},
+		"removed slot, volume of another cluster":      {both(gap, removed(1, ""), token(1, "u")), "0:S 2:S -1()"},
+		"removed slot, different volume":               {both(gap, removed(1, "v1"), volume(1, "w1")), "0:S 2:S -1(v1)"},
+		"removed slot, volume gone":                    {both(gap, removed(1, "v1"), noVolume(1)), "0:S 2:S -1(v1)"},
+		"surplus slot":                                 {both(beyond, removed(2, "v2")), "0:S 1:S -2(v2)"},
+		"surplus slot, volume gone":                    {both(beyond, removed(2, "v2"), noVolume(2)), "0:S 1:S"},
+		"surplus slot, different volume":               {both(beyond, removed(2, "v2"), volume(2, "w2")), "0:S 1:S -2(w2)"},
+		"surplus slot, volume of another cluster":      {both(beyond, removed(2, "v2"), volume(2, "w2"), token(2, "u")), "0:S 1:S"},
+		"surplus slot, not recorded":                   {beyond, "0:S 1:S"},
+		"surplus slot, no volume recorded":             {both(beyond, removed(2, ""), noVolume(2)), "0:S 1:S"},
+		"removed slot in use again":                    {removed(1, "v1"), "0:S 1:S 2:S"},
 	})
 }
 
@@ -196,13 +196,13 @@ func gapOf(n int) func(*State) {
 func TestRemoves(t *testing.T) {
 	removes := func(s State, m Member) bool { return s.removes(m.ID) }
 	check(t, removes, map[string]slotCase{
-		"nobody goes": {nil, false},
-		"it does":     {slot1(PodPending, 0, gone), true},
-		"another goes first": {both(slot1(PodPending, 0, gone), func(s *State) {
+		"no member is removed": {nil, false},
+		"the member is next":   {slot1(PodPending, 0, gone), true},
+		"another member is removed first": {both(slot1(PodPending, 0, gone), func(s *State) {
 			*s = after(5, both(slot1(PodPending, 0, gone), func(s *State) { s.down(PodPending, 0, 3); s.Replicas[3].VolumeUID = "" }))
 		}), false},
-		"it is one too many":    {func(s *State) { *s = after(2, declared(1)) }, true},
-		"the leader hands over": {going(0), false},
+		"the member is surplus":           {func(s *State) { *s = after(2, declared(1)) }, true},
+		"leadership is transferred first": {going(0), false},
 	})
 }
 
@@ -215,13 +215,13 @@ func TestMemberOfSlotDoesNotDependOnOrder(t *testing.T) {
 		ordinal int
 		want    ID
 	}{
-		"one member":             {[]Member{twin(5)}, 1, 5},
-		"the lower ID first":     {[]Member{twin(4), twin(5)}, 1, 4},
-		"the lower ID last":      {[]Member{twin(5), twin(4)}, 1, 4},
-		"one has not started":    {[]Member{twin(4), {ID: 5, PeerURL: "https://a-1.a.b.svc:2380"}}, 1, 5},
-		"another slot":           {[]Member{twin(4), twin(5)}, 2, 0},
-		"a stranger":             {[]Member{{ID: 4, Name: "x"}}, 0, 0},
-		"a stranger and a match": {[]Member{{ID: 4, Name: "x"}, {ID: 5, Name: "a-0"}}, 0, 5},
+		"one member":                    {[]Member{twin(5)}, 1, 5},
+		"the lower ID first":            {[]Member{twin(4), twin(5)}, 1, 4},
+		"the lower ID last":             {[]Member{twin(5), twin(4)}, 1, 4},
+		"one has not started":           {[]Member{twin(4), {ID: 5, PeerURL: "https://a-1.a.b.svc:2380"}}, 1, 5},
+		"another slot":                  {[]Member{twin(4), twin(5)}, 2, 0},
+		"an unknown member":             {[]Member{{ID: 4, Name: "x"}}, 0, 0},
+		"an unknown member and a match": {[]Member{{ID: 4, Name: "x"}, {ID: 5, Name: "a-0"}}, 0, 5},
 	} {
 		s := State{Name: "a", Membership: Membership{Members: c.members}}
 		m, found := s.listedAt(c.ordinal)
@@ -244,29 +244,29 @@ func TestMissing(t *testing.T) {
 		change func(*State)
 		want   int
 	}{
-		"none":                              {nil, 0},
-		"one of three":                      {without(2), 0},
-		"two of three":                      {without(1, 2), 2},
-		"two of three, unknown":             {both(without(1, 2), unlisted), 0},
-		"two of three of another cluster":   {both(without(1, 2), func(s *State) { s.Membership.ClusterID = 0xc2 }), 0},
-		"two of three, no ID on record":     {both(without(1, 2), noID), 2},
-		"one of two, and one that joins":    {both(without(1, 2), joining), 1},
-		"one of two, both leave":            {both(without(1, 2), func(s *State) { s.Record.Members[1].Leaving, s.Record.Members[2].Leaving = true, true }), 0},
-		"two are others by now, and serve":  {replaced, 0},
-		"two are others, and do not answer": {both(replaced, silence(1, 2)), 2},
-		"the same two do not answer":        {silence(1, 2), 0},
-		"their IDs are not on record":       {both(replaced, silence(1, 2), func(s *State) { s.Record.Members[1].ID = 0 }), 0},
-		"two of three, few recorded voters": {both(without(1, 2), func(s *State) { s.Membership.Known, s.Membership.Unrecorded = false, true }), 2},
-		"confirmed":                         {both(without(1, 2), confirm), 0},
-		"confirmed, and a slot without one": {both(without(1, 2), confirm, func(s *State) { s.Replicas = append(s.Replicas, Replica{Ordinal: 5}) }), 0},
-		"more are confirmed":                {both(without(2), confirm, without(1)), 2},
-		"another member is confirmed":       {both(without(0, 2), confirm, func(s *State) { s.Membership.Members[0].ID = 0xa0 }), 2},
-		"confirmed for other recorded IDs":  {both(without(1, 2), confirm, func(s *State) { s.Record.Members[1].ID = 0xb1 }), 2},
-		"confirmed for other volumes":       {both(without(1, 2), confirm, func(s *State) { s.Replicas[2].VolumeUID = "w2" }), 2},
-		"confirmed for another cluster":     {both(without(1, 2), confirm, noID), 2},
-		"only the IDs are confirmed":        {both(without(1, 2), func(s *State) { s.Declared.ConfirmedMembers = "a0" }), 2},
-		"none is listed":                    {both(without(0, 1, 2), confirm), 3},
-		"unsorted, and one ID twice":        {both(func(s *State) { *s = after(5, without(2, 3, 4)) }, confirm, func(s *State) { s.Declared.ConfirmedMembers = "a1," + s.Declared.ConfirmedMembers }), 0},
+		"no voter missing":                              {nil, 0},
+		"one of three missing":                          {without(2), 0},
+		"two of three missing":                          {without(1, 2), 2},
+		"two of three missing, list unknown":            {both(without(1, 2), unlisted), 0},
+		"two of three missing, different cluster":       {both(without(1, 2), func(s *State) { s.Membership.ClusterID = 0xc2 }), 0},
+		"two of three missing, no ID recorded":          {both(without(1, 2), noID), 2},
+		"one of two missing, and one joining":           {both(without(1, 2), joining), 1},
+		"two of three missing, both leaving":            {both(without(1, 2), func(s *State) { s.Record.Members[1].Leaving, s.Record.Members[2].Leaving = true, true }), 0},
+		"two replaced, and they respond":                {replaced, 0},
+		"two replaced, and they do not respond":         {both(replaced, silence(1, 2)), 2},
+		"two listed, but not responding":                {silence(1, 2), 0},
+		"two replaced, one ID not recorded":             {both(replaced, silence(1, 2), func(s *State) { s.Record.Members[1].ID = 0 }), 0},
+		"two of three missing, too few recorded voters": {both(without(1, 2), func(s *State) { s.Membership.Known, s.Membership.Unrecorded = false, true }), 2},
+		"two missing, confirmed":                        {both(without(1, 2), confirm), 0},
+		"confirmed, and a slot is empty":                {both(without(1, 2), confirm, func(s *State) { s.Replicas = append(s.Replicas, Replica{Ordinal: 5}) }), 0},
+		"confirmed while only one was missing":          {both(without(2), confirm, without(1)), 2},
+		"confirmed with a different member listed":      {both(without(0, 2), confirm, func(s *State) { s.Membership.Members[0].ID = 0xa0 }), 2},
+		"confirmed for other recorded IDs":              {both(without(1, 2), confirm, func(s *State) { s.Record.Members[1].ID = 0xb1 }), 2},
+		"confirmed for other volumes":                   {both(without(1, 2), confirm, func(s *State) { s.Replicas[2].VolumeUID = "w2" }), 2},
+		"confirmed for another cluster":                 {both(without(1, 2), confirm, noID), 2},
+		"only the IDs are confirmed":                    {both(without(1, 2), func(s *State) { s.Declared.ConfirmedMembers = "a0" }), 2},
+		"no member is listed":                           {both(without(0, 1, 2), confirm), 3},
+		"confirmed IDs unsorted, one repeated":          {both(func(s *State) { *s = after(5, without(2, 3, 4)) }, confirm, func(s *State) { s.Declared.ConfirmedMembers = "a1," + s.Declared.ConfirmedMembers }), 0},
 	} {
 		s := after(3, c.change)
 		if got := len(s.missing()); got != c.want {
@@ -277,7 +277,7 @@ func TestMissing(t *testing.T) {
 		}
 		s.Declared.Lifecycle = "Stopped"
 		if d, speaks := membersMissing(s); speaks {
-			t.Errorf("%s, but it must stop: %s", what, d)
+			t.Errorf("%s, but the cluster must stop: %s", what, d)
 		}
 	}
 }
@@ -291,12 +291,12 @@ func TestConfirmationIsValidForOneLoss(t *testing.T) {
 		seen func(*State)
 		void bool
 	}{
-		"no member is missing":       {declare, true},
-		"a minority is missing":      {both(declare, without(2)), true},
-		"it is not declared yet":     {nil, false},
-		"it has confirmed a loss":    {both(declare, without(1, 2)), true},
-		"other members are missing":  {both(declare, without(0, 2)), false},
-		"the member list is unknown": {both(declare, unlisted), false},
+		"no member is missing":            {declare, true},
+		"a minority is missing":           {both(declare, without(2)), true},
+		"no confirmation is declared yet": {nil, false},
+		"the confirmation has been used":  {both(declare, without(1, 2)), true},
+		"other members are missing":       {both(declare, without(0, 2)), false},
+		"the member list is unknown":      {both(declare, unlisted), false},
 	} {
 		seen, now := after(3, c.seen), after(3, both(declare, without(1, 2)))
 		now.Record.VoidConfirmation = RequiredRecord(seen, "").VoidConfirmation
@@ -320,17 +320,17 @@ func TestRecordDifferences(t *testing.T) {
 		change func(*State)
 		want   string
 	}{
-		"nothing":                     {nil, ""},
-		"one gone":                    {without(2), "etcd no longer lists a-2; a volume of a-2 remains"},
-		"one gone, nothing left":      {both(without(2), func(s *State) { s.Record.Members[2].VolumeUID, s.Replicas[2].VolumeUID = "", "" }), "etcd no longer lists a-2"},
-		"a gap":                       {gap, "the record is outdated"},
-		"a gap is filled by a volume": {both(gap, removed(1, ""), func(s *State) { s.Replicas[1].VolumeUID = "v1" }), "a volume of a-1 remains"},
-		"a gap, as on record":         {both(gap, removed(1, "v1")), ""},
-		"left nothing any more":       {both(without(2), gapOf(2), removed(2, "v2"), func(s *State) { s.Replicas = s.Replicas[:2] }), "a-2 has nothing left to clean up"},
-		"not leaving":                 {func(s *State) { s.Record.Members[1].Leaving = true }, "the record is outdated"},
-		"an unneeded confirmation":    {func(s *State) { s.Declared.ConfirmedMembers = "a0/1" }, "the annotation etcd.quorate.dev/confirm-members is no longer valid: no member is missing"},
-		"no members on record":        {noMembers, "etcd lists a-0, which is not recorded"},
-		"another log":                 {func(s *State) { s.Record.LogVersion = "3.5"; stores("3.5", "3.5", "3.5", "3.5")(s) }, "all entries in the members' logs are from etcd 3.6 or newer"},
+		"no difference":                           {nil, ""},
+		"one member gone":                         {without(2), "etcd no longer lists a-2; a volume of a-2 remains"},
+		"one member gone, volume gone":            {both(without(2), func(s *State) { s.Record.Members[2].VolumeUID, s.Replicas[2].VolumeUID = "", "" }), "etcd no longer lists a-2"},
+		"slot without a member or volume":         {gap, "the record is outdated"},
+		"slot without a member, volume exists":    {both(gap, removed(1, ""), func(s *State) { s.Replicas[1].VolumeUID = "v1" }), "a volume of a-1 remains"},
+		"slot without a member, already recorded": {both(gap, removed(1, "v1")), ""},
+		"removed member, volume gone":             {both(without(2), gapOf(2), removed(2, "v2"), func(s *State) { s.Replicas = s.Replicas[:2] }), "a-2 has nothing left to clean up"},
+		"leaving without a reason":                {func(s *State) { s.Record.Members[1].Leaving = true }, "the record is outdated"},
+		"an unneeded confirmation":                {func(s *State) { s.Declared.ConfirmedMembers = "a0/1" }, "the annotation etcd.quorate.dev/confirm-members is no longer valid: no member is missing"},
+		"no members recorded":                     {noMembers, "etcd lists a-0, which is not recorded"},
+		"outdated log version":                    {func(s *State) { s.Record.LogVersion = "3.5"; stores("3.5", "3.5", "3.5", "3.5")(s) }, "all entries in the members' logs are from etcd 3.6 or newer"},
 	} {
 		if got := strings.Join(after(3, c.change).recordDifferences(), "; "); got != c.want {
 			t.Errorf("%s: %q", what, got)
@@ -346,11 +346,11 @@ func TestRestoredRecordOfBootstrapIsCorrectedFirst(t *testing.T) {
 		change func(*State)
 		blocks bool
 	}{
-		"a newer record":              {without(1, 2), true},
-		"the bootstrap":               {both(bootstrap, without(1, 2)), true},
-		"it has formed, by a status":  {both(bootstrap, without(1, 2), func(s *State) { s.ReportedClusterID = 1 }), false},
-		"it has formed, by a claim":   {both(bootstrap, without(1, 2), func(s *State) { s.Replicas[0].LastUse.ClusterID = 1 }), false},
-		"a newer record, by a status": {both(without(1, 2), func(s *State) { s.ReportedClusterID = 0 }), true},
+		"a record of a formed cluster":            {without(1, 2), true},
+		"a record of the bootstrap":               {both(bootstrap, without(1, 2)), true},
+		"formed according to the status":          {both(bootstrap, without(1, 2), func(s *State) { s.ReportedClusterID = 1 }), false},
+		"formed according to a claim":             {both(bootstrap, without(1, 2), func(s *State) { s.Replicas[0].LastUse.ClusterID = 1 }), false},
+		"a record of a formed cluster, no status": {both(without(1, 2), func(s *State) { s.ReportedClusterID = 0 }), true},
 	} {
 		if _, blocks := membersMissing(after(3, c.change)); blocks != c.blocks {
 			t.Errorf("%s: blocked is %t", what, blocks)
@@ -367,14 +367,14 @@ func TestListedMemberStandsForRecordedOne(t *testing.T) {
 		listed   Member
 		want     bool
 	}{
-		"the same":                               {known, Member{ID: 1}, true},
-		"another that serves":                    {known, Member{ID: 2, Answers: true}, true},
-		"another that does not":                  {known, Member{ID: 2}, false},
-		"a voter, no ID recorded":                {unknown(Sealed), Member{ID: 2}, true},
-		"a learner that serves, no ID recorded":  {unknown(Founding), Member{ID: 2, Learner: true, Answers: true}, true},
-		"a learner that started, no ID recorded": {unknown(Sealed), Member{ID: 2, Learner: true, Started: true}, true},
-		"a learner that has not, no ID recorded": {unknown(Sealed), Member{ID: 2, Learner: true}, false},
-		"a learner that started, initial member": {unknown(Founding), Member{ID: 2, Learner: true, Started: true}, false},
+		"the same member":                               {known, Member{ID: 1}, true},
+		"a different member that responds":              {known, Member{ID: 2, Answers: true}, true},
+		"a different member, not responding":            {known, Member{ID: 2}, false},
+		"a voter, no ID recorded":                       {unknown(Sealed), Member{ID: 2}, true},
+		"a responding learner, no ID recorded":          {unknown(Founding), Member{ID: 2, Learner: true, Answers: true}, true},
+		"a started learner, no ID recorded":             {unknown(Sealed), Member{ID: 2, Learner: true, Started: true}, true},
+		"an unstarted learner, no ID recorded":          {unknown(Sealed), Member{ID: 2, Learner: true}, false},
+		"a started learner, recorded as initial member": {unknown(Founding), Member{ID: 2, Learner: true, Started: true}, false},
 	} {
 		if got := c.recorded.standsBy(c.listed); got != c.want {
 			t.Errorf("%s: %t", what, got)

@@ -26,14 +26,14 @@ func askVerdict(t *testing.T, rule func(State) (Decision, bool), cases map[strin
 // TestGuardRulesInIsolation checks what each guard prevents by itself.
 func TestGuardRulesInIsolation(t *testing.T) {
 	askVerdict(t, invalidSpec, map[string]verdictCase{
-		"none": {1, declared(0), Block}, "one": {1, nil, ""}, "64": {1, declared(64), ""}, "65": {1, declared(65), Block},
+		"no replicas": {1, declared(0), Block}, "one replica": {1, nil, ""}, "64 replicas": {1, declared(64), ""}, "65 replicas": {1, declared(65), Block},
 	})
 	askVerdict(t, clusterIDMismatch, map[string]verdictCase{
-		"all the same":     {3, nil, ""},
-		"nobody knows":     {3, func(s *State) { *s = State{} }, ""},
-		"one, of a pod":    {3, func(s *State) { s.Replicas[2].ClusterID = 0xc2 }, Block},
-		"one, by itself":   {3, func(s *State) { *s = State{ReportedClusterID: 0xc1} }, ""},
-		"two, of two only": {3, func(s *State) { *s = State{ReportedClusterID: 0xc1, Record: Record{ClusterID: 0xc2}} }, Block},
+		"all IDs match":                {3, nil, ""},
+		"no ID known":                  {3, func(s *State) { *s = State{} }, ""},
+		"a pod reports a different ID": {3, func(s *State) { s.Replicas[2].ClusterID = 0xc2 }, Block},
+		"only the status has an ID":    {3, func(s *State) { *s = State{ReportedClusterID: 0xc1} }, ""},
+		"record and status differ":     {3, func(s *State) { *s = State{ReportedClusterID: 0xc1, Record: Record{ClusterID: 0xc2}} }, Block},
 	})
 	remains := func(change func(*State)) func(*State) {
 		return both(func(s *State) {
@@ -41,14 +41,14 @@ func TestGuardRulesInIsolation(t *testing.T) {
 		}, change)
 	}
 	askVerdict(t, terminating, map[string]verdictCase{
-		"nothing goes":             {3, nil, ""},
-		"an object goes":           {3, func(s *State) { s.Objects.Terminating = []string{"x"} }, Wait},
-		"all that there is goes":   {3, remains(func(*State) {}), Wait},
-		"a pod without a volume":   {3, remains(func(s *State) { s.Replicas[0] = Replica{Pod: PodTerminating} }), Wait},
-		"another stays":            {3, remains(func(s *State) { s.Replicas = append(s.Replicas, Replica{Ordinal: 1, Pod: PodPending}) }), ""},
-		"another volume stays":     {3, remains(func(s *State) { s.Replicas = append(s.Replicas, Replica{Ordinal: 1, Pod: PodAbsent, VolumeUID: "v1"}) }), ""},
-		"a slot without anything":  {3, remains(func(s *State) { s.Replicas[0] = Replica{Pod: PodAbsent} }), ""},
-		"what it was is on record": {3, remains(func(s *State) { s.Record = FoundingRecord("t", 1) }), ""},
+		"nothing is being deleted":           {3, nil, ""},
+		"an object is being deleted":         {3, func(s *State) { s.Objects.Terminating = []string{"x"} }, Wait},
+		"everything left is being deleted":   {3, remains(func(*State) {}), Wait},
+		"a terminating pod without a volume": {3, remains(func(s *State) { s.Replicas[0] = Replica{Pod: PodTerminating} }), Wait},
+		"a different pod is kept":            {3, remains(func(s *State) { s.Replicas = append(s.Replicas, Replica{Ordinal: 1, Pod: PodPending}) }), ""},
+		"a different volume is kept":         {3, remains(func(s *State) { s.Replicas = append(s.Replicas, Replica{Ordinal: 1, Pod: PodAbsent, VolumeUID: "v1"}) }), ""},
+		"an empty slot":                      {3, remains(func(s *State) { s.Replicas[0] = Replica{Pod: PodAbsent} }), ""},
+		"the members are recorded":           {3, remains(func(s *State) { s.Record = FoundingRecord("t", 1) }), ""},
 	})
 	lostCA := func(s *State) { s.Objects.Irreplaceable = []string{"Secret a-ca: missing"} }
 	otherCA := func(s *State) { s.Record.CA, s.CA = "CA1", CA{Secret: "CA2", Proven: "CA1"} }
@@ -61,23 +61,23 @@ func TestGuardRulesInIsolation(t *testing.T) {
 	for name, c := range map[string]struct {
 		rule   func(State) (Decision, bool)
 		change func(*State)
-	}{"lost": {caLost, lostCA}, "changed": {caChanged, otherCA}} {
+	}{"CA lost": {caLost, lostCA}, "CA changed": {caChanged, otherCA}} {
 		askVerdict(t, c.rule, map[string]verdictCase{
-			name + ", not at all":                {3, nil, ""},
-			name + ", and pods run":              {3, c.change, Block},
-			name + ", scaled to 0, and they run": {3, both(c.change, scaled), Block},
-			name + ", they go, and not for good": {3, both(c.change, goingPods), Block},
-			name + ", they go":                   {3, both(c.change, scaled, goingPods), Wait},
+			name + ": healthy cluster":                   {3, nil, ""},
+			name + ": pods running":                      {3, c.change, Block},
+			name + ": scaled to 0, pods running":         {3, both(c.change, scaled), Block},
+			name + ": pods terminating, not scaled to 0": {3, both(c.change, goingPods), Block},
+			name + ": scaled to 0, pods terminating":     {3, both(c.change, scaled, goingPods), Wait},
 		})
 	}
 	expired := func(c Certificate) func(*State) {
 		return both(lostCA, func(s *State) { s.Certificates = []Certificate{c} })
 	}
 	for what, c := range map[string]slotCase{
-		"expired": {expired(lasts("ca", true, 0)), true}, "good": {expired(lasts("ca", true, 1)), false}, "another one": {expired(lasts("a", false, 0)), false},
+		"expired": {expired(lasts("ca", true, 0)), true}, "valid": {expired(lasts("ca", true, 1)), false}, "a different certificate": {expired(lasts("a", false, 0)), false},
 	} {
 		if d, _ := caLost(after(3, c.change)); strings.Contains(d.Message, "restoring a backup would not help") != c.want {
-			t.Errorf("a CA, %s: %s", what, d)
+			t.Errorf("CA lost, certificate %s: %s", what, d)
 		}
 	}
 }
@@ -89,15 +89,15 @@ func TestQuorumLost(t *testing.T) {
 	unrecorded := func(s *State) { s.Record.Members = s.Record.Members[:1] }
 	askVerdict(t, quorumLost, map[string]verdictCase{
 		"healthy":                          {3, unlisted, ""},
-		"known":                            {3, silence(1, 2), ""},
-		"nobody is listed":                 {3, lost(func(s *State) { s.Membership.Members = nil }), ""},
-		"both restart":                     {3, lost(keep), Wait},
-		"one restarts":                     {3, lost(func(s *State) { s.Replicas[2].Stranded = "x" }), Wait},
-		"none restarts":                    {3, lost(func(s *State) { s.Replicas[1].Stranded, s.Replicas[2].Stranded = "x", "x" }), Block},
-		"strangers":                        {3, lost(both(stranger(1), stranger(2))), Block},
-		"not on record, but there":         {3, lost(unrecorded), Wait},
-		"not on record, and nothing there": {3, lost(both(unrecorded, func(s *State) { s.Replicas = s.Replicas[:1] })), Block},
-		"on record, and nothing there yet": {3, lost(func(s *State) {
+		"member list known":                {3, silence(1, 2), ""},
+		"no member is listed":              {3, lost(func(s *State) { s.Membership.Members = nil }), ""},
+		"both may come up":                 {3, lost(keep), Wait},
+		"one may come up":                  {3, lost(func(s *State) { s.Replicas[2].Stranded = "x" }), Wait},
+		"neither may come up":              {3, lost(func(s *State) { s.Replicas[1].Stranded, s.Replicas[2].Stranded = "x", "x" }), Block},
+		"unknown members":                  {3, lost(both(stranger(1), stranger(2))), Block},
+		"not recorded, but replicas exist": {3, lost(unrecorded), Wait},
+		"not recorded, no replicas":        {3, lost(both(unrecorded, func(s *State) { s.Replicas = s.Replicas[:1] })), Block},
+		"recorded, not created yet": {3, lost(func(s *State) {
 			s.Replicas = s.Replicas[:1]
 			s.Record.Members[1].VolumeUID, s.Record.Members[2].VolumeUID = "", ""
 		}), Wait},
@@ -111,18 +111,18 @@ func TestQuorumLost(t *testing.T) {
 		}
 	}
 	askVerdict(t, membershipUnknown, map[string]verdictCase{
-		"known":        {3, nil, ""},
-		"never formed": {3, unknown(founded), ""},
-		"unknown":      {3, unknown(keep), Wait},
-		"forbidden":    {3, unknown(func(s *State) { s.Membership.Forbidden = "x" }), Block},
-		"disputed":     {3, unknown(disputed), Block},
-		"unconfirmed":  {3, unknown(unconfirmed), Wait},
-		"unconfirmed, with strangers": {3, both(stranger(1), func(s *State) {
+		"member list known":       {3, nil, ""},
+		"never formed":            {3, unknown(founded), ""},
+		"member list unknown":     {3, unknown(keep), Wait},
+		"member list forbidden":   {3, unknown(func(s *State) { s.Membership.Forbidden = "x" }), Block},
+		"member list disputed":    {3, unknown(disputed), Block},
+		"member list unconfirmed": {3, unknown(unconfirmed), Wait},
+		"member list unconfirmed, unknown member": {3, both(stranger(1), func(s *State) {
 			s.Membership.Known, s.Membership.Unconfirmed = false, true
 		}), Block},
-		"nothing is left":            {3, unknown(func(s *State) { s.Record, s.Replicas = Record{}, nil }), Block},
-		"they do not come up":        {3, unknown(failing), Block},
-		"they do not, and no record": {3, unknown(both(failing, func(s *State) { s.Record = Record{} })), Wait},
+		"no record and no replicas":      {3, unknown(func(s *State) { s.Record, s.Replicas = Record{}, nil }), Block},
+		"pods do not come up":            {3, unknown(failing), Block},
+		"pods do not come up, no record": {3, unknown(both(failing, func(s *State) { s.Record = Record{} })), Wait},
 	})
 }
 
@@ -176,49 +176,49 @@ func forgottenFor(s *State, lifecycle string) {
 func TestWaitForFormation(t *testing.T) {
 	known := func(s *State) { s.Membership.Known = true }
 	askVerdict(t, waitForFormation, map[string]verdictCase{
-		"formed":    {3, unlisted, ""},
-		"founded":   {3, founded, Wait},
-		"listed":    {3, both(founded, known), ""},
-		"forbidden": {3, both(founded, func(s *State) { s.Membership.Forbidden = "x" }), Block},
-		"failing":   {3, both(func(s *State) { s.down(PodFailing, time.Hour, 0, 1) }, founded), Block},
+		"formed":                               {3, unlisted, ""},
+		"bootstrapping":                        {3, founded, Wait},
+		"bootstrapping, member list known":     {3, both(founded, known), ""},
+		"bootstrapping, member list forbidden": {3, both(founded, func(s *State) { s.Membership.Forbidden = "x" }), Block},
+		"bootstrapping, pods failing":          {3, both(func(s *State) { s.down(PodFailing, time.Hour, 0, 1) }, founded), Block},
 	})
 	for phase, want := range map[PodPhase]time.Duration{PodReady: 200 * time.Millisecond, PodStarting: 200 * time.Millisecond, PodPending: time.Second, PodFailing: time.Second} {
 		s := after(3, func(s *State) { s.down(PodPending, 0, 0, 1, 2); s.Replicas[1].Pod = phase })
 		if got := s.untilFormation(); got != want {
-			t.Errorf("%s: again in %s", phase, got)
+			t.Errorf("%s: checked again in %s", phase, got)
 		}
 	}
 	for what, c := range map[string]struct {
 		objects Objects
 		want    bool
-	}{"none": {Objects{}, false}, "a version": {Objects{RunsVersion: "v"}, true}, "a shape": {Objects{RunsHash: "h"}, true}, "a replica": {Objects{RunsReplicas: 1}, true}} {
+	}{"none": {Objects{}, false}, "a version": {Objects{RunsVersion: "v"}, true}, "a spec hash": {Objects{RunsHash: "h"}, true}, "a replica": {Objects{RunsReplicas: 1}, true}} {
 		if got := (State{Objects: c.objects}).hasStatefulSet(); got != c.want {
 			t.Errorf("%s: StatefulSet exists: %t", what, got)
 		}
 	}
 	askVerdict(t, bootstrap, map[string]verdictCase{
-		"nothing":                {3, func(s *State) { forgottenFor(s, "Running") }, Act},
-		"not to run":             {3, func(s *State) { forgottenFor(s, "Stopped") }, ""},
-		"founded":                {3, founded, ""},
-		"founded, not all of it": {3, both(founded, drifts), Act},
-		"formed":                 {3, drifts, ""},
+		"nothing exists":                   {3, func(s *State) { forgottenFor(s, "Running") }, Act},
+		"nothing exists, cluster stopped":  {3, func(s *State) { forgottenFor(s, "Stopped") }, ""},
+		"bootstrapping":                    {3, founded, ""},
+		"bootstrapping, an object missing": {3, both(founded, drifts), Act},
+		"formed":                           {3, drifts, ""},
 	})
 	unsealed := recordedAs(RecordedMember{Mode: Founding})
 	askAlone(t, seal, map[string]ruleCase{
-		"sealed":                            {3, nil, nil},
-		"one is not":                        {3, unsealed, Seal{0xc1, 2}},
-		"one is not, unknown":               {3, both(unsealed, unlisted), nil},
-		"one is not, no ID":                 {3, both(unsealed, func(s *State) { s.Membership.ClusterID = 0 }), nil},
-		"one is not, another cluster":       {3, both(unsealed, func(s *State) { s.Membership.ClusterID = 0xc2 }), nil},
-		"one is not, nor has started":       {3, both(unsealed, unstarted), nil},
-		"one is not ours":                   {3, both(func(s *State) { s.Record = s.Record.With(RecordedMember{Ordinal: 0, Mode: Founding}) }, without(0), stranger(0)), nil},
-		"the ID is not on record":           {3, func(s *State) { s.Record.ClusterID = 0 }, Seal{0xc1, 0}},
-		"nobody is on record":               {3, func(s *State) { s.Record, s.Replicas, s.Membership.Members = Record{}, nil, nil }, nil},
-		"one on record, only the ID is not": {1, func(s *State) { s.Record.ClusterID = 0 }, Seal{0xc1, 0}},
-		"another volume":                    {3, changed(another), Seal{0xc1, 2}},
-		"another volume, and silent":        {3, slot1(PodFailing, 0, another), nil},
-		"no volume any more":                {3, changed(gone), nil},
-		"another ID":                        {3, func(s *State) { s.Membership.Members[1].ID = 0xb1 }, Seal{0xc1, 2}},
+		"all sealed":                              {3, nil, nil},
+		"one not sealed":                          {3, unsealed, Seal{0xc1, 2}},
+		"one not sealed, member list unknown":     {3, both(unsealed, unlisted), nil},
+		"one not sealed, no cluster ID":           {3, both(unsealed, func(s *State) { s.Membership.ClusterID = 0 }), nil},
+		"one not sealed, different cluster":       {3, both(unsealed, func(s *State) { s.Membership.ClusterID = 0xc2 }), nil},
+		"one not sealed, not started":             {3, both(unsealed, unstarted), nil},
+		"one not sealed, not listed":              {3, both(func(s *State) { s.Record = s.Record.With(RecordedMember{Ordinal: 0, Mode: Founding}) }, without(0), stranger(0)), nil},
+		"cluster ID not recorded":                 {3, func(s *State) { s.Record.ClusterID = 0 }, Seal{0xc1, 0}},
+		"no member recorded":                      {3, func(s *State) { s.Record, s.Replicas, s.Membership.Members = Record{}, nil, nil }, nil},
+		"one member, cluster ID not recorded":     {1, func(s *State) { s.Record.ClusterID = 0 }, Seal{0xc1, 0}},
+		"different volume":                        {3, changed(another), Seal{0xc1, 2}},
+		"different volume, member not responding": {3, slot1(PodFailing, 0, another), nil},
+		"volume gone":                             {3, changed(gone), nil},
+		"different member ID":                     {3, func(s *State) { s.Membership.Members[1].ID = 0xb1 }, Seal{0xc1, 2}},
 	})
 }
 
@@ -235,12 +235,12 @@ func TestClaimsOfDifferentClustersBlock(t *testing.T) {
 		change func(*State)
 		want   string
 	}{
-		"all name one cluster":          {func(*State) {}, ""},
-		"one names another":             {other(func(*Replica) {}), "data-a-0 by c1, data-a-1 by c1 and data-a-2 by 1"},
-		"one names none":                {other(func(r *Replica) { r.LastUse.ClusterID = 0 }), ""},
-		"the other one has no volume":   {other(func(r *Replica) { r.VolumeUID = "" }), ""},
-		"the other one is marked":       {other(func(r *Replica) { r.LostCluster = 1 }), ""},
-		"one names another, one nobody": {both(other(func(*Replica) {}), func(s *State) { s.Replicas[1].LastUse.ClusterID = 0 }), "data-a-0 by c1 and data-a-2 by 1"},
+		"all name one cluster":                    {func(*State) {}, ""},
+		"one names a different cluster":           {other(func(*Replica) {}), "data-a-0 by c1, data-a-1 by c1 and data-a-2 by 1"},
+		"one names no cluster":                    {other(func(r *Replica) { r.LastUse.ClusterID = 0 }), ""},
+		"the differing claim has no volume":       {other(func(r *Replica) { r.VolumeUID = "" }), ""},
+		"the differing claim is marked":           {other(func(r *Replica) { r.LostCluster = 1 }), ""},
+		"one names a different cluster, one none": {both(other(func(*Replica) {}), func(s *State) { s.Replicas[1].LastUse.ClusterID = 0 }), "data-a-0 by c1 and data-a-2 by 1"},
 	} {
 		s := after(3, both(nameless, c.change))
 		d, applies := s.usedByDifferent()

@@ -43,12 +43,12 @@ func TestVolumeInTheWayOfAllVersionsIsNamed(t *testing.T) {
 		change func(*State)
 		want   string
 	}{
-		"a surplus volume":              {surplus, "data-a-1"},
-		"it is a declared one":          {both(surplus, declared(2)), ""},
-		"it is recorded":                {both(surplus, func(s *State) { s.Record = s.Record.With(RecordedMember{Ordinal: 1, Mode: Sealed}) }), ""},
-		"it is gone":                    {both(surplus, func(s *State) { s.Replicas[1].VolumeUID = "" }), ""},
-		"the others return with theirs": {both(surplus, declares("3.8.0")), "data-a-1"},
-		"another one is in the way":     {both(declares("3.6.16"), declared(1), volumes("3.4.0", "3.6.16", "3.8.0")), ""},
+		"a surplus volume":                       {surplus, "data-a-1"},
+		"the volume's ordinal is declared":       {both(surplus, declared(2)), ""},
+		"the volume's member is recorded":        {both(surplus, func(s *State) { s.Record = s.Record.With(RecordedMember{Ordinal: 1, Mode: Sealed}) }), ""},
+		"the volume is gone":                     {both(surplus, func(s *State) { s.Replicas[1].VolumeUID = "" }), ""},
+		"the others return with theirs":          {both(surplus, declares("3.8.0")), "data-a-1"},
+		"a second volume prevents every version": {both(declares("3.6.16"), declared(1), volumes("3.4.0", "3.6.16", "3.8.0")), ""},
 	} {
 		got := after(1, c.change).surplusInTheWay()
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
@@ -63,11 +63,11 @@ func TestFailingMemberIsReplacedInTime(t *testing.T) {
 	limit := func(d time.Duration) func(*State) { return func(s *State) { s.Declared.ReplaceAfter = d } }
 	fails := slot1(PodFailing, time.Hour)
 	hold(t, func(s State, r Replica) bool { return s.replacedInTime(r.Ordinal) }, map[string]slotCase{
-		"declared":                          {both(fails, limit(time.Second)), true},
-		"declared, as short as can be":      {both(fails, limit(1)), true},
-		"not declared":                      {fails, false},
-		"the others have no quorum":         {both(fails, limit(time.Second), silence(2)), false},
-		"two of its followers list another": {both(fails, limit(time.Second), func(s *State) { s.Membership.Members[1].Disagrees = "x" }), true},
+		"a limit is declared":            {both(fails, limit(time.Second)), true},
+		"the shortest limit is declared": {both(fails, limit(1)), true},
+		"no limit is declared":           {fails, false},
+		"the others have no quorum":      {both(fails, limit(time.Second), silence(2)), false},
+		"its own member list differs":    {both(fails, limit(time.Second), func(s *State) { s.Membership.Members[1].Disagrees = "x" }), true},
 	})
 }
 
@@ -86,7 +86,7 @@ func TestLearnerWaitsForPodsThatCanJoin(t *testing.T) {
 		"one member runs, and new pods are old": {both(func(s *State) { *s = healthy(1) }, old), Act},
 		"the declared version is too old too":   {both(old, declares("3.5.35")), Block},
 		"the declared version is refused":       {both(old, declares("3.9.0")), Block},
-		"an alarm holds the rollout":            {both(old, alarms(1, "CORRUPT"), func(s *State) { s.Replicas[0].PodSpecHash = "h0" }), Block},
+		"an alarm holds back the rollout":       {both(old, alarms(1, "CORRUPT"), func(s *State) { s.Replicas[0].PodSpecHash = "h0" }), Block},
 	} {
 		if d, _ := after(3, c.change).cannotJoin(3, "x"); d.Verdict != c.want {
 			t.Errorf("%s: %s", what, d)

@@ -51,59 +51,59 @@ func deleted(change func(*world)) func(*world) {
 }
 
 var wrongsAboutBackups = []wrong{
-	{"backed up before a deletion", "stops without", deleted(func(*world) {}), acts(decide.ApplyObjects{})},
-	{"backed up before a deletion", "stops by a Job alone", deleted(startedFor(2, time.Second)), acts(decide.ApplyObjects{})},
-	{"backed up before a deletion", "deletes by that of another declaration", noted(func(_ *world, b *decide.Backup) { b.Generation = 1 }), acts(decide.DeleteVolume{Ordinal: 0, VolumeUID: "v0"})},
-	{"backed up before a deletion", "stops before that is declared", noted(func(w *world, _ *decide.Backup) { w.Objects.DeclarationDiffers = true }), acts(decide.ApplyObjects{})},
-	{"backed up before a deletion", "deletes by that of another cluster", noted(func(_ *world, b *decide.Backup) { b.ClusterID = 0xc9 }), acts(decide.DeleteVolume{Ordinal: 0, VolumeUID: "v0"})},
-	{"backed up before a deletion", "stops by one that is not verified", noted(func(w *world, _ *decide.Backup) { w.Declared.VerifiesBackups = true }), acts(decide.StopPods{})},
-	{"backed up before a deletion", "stops by one in another place", noted(func(_ *world, b *decide.Backup) { b.To = "s3://old" }), acts(decide.ApplyObjects{})},
-	{"backed up before a deletion", "stops by one of long ago", noted(func(w *world, b *decide.Backup) { b.StartedAt = w.Now.Add(-11 * time.Minute) }), acts(decide.ApplyObjects{})},
-	{"backed up before a deletion", "stops by one that took long", noted(func(w *world, b *decide.Backup) { b.StartedAt, b.FinishedAt = w.Now.Add(-11*time.Minute), w.Now }), acts(decide.ApplyObjects{})},
-	{"backed up before a deletion", "stops by one of tomorrow", noted(func(w *world, b *decide.Backup) { b.StartedAt = w.Now.Add(24 * time.Hour) }), acts(decide.ApplyObjects{})},
-	{"backed up before a deletion", "deletes by one for tomorrow", noted(func(w *world, b *decide.Backup) { b.Slot = w.Now.Add(24 * time.Hour) }), acts(decide.DeleteVolume{Ordinal: 0, VolumeUID: "v0"})},
+	{"backed up before a deletion", "stops without a backup", deleted(func(*world) {}), acts(decide.ApplyObjects{})},
+	{"backed up before a deletion", "stops because of the Job alone", deleted(startedFor(2, time.Second)), acts(decide.ApplyObjects{})},
+	{"backed up before a deletion", "deletes with another declaration's backup", noted(func(_ *world, b *decide.Backup) { b.Generation = 1 }), acts(decide.DeleteVolume{Ordinal: 0, VolumeUID: "v0"})},
+	{"backed up before a deletion", "stops before the declaration is stored", noted(func(w *world, _ *decide.Backup) { w.Objects.DeclarationDiffers = true }), acts(decide.ApplyObjects{})},
+	{"backed up before a deletion", "deletes with another cluster's backup", noted(func(_ *world, b *decide.Backup) { b.ClusterID = 0xc9 }), acts(decide.DeleteVolume{Ordinal: 0, VolumeUID: "v0"})},
+	{"backed up before a deletion", "stops with an unverified backup", noted(func(w *world, _ *decide.Backup) { w.Declared.VerifiesBackups = true }), acts(decide.StopPods{})},
+	{"backed up before a deletion", "stops with a backup in another store", noted(func(_ *world, b *decide.Backup) { b.To = "s3://old" }), acts(decide.ApplyObjects{})},
+	{"backed up before a deletion", "stops with an old backup", noted(func(w *world, b *decide.Backup) { b.StartedAt = w.Now.Add(-11 * time.Minute) }), acts(decide.ApplyObjects{})},
+	{"backed up before a deletion", "stops with a backup that took long", noted(func(w *world, b *decide.Backup) { b.StartedAt, b.FinishedAt = w.Now.Add(-11*time.Minute), w.Now }), acts(decide.ApplyObjects{})},
+	{"backed up before a deletion", "stops with a backup from the future", noted(func(w *world, b *decide.Backup) { b.StartedAt = w.Now.Add(24 * time.Hour) }), acts(decide.ApplyObjects{})},
+	{"backed up before a deletion", "deletes with a backup slot in the future", noted(func(w *world, b *decide.Backup) { b.Slot = w.Now.Add(24 * time.Hour) }), acts(decide.DeleteVolume{Ordinal: 0, VolumeUID: "v0"})},
 	{"backed up before a deletion", "deletes the record before volumes", noted(func(w *world, _ *decide.Backup) { w.Objects.RunsReplicas = 0 }), acts(decide.DeleteObjects{})},
 	{"backed up before a deletion", "deletes volumes without a record", noted(func(w *world, _ *decide.Backup) { w.Record = decide.Record{} }), acts(decide.DeleteVolume{Ordinal: 0, VolumeUID: "v0"})},
 	{"only outdated final backups are discarded", "while it runs", deleted(startedFor(2, time.Second)), acts(decide.DiscardBackup{JobUID: "j2"})},
-	{"only outdated final backups are discarded", "while it is of use", deleted(func(w *world) { startedFor(2, time.Second)(w); w.Backups.Jobs[0].EndedAt = w.Now }), acts(decide.DiscardBackup{})},
+	{"only outdated final backups are discarded", "while the backup is still usable", deleted(func(w *world) { startedFor(2, time.Second)(w); w.Backups.Jobs[0].EndedAt = w.Now }), acts(decide.DiscardBackup{})},
 	{"only outdated final backups are discarded", "while it may be of now", deleted(func(w *world) {
 		startedFor(2, 4*time.Minute)(w)
 		w.Backups.Jobs[0].EndedAt, w.Backups.Jobs[0].CreatedAt = w.Now, w.Now.Add(4*time.Minute)
 	}), acts(decide.DiscardBackup{})},
-	{renewedWhileItWaits, "with certificates that have expired", deleted(func(w *world) {
+	{renewedWhileItWaits, "with expired certificates", deleted(func(w *world) {
 		w.Record.CA, w.CA = "CA1", decide.CA{Secret: "CA1", Proven: "CA1"}
 		w.Certificates = []decide.Certificate{{NotBefore: w.Now.Add(-time.Hour), NotAfter: w.Now.Add(-time.Minute)}}
 	}), decision{decide.Block, nil, "because"}},
-	{"backed up only on request", "of what is deleted as it is", func(w *world) { backsUp(w); w.Declared.Lifecycle = decide.Deleted }, acts(decide.StartBackup{Generation: 2})},
-	{"backed up before an upgrade", "rolls without", backsUp, acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
-	{"backed up before an upgrade", "rolls with one of before", startedFor(2, -time.Second), acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
-	{"backed up before an upgrade", "rolls with one for another declaration", startedFor(1, time.Second), acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
-	{"backed up before an upgrade", "rolls with one of tomorrow", startedFor(2, 24*time.Hour), acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
-	{"backed up before an upgrade", "rolls with one of another cluster", func(w *world) {
+	{"backed up only on request", "of a cluster deleted without a backup", func(w *world) { backsUp(w); w.Declared.Lifecycle = decide.Deleted }, acts(decide.StartBackup{Generation: 2})},
+	{"backed up before an upgrade", "rolls out without a backup", backsUp, acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
+	{"backed up before an upgrade", "rolls out with an earlier backup", startedFor(2, -time.Second), acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
+	{"backed up before an upgrade", "rolls out with another declaration's backup", startedFor(1, time.Second), acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
+	{"backed up before an upgrade", "rolls out with a backup from the future", startedFor(2, 24*time.Hour), acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
+	{"backed up before an upgrade", "rolls out with another cluster's backup", func(w *world) {
 		startedFor(2, time.Second)(w)
 		w.Backups.Last.ClusterID = 0xc9
 	}, acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
-	{"backed up before an upgrade", "brings the StatefulSet back without", func(w *world) {
+	{"backed up before an upgrade", "recreates the StatefulSet without a backup", func(w *world) {
 		backsUp(w)
 		w.Objects.RunsVersion, w.Objects.RunsHash, w.Objects.RunsReplicas = "", "", 0
 	}, acts(decide.ApplyObjects{})},
-	{"backed up before an upgrade", "rolls before that is declared", func(w *world) {
+	{"backed up before an upgrade", "rolls out before the declaration is stored", func(w *world) {
 		startedFor(2, time.Second)(w)
 		w.Objects.DeclarationDiffers = true
 	}, acts(decide.StartRollout{Version: "3.7.3", SpecHash: "h1"})},
-	{"backed up before an upgrade", "restarts without", withTemplate(backsUp), acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
-	{"backed up before an upgrade", "prepares without", func(w *world) {
+	{"backed up before an upgrade", "restarts without a backup", withTemplate(backsUp), acts(decide.RestartReplica{Ordinal: 2, PodUID: "p2"})},
+	{"backed up before an upgrade", "prepares a downgrade without a backup", func(w *world) {
 		backsUp(w)
 		w.Declared.Version = "3.5.35"
 	}, acts(decide.EnableDowngrade{Version: "3.5"})},
 
-	{"backed up only on request", "of what is not declared", func(w *world) { w.Generation = 2 }, acts(decide.StartBackup{Generation: 2})},
+	{"backed up only on request", "while backups are not declared", func(w *world) { w.Generation = 2 }, acts(decide.StartBackup{Generation: 2})},
 	{"backed up only on request", "for another generation", backsUp, acts(decide.StartBackup{Generation: 1})},
-	{"backed up only on request", "for none", func(w *world) { backsUp(w); w.Generation = 0 }, acts(decide.StartBackup{})},
-	{"backed up only on request", "twice", startedFor(2, time.Second), acts(decide.StartBackup{Generation: 2})},
-	{"backed up only on request", "while nobody says who the members are", func(w *world) { backsUp(w); unknown(w) }, acts(decide.StartBackup{Generation: 2})},
-	{"backed up only on request", "before the cluster is on record", func(w *world) { backsUp(w); w.Record.ClusterID = 0 }, acts(decide.StartBackup{Generation: 2})},
-	{"backed up only on request", "of what is to stop", func(w *world) { backsUp(w); w.Declared.Lifecycle = decide.Stopped }, acts(decide.StartBackup{Generation: 2})},
-	{"backed up only on request", "beside somebody else's", func(w *world) { backsUp(w); w.Backups.Foreign = "CronJob" }, acts(decide.StartBackup{Generation: 2})},
-	{"backed up only on request", "without having seen which there are", func(w *world) { backsUp(w); w.Backups.Hidden = "forbidden" }, acts(decide.StartBackup{Generation: 2})},
+	{"backed up only on request", "for no generation", func(w *world) { backsUp(w); w.Generation = 0 }, acts(decide.StartBackup{})},
+	{"backed up only on request", "a second time for one generation", startedFor(2, time.Second), acts(decide.StartBackup{Generation: 2})},
+	{"backed up only on request", "while the member list is unknown", func(w *world) { backsUp(w); unknown(w) }, acts(decide.StartBackup{Generation: 2})},
+	{"backed up only on request", "before the cluster ID is recorded", func(w *world) { backsUp(w); w.Record.ClusterID = 0 }, acts(decide.StartBackup{Generation: 2})},
+	{"backed up only on request", "of a cluster that must stop", func(w *world) { backsUp(w); w.Declared.Lifecycle = decide.Stopped }, acts(decide.StartBackup{Generation: 2})},
+	{"backed up only on request", "with an unmanaged CronJob", func(w *world) { backsUp(w); w.Backups.Foreign = "CronJob" }, acts(decide.StartBackup{Generation: 2})},
+	{"backed up only on request", "while existing backup Jobs are unknown", func(w *world) { backsUp(w); w.Backups.Hidden = "forbidden" }, acts(decide.StartBackup{Generation: 2})},
 }

@@ -47,47 +47,47 @@ var (
 )
 
 var wrongsAboutRestores = []wrong{
-	{"restored before the cluster runs", "into a cluster that runs", nil, starts},
-	{"restored before the cluster runs", "into one that was to be founded", restoring(func(w *world) { w.Record = decide.FoundingRecord(theToken, 1) }), finishes},
-	{"restored before the cluster runs", "although the status knows an ID", restoring(func(w *world) { w.ReportedClusterID = 0xc1 }), finishes},
-	{"restored before the cluster runs", "although etcd answers", restoring(func(w *world) { w.Membership.Members = []decide.Member{{ID: 1}} }), acts(decide.StopRestore{JobUID: "j1"})},
-	{"restored before the cluster runs", "of what is to stop", restoring(func(w *world) { w.Declared.Lifecycle = decide.Stopped }), starts},
-	{"restored before the cluster runs", "beside a pod", restoring(func(w *world) { w.Replicas[0].Pod = decide.PodFailing }), finishes},
+	{"restored before the cluster runs", "into a running cluster", nil, starts},
+	{"restored before the cluster runs", "into a cluster being bootstrapped", restoring(func(w *world) { w.Record = decide.FoundingRecord(theToken, 1) }), finishes},
+	{"restored before the cluster runs", "although the status has a cluster ID", restoring(func(w *world) { w.ReportedClusterID = 0xc1 }), finishes},
+	{"restored before the cluster runs", "although etcd lists a member", restoring(func(w *world) { w.Membership.Members = []decide.Member{{ID: 1}} }), acts(decide.StopRestore{JobUID: "j1"})},
+	{"restored before the cluster runs", "of a cluster that must stop", restoring(func(w *world) { w.Declared.Lifecycle = decide.Stopped }), starts},
+	{"restored before the cluster runs", "while a pod exists", restoring(func(w *world) { w.Replicas[0].Pod = decide.PodFailing }), finishes},
 
-	{"restored before the cluster runs", "beside the volume of another", restoring(func(w *world) {
+	{"restored before the cluster runs", "while a different volume exists", restoring(func(w *world) {
 		w.Replicas = append(w.Replicas, decide.Replica{Ordinal: 1, Pod: decide.PodAbsent, VolumeUID: "v1", VolumeToken: theToken})
 	}), finishes},
 	{"a restore does not stop a cluster", "a pod", restoring(func(w *world) { w.Replicas[0].Pod = decide.PodReady }), acts(decide.ApplyObjects{})},
 	{"a restore does not stop a cluster", "a volume", restoring(func(w *world) { w.Replicas[0].Ordinal = 1 }), acts(decide.ApplyObjects{})},
 
-	{"the declared backup is restored", "what git does not declare any more", restoring(func(w *world) { w.Declared.Restore = decide.RestoreSource{} }), finishes},
-	{"the declared backup is restored", "a second one", restores, starts},
-	{"the declared backup is restored", "beside a pod of the one before", restoring(func(w *world) { withoutJob(w); w.Restore.Stopping = []string{"x"} }), starts},
-	{"the declared backup is restored", "unseen", restoring(func(w *world) { withoutJob(w); w.Restore.Hidden = "forbidden" }), starts},
-	{"the declared backup is restored", "another backup", withoutJob, acts(decide.StartRestore{Digest: "d2"})},
-	{"the declared backup is restored", "into a volume that goes", restoring(func(w *world) { withoutJob(w); w.Replicas[0].VolumeTerminating = true }), starts},
-	{"the declared backup is restored", "stops another", restores, acts(decide.StopRestore{JobUID: "j2"})},
-	{"the declared backup is restored", "starts without a Job", withoutJob, finishes},
-	{"the declared backup is restored", "starts while it runs", restoring(func(w *world) { w.Restore.Job.Phase = decide.JobRuns }), finishes},
-	{"the declared backup is restored", "starts although it has failed", restoring(func(w *world) { w.Restore.Job.Phase = decide.JobFailed }), finishes},
-	{"the declared backup is restored", "starts on a volume that it has not filled", restoring(func(w *world) { w.Restore.Job.VolumeUID = "v9" }), finishes},
-	{"the declared backup is restored", "starts on what another backup has filled", restoring(func(w *world) { w.Declared.Restore.Digest = "d2" }), finishes},
+	{"the declared backup is restored", "git no longer declares the restore", restoring(func(w *world) { w.Declared.Restore = decide.RestoreSource{} }), finishes},
+	{"the declared backup is restored", "starts a second Job", restores, starts},
+	{"the declared backup is restored", "starts while the previous Job's pod exists", restoring(func(w *world) { withoutJob(w); w.Restore.Stopping = []string{"x"} }), starts},
+	{"the declared backup is restored", "starts while existing Jobs are unknown", restoring(func(w *world) { withoutJob(w); w.Restore.Hidden = "forbidden" }), starts},
+	{"the declared backup is restored", "a different backup", withoutJob, acts(decide.StartRestore{Digest: "d2"})},
+	{"the declared backup is restored", "into a volume being deleted", restoring(func(w *world) { withoutJob(w); w.Replicas[0].VolumeTerminating = true }), starts},
+	{"the declared backup is restored", "stops a different Job", restores, acts(decide.StopRestore{JobUID: "j2"})},
+	{"the declared backup is restored", "finishes without a Job", withoutJob, finishes},
+	{"the declared backup is restored", "finishes while the Job runs", restoring(func(w *world) { w.Restore.Job.Phase = decide.JobRuns }), finishes},
+	{"the declared backup is restored", "finishes although the Job failed", restoring(func(w *world) { w.Restore.Job.Phase = decide.JobFailed }), finishes},
+	{"the declared backup is restored", "finishes on a volume it did not fill", restoring(func(w *world) { w.Restore.Job.VolumeUID = "v9" }), finishes},
+	{"the declared backup is restored", "finishes with another backup's data", restoring(func(w *world) { w.Declared.Restore.Digest = "d2" }), finishes},
 
-	{"the declared backup is restored", "has it show something else", restores, acts(decide.FinishRestore{VolumeUID: "v0", From: "tuesday",
+	{"the declared backup is restored", "records different data", restores, acts(decide.FinishRestore{VolumeUID: "v0", From: "tuesday",
 		Data: decide.RestoredData{Revision: 7}})},
 
-	{"clients reach only restored data", "another cluster", proving(func(w *world) { w.Membership.ClusterID = 0xc2 }),
+	{"clients reach only restored data", "a different cluster ID", proving(func(w *world) { w.Membership.ClusterID = 0xc2 }),
 		acts(decide.Seal{ClusterID: 0xc2, Members: 1})},
-	{"clients reach only restored data", "another member", proving(func(w *world) { w.Membership.Members[0].ID = 0xb0 }), seals},
+	{"clients reach only restored data", "a different member ID", proving(func(w *world) { w.Membership.Members[0].ID = 0xb0 }), seals},
 	{"clients reach only restored data", "older data", proving(func(w *world) { w.Membership.Members[0].Revision-- }), seals},
-	{"clients reach only restored data", "an alarm of old", proving(func(w *world) {
+	{"clients reach only restored data", "an alarm of a removed member", proving(func(w *world) {
 		w.Membership.StaleAlarms = []decide.Alarm{{ID: 0xd1, Kind: decide.AlarmNoSpace}}
 	}), seals},
 
-	{"never bootstrapped twice", "without the data that git declares", restoring(func(w *world) {
+	{"never bootstrapped twice", "without the declared restore", restoring(func(w *world) {
 		w.Record, w.Replicas, w.Restore = decide.Record{}, nil, decide.Restore{}
 	}), acts(decide.Bootstrap{Replicas: 3})},
-	{"never bootstrapped twice", "restored three times", restoring(func(w *world) {
+	{"never bootstrapped twice", "restored into three members", restoring(func(w *world) {
 		w.Record, w.Replicas, w.Restore = decide.Record{}, nil, decide.Restore{}
 	}), acts(decide.Bootstrap{Replicas: 3, Restores: true})},
 }

@@ -17,26 +17,26 @@ func TestClaimsOfKnownMembersAreAnnotated(t *testing.T) {
 		change func(*State)
 		want   int // number of claims
 	}{
-		"none is annotated":              {nil, 3},
-		"all are":                        {current, 0},
-		"one runs another version":       {both(current, runs("3.6.16", "3.7.3", "3.6.16")), 1},
-		"one has migrated its data":      {both(current, stores("", "3.6", "", "")), 1},
-		"one is of another cluster":      {both(current, func(s *State) { s.Replicas[1].LastUse.ClusterID++ }), 1},
-		"a version cannot be read":       {both(runs("main", "main", "main"), createdWith(0, "main"), createdWith(1, "main"), createdWith(2, "main")), 3},
-		"one does not respond":           {silence(2), 2},
-		"none gives a list":              {func(s *State) { s.Membership.Known = false }, 0},
-		"the list is of another cluster": {func(s *State) { s.Membership.ClusterID++ }, 0},
-		"one is not sealed":              {func(s *State) { s.Record.Members[1].Mode = Joining }, 2},
-		"another member is recorded":     {func(s *State) { s.Record.Members[1].ID++ }, 2},
-		"another volume is recorded":     {func(s *State) { s.Record.Members[1].VolumeUID = "v9" }, 2},
-		"one has no volume":              {func(s *State) { s.Replicas[1].VolumeUID = "" }, 2},
-		"one has no volume, as recorded": {func(s *State) {
+		"no claim is annotated":           {nil, 3},
+		"all claims are annotated":        {current, 0},
+		"one runs another version":        {both(current, runs("3.6.16", "3.7.3", "3.6.16")), 1},
+		"one has migrated its data":       {both(current, stores("", "3.6", "", "")), 1},
+		"one claim is of another cluster": {both(current, func(s *State) { s.Replicas[1].LastUse.ClusterID++ }), 1},
+		"a version cannot be read":        {both(runs("main", "main", "main"), createdWith(0, "main"), createdWith(1, "main"), createdWith(2, "main")), 3},
+		"one does not respond":            {silence(2), 2},
+		"member list unknown":             {func(s *State) { s.Membership.Known = false }, 0},
+		"member list of another cluster":  {func(s *State) { s.Membership.ClusterID++ }, 0},
+		"one member is not sealed":        {func(s *State) { s.Record.Members[1].Mode = Joining }, 2},
+		"another member is recorded":      {func(s *State) { s.Record.Members[1].ID++ }, 2},
+		"another volume is recorded":      {func(s *State) { s.Record.Members[1].VolumeUID = "v9" }, 2},
+		"one member has no volume":        {func(s *State) { s.Replicas[1].VolumeUID = "" }, 2},
+		"one member has no volume, none recorded": {func(s *State) {
 			s.Replicas[1].VolumeUID, s.Record.Members[1].VolumeUID = "", ""
 		}, 2},
 		"one claim is being deleted":       {func(s *State) { s.Replicas[1].VolumeTerminating = true }, 2},
-		"one is left of a lost cluster":    {func(s *State) { s.Replicas[1].LostCluster = 1 }, 2},
+		"one claim is of a lost cluster":   {func(s *State) { s.Replicas[1].LostCluster = 1 }, 2},
 		"git does not declare the cluster": {func(s *State) { s.Declared.Orphaned = "x" }, 0},
-		"it is suspended":                  {func(s *State) { s.Declared.Suspended = true }, 0},
+		"the cluster is suspended":         {func(s *State) { s.Declared.Suspended = true }, 0},
 		"another pass holds the lease":     {func(s *State) { s.LockHolder = "x" }, 0},
 	} {
 		s := after(3, c.change)
@@ -84,18 +84,18 @@ func TestLastUseOfClaimsLimitsVersions(t *testing.T) {
 		change  func(*State)
 		refused bool
 	}{
-		"one does not respond, and has used 3.5.25":   {both(used("3.5.25", ""), silence(2)), true},
-		"one does not respond, and has used 3.5.26":   {both(used("3.5.26", ""), silence(2)), false},
-		"one does not respond, and has data of 3.7":   {both(used("3.7.3", "3.7"), silence(2)), true},
-		"one does not respond, and has data of 3.6":   {both(used("3.6.16", "3.6"), silence(2)), false},
-		"one responds, whatever its claim says":       {used("3.5.25", "3.7"), false},
-		"volumes alone, used by the declared version": {both(allUsed("3.6.16", "3.6"), alone), false},
-		"volumes alone, used by a newer version":      {both(allUsed("3.7.3", "3.7"), alone), true},
-		"volumes alone, used by an older version":     {both(allUsed("3.5.35", ""), alone, declares("3.7.3")), true},
-		"volumes alone, and one says what used it":    {both(used("3.6.16", "3.6"), alone), true},
-		"volumes alone, and none says what used it":   {alone, true},
-		"volumes alone, and none is to run":           {both(alone, func(s *State) { s.Declared.Lifecycle = Stopped }), false},
-		"volumes alone, left of a cluster that is lost": {both(alone, func(s *State) {
+		"one does not respond, and has used 3.5.25":  {both(used("3.5.25", ""), silence(2)), true},
+		"one does not respond, and has used 3.5.26":  {both(used("3.5.26", ""), silence(2)), false},
+		"one does not respond, and has data of 3.7":  {both(used("3.7.3", "3.7"), silence(2)), true},
+		"one does not respond, and has data of 3.6":  {both(used("3.6.16", "3.6"), silence(2)), false},
+		"one responds, whatever its claim says":      {used("3.5.25", "3.7"), false},
+		"only volumes, used by the declared version": {both(allUsed("3.6.16", "3.6"), alone), false},
+		"only volumes, used by a newer version":      {both(allUsed("3.7.3", "3.7"), alone), true},
+		"only volumes, used by an older version":     {both(allUsed("3.5.35", ""), alone, declares("3.7.3")), true},
+		"only volumes, one shows its version":        {both(used("3.6.16", "3.6"), alone), true},
+		"only volumes, none shows its version":       {alone, true},
+		"only volumes, cluster stopped":              {both(alone, func(s *State) { s.Declared.Lifecycle = Stopped }), false},
+		"only volumes of a lost cluster": {both(alone, func(s *State) {
 			for i := range s.Replicas {
 				s.Replicas[i].LostCluster = 1
 			}
@@ -182,15 +182,15 @@ func TestClaimIsAnnotatedWithVersionThatStarts(t *testing.T) {
 		last    string
 		want    bool
 	}{
-		"it starts":                {PodStarting, 0, "3.7.3", "3.6.16", true},
-		"it is ready":              {PodReady, 0, "3.7.3", "3.6.16", true},
-		"it crashes":               {PodFailing, 1, "3.7.3", "3.6.16", true},
-		"it cannot get its image":  {PodFailing, 0, "3.7.3", "3.6.16", false},
-		"it waits for a node":      {PodPending, 0, "3.7.3", "3.6.16", false},
-		"it starts an older one":   {PodStarting, 0, "3.5.35", "3.6.16", false},
-		"it starts the same":       {PodStarting, 0, "3.6.16", "3.6.16", false},
-		"the last use is unknown":  {PodStarting, 0, "3.7.3", "", false},
-		"the version is not known": {PodStarting, 0, "main", "3.6.16", false},
+		"it starts":                  {PodStarting, 0, "3.7.3", "3.6.16", true},
+		"it is ready":                {PodReady, 0, "3.7.3", "3.6.16", true},
+		"it crashes":                 {PodFailing, 1, "3.7.3", "3.6.16", true},
+		"it cannot get its image":    {PodFailing, 0, "3.7.3", "3.6.16", false},
+		"it waits for a node":        {PodPending, 0, "3.7.3", "3.6.16", false},
+		"it starts an older version": {PodStarting, 0, "3.5.35", "3.6.16", false},
+		"it starts the same version": {PodStarting, 0, "3.6.16", "3.6.16", false},
+		"the last use is unknown":    {PodStarting, 0, "3.7.3", "", false},
+		"the version is not known":   {PodStarting, 0, "main", "3.6.16", false},
 	} {
 		for _, listed := range []bool{true, false} {
 			s := after(3, silence(0, 1, 2))

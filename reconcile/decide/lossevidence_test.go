@@ -12,26 +12,26 @@ func TestVotersChanged(t *testing.T) {
 		before, after func(*State)
 		want          bool
 	}{
-		"nothing":                     {nil, nil, false},
-		"one more":                    {nil, func(s *State) { s.Membership.Members = append(s.Membership.Members, member(3)) }, true},
-		"one fewer":                   {nil, func(s *State) { s.Membership.Members = s.Membership.Members[1:] }, true},
-		"another in the place of one": {nil, func(s *State) { s.Membership.Members[1].ID = 0xb1 }, true},
-		"another voter, one votes less": {nil, func(s *State) {
+		"no change":           {nil, nil, false},
+		"one more member":     {nil, func(s *State) { s.Membership.Members = append(s.Membership.Members, member(3)) }, true},
+		"one member fewer":    {nil, func(s *State) { s.Membership.Members = s.Membership.Members[1:] }, true},
+		"one member replaced": {nil, func(s *State) { s.Membership.Members[1].ID = 0xb1 }, true},
+		"one more voter, another became a learner": {nil, func(s *State) {
 			s.Membership.Members = append(s.Membership.Members, member(3))
 			s.Membership.Members[1].Learner = true
 		}, true},
-		"one is silent":                         {nil, func(s *State) { s.Membership.Members[1].Answers = false }, true},
-		"another in the place of a silent one":  {func(s *State) { s.Membership.Members[1].Answers = false }, func(s *State) { s.Membership.Members[1].ID = 0xb1 }, true},
-		"one is silent still":                   {func(s *State) { s.Membership.Members[1].Answers = false }, func(s *State) { s.Membership.Members[1].Answers = false }, false},
-		"one answers again":                     {func(s *State) { s.Membership.Members[1].Answers = false }, nil, false},
-		"its data are in doubt":                 {nil, func(s *State) { s.Membership.Members[1].Alarms = []AlarmKind{"NOSPACE", "CORRUPT"} }, true},
-		"its data are in doubt still":           {func(s *State) { s.Membership.Members[1].Alarms = []AlarmKind{"CORRUPT"} }, func(s *State) { s.Membership.Members[1].Alarms = []AlarmKind{"CORRUPT"} }, false},
-		"it lacks space":                        {nil, func(s *State) { s.Membership.Members[1].Alarms = []AlarmKind{"NOSPACE"} }, false},
-		"one goes by another list":              {nil, func(s *State) { s.Membership.Members[1].Disagrees = "lists itself alone" }, true},
-		"one goes by another list still":        {func(s *State) { s.Membership.Members[1].Disagrees = "so" }, func(s *State) { s.Membership.Members[1].Disagrees = "so" }, false},
-		"one goes by etcd's list again":         {func(s *State) { s.Membership.Members[1].Disagrees = "so" }, nil, false},
-		"the one that is to go goes by another": {nil, func(s *State) { s.Membership.Members[2].Disagrees = "lists itself alone" }, true},
-		"the one that is to go is silent, and its data are in doubt": {nil, func(s *State) {
+		"one stops responding":                {nil, func(s *State) { s.Membership.Members[1].Answers = false }, true},
+		"a member not responding is replaced": {func(s *State) { s.Membership.Members[1].Answers = false }, func(s *State) { s.Membership.Members[1].ID = 0xb1 }, true},
+		"one is still not responding":         {func(s *State) { s.Membership.Members[1].Answers = false }, func(s *State) { s.Membership.Members[1].Answers = false }, false},
+		"one responds again":                  {func(s *State) { s.Membership.Members[1].Answers = false }, nil, false},
+		"CORRUPT alarm raised":                {nil, func(s *State) { s.Membership.Members[1].Alarms = []AlarmKind{"NOSPACE", "CORRUPT"} }, true},
+		"CORRUPT alarm still raised":          {func(s *State) { s.Membership.Members[1].Alarms = []AlarmKind{"CORRUPT"} }, func(s *State) { s.Membership.Members[1].Alarms = []AlarmKind{"CORRUPT"} }, false},
+		"NOSPACE alarm raised":                {nil, func(s *State) { s.Membership.Members[1].Alarms = []AlarmKind{"NOSPACE"} }, false},
+		"one member's list differs":           {nil, func(s *State) { s.Membership.Members[1].Disagrees = "lists itself alone" }, true},
+		"one member's list still differs":     {func(s *State) { s.Membership.Members[1].Disagrees = "so" }, func(s *State) { s.Membership.Members[1].Disagrees = "so" }, false},
+		"one member's list no longer differs": {func(s *State) { s.Membership.Members[1].Disagrees = "so" }, nil, false},
+		"the removed member's list differs":   {nil, func(s *State) { s.Membership.Members[2].Disagrees = "lists itself alone" }, true},
+		"the removed member stops responding, CORRUPT alarm": {nil, func(s *State) {
 			s.Membership.Members[2].Answers, s.Membership.Members[2].Alarms = false, []AlarmKind{"CORRUPT"}
 		}, false},
 	} {
@@ -90,19 +90,19 @@ func TestRemovalIsAnnouncedIfNoMajorityRemains(t *testing.T) {
 		change  func(*State)
 		want    bool
 	}{
-		"of one":   {1, nil, true},
-		"of two":   {2, nil, true},
-		"of three": {3, nil, false},
-		"of two, the other one leaves and nobody lists it": {2, func(s *State) { s.Record.Members[0].Leaving, s.Membership.Members = true, s.Membership.Members[:1] }, true},
-		"of three, beside two that join":                   {3, both(record(3, Joining), record(4, Joining)), false},
-		"of three, one unlisted and its ID unknown":        {3, func(s *State) { s.Membership.Members, s.Record.Members[0].ID = s.Membership.Members[1:], 0 }, true},
-		"of two, announced":                                {2, func(s *State) { s.Record.Members[1].Leaving = true }, false},
-		"of two, another was announced":                    {2, func(s *State) { s.Record.Members[0].Leaving = true }, true},
-		"of two, beside one that joins":                    {2, record(2, Joining), true},
-		"of three, of which one is unlisted":               {3, func(s *State) { s.Membership.Members = s.Membership.Members[1:] }, true},
-		"of three, one of them another by now":             {3, func(s *State) { s.Membership.Members[0].ID = 0xb0 }, true},
-		"of three, one of unknown ID":                      {3, func(s *State) { s.Record.Members[0].ID = 0 }, false},
-		"of four, one too many to join":                    {3, record(3, Sealed), true},
+		"one member":    {1, nil, true},
+		"two members":   {2, nil, true},
+		"three members": {3, nil, false},
+		"two members, the other leaving and unlisted": {2, func(s *State) { s.Record.Members[0].Leaving, s.Membership.Members = true, s.Membership.Members[:1] }, true},
+		"three members, two joining":                  {3, both(record(3, Joining), record(4, Joining)), false},
+		"three members, one unlisted, its ID unknown": {3, func(s *State) { s.Membership.Members, s.Record.Members[0].ID = s.Membership.Members[1:], 0 }, true},
+		"two members, already announced":              {2, func(s *State) { s.Record.Members[1].Leaving = true }, false},
+		"two members, the other announced":            {2, func(s *State) { s.Record.Members[0].Leaving = true }, true},
+		"two members, one joining":                    {2, record(2, Joining), true},
+		"three members, one unlisted":                 {3, func(s *State) { s.Membership.Members = s.Membership.Members[1:] }, true},
+		"three members, one replaced":                 {3, func(s *State) { s.Membership.Members[0].ID = 0xb0 }, true},
+		"three members, one ID unknown":               {3, func(s *State) { s.Record.Members[0].ID = 0 }, false},
+		"four recorded voters, one unlisted":          {3, record(3, Sealed), true},
 	} {
 		s := after(c.members, c.change)
 		id := ID(0xa0 + min(c.members-1, 1))
@@ -113,15 +113,15 @@ func TestRemovalIsAnnouncedIfNoMajorityRemains(t *testing.T) {
 	s := healthy(2)
 	announced, err := AnnouncedRecord(s, 0xa1)
 	if m, _ := announced.Member(1); err != nil || !m.Leaving || m.ID != 0xa1 || s.Record.Members[1].Leaving {
-		t.Errorf("a-1 is on record as %+v (%v), and before as %+v", m, err, s.Record.Members[1])
+		t.Errorf("a-1 is recorded as %+v (%v), and before as %+v", m, err, s.Record.Members[1])
 	}
 	for what, change := range map[string]func(*State){
-		"unlisted":   func(s *State) { s.Membership.Members = s.Membership.Members[:1] },
-		"no record":  func(s *State) { s.Record.Members = s.Record.Members[:1] },
-		"a stranger": func(s *State) { s.Membership.Members[1].Name = "x-1" },
+		"unlisted":          func(s *State) { s.Membership.Members = s.Membership.Members[:1] },
+		"no record":         func(s *State) { s.Record.Members = s.Record.Members[:1] },
+		"an unknown member": func(s *State) { s.Membership.Members[1].Name = "x-1" },
 	} {
 		if r, err := AnnouncedRecord(after(2, change), 0xa1); err == nil {
-			t.Errorf("%s, and it is announced: %+v", what, r)
+			t.Errorf("%s, but the removal is announced: %+v", what, r)
 		}
 	}
 }

@@ -37,25 +37,25 @@ func TestPodsOfLostClusterAreStopped(t *testing.T) {
 		change func(*State)
 		want   string
 	}{
-		"both start":                       {func(*State) {}, "0,1"},
-		"a-1 has no volume":                {func(s *State) { s.Replicas[1].VolumeUID = "" }, "0"},
-		"a-1 has no pod":                   {func(s *State) { s.Replicas[1].Pod = PodAbsent }, "0"},
-		"the pod of a-1 terminates":        {func(s *State) { s.Replicas[1].Pod = PodTerminating }, "0"},
-		"a-1 has no mark":                  {func(s *State) { s.Replicas[1].LostCluster = 0 }, "0"},
-		"a-1 is of another lost cluster":   {func(s *State) { s.Replicas[1].LostCluster = 3 }, "0"},
-		"a-1 is not recorded":              {func(s *State) { s.Record.Members = s.Record.Members[:1] }, "0"},
-		"a-1 is in the lost cluster":       {both(newRecord, runs(1, 1)), "1"},
-		"a-1 is in the new cluster":        {runs(1, 2), "0"},
-		"the new cluster lists a-1":        {listsAs(2), "0"},
-		"the lost cluster lists a-1":       {listsAs(1), "0,1"},
-		"its list is not known":            {both(listsAs(2), func(s *State) { s.Membership.Known = false }), "0,1"},
-		"no other cluster is known":        {func(s *State) { s.ReportedClusterID = 1 }, ""},
-		"new record, a-1 not ready":        {newRecord, ""},
-		"new record, a-1 ready":            {both(newRecord, ready), "1"},
-		"new record, another volume kept":  {both(newRecord, ready, func(s *State) { s.Record.Removed[1].VolumeUID = "w" }), ""},
-		"new record, kept of another":      {both(newRecord, ready, func(s *State) { s.Record.Removed[1].LostCluster = 3 }), ""},
-		"new record, ready and in another": {both(newRecord, ready, runs(1, 2)), ""},
-		"new record names a-1 a member": {both(newRecord, func(s *State) {
+		"both start":                                     {func(*State) {}, "0,1"},
+		"a-1 has no volume":                              {func(s *State) { s.Replicas[1].VolumeUID = "" }, "0"},
+		"a-1 has no pod":                                 {func(s *State) { s.Replicas[1].Pod = PodAbsent }, "0"},
+		"the pod of a-1 terminates":                      {func(s *State) { s.Replicas[1].Pod = PodTerminating }, "0"},
+		"a-1 has no mark":                                {func(s *State) { s.Replicas[1].LostCluster = 0 }, "0"},
+		"a-1 belongs to a different lost cluster":        {func(s *State) { s.Replicas[1].LostCluster = 3 }, "0"},
+		"a-1 is not recorded":                            {func(s *State) { s.Record.Members = s.Record.Members[:1] }, "0"},
+		"a-1 is in the lost cluster":                     {both(newRecord, runs(1, 1)), "1"},
+		"a-1 is in the new cluster":                      {runs(1, 2), "0"},
+		"the new cluster lists a-1":                      {listsAs(2), "0"},
+		"the lost cluster lists a-1":                     {listsAs(1), "0,1"},
+		"the member list is unknown":                     {both(listsAs(2), func(s *State) { s.Membership.Known = false }), "0,1"},
+		"no new cluster is known":                        {func(s *State) { s.ReportedClusterID = 1 }, ""},
+		"new record, a-1 not ready":                      {newRecord, ""},
+		"new record, a-1 ready":                          {both(newRecord, ready), "1"},
+		"new record, a different volume kept":            {both(newRecord, ready, func(s *State) { s.Record.Removed[1].VolumeUID = "w" }), ""},
+		"new record, volume of a different lost cluster": {both(newRecord, ready, func(s *State) { s.Record.Removed[1].LostCluster = 3 }), ""},
+		"new record, a-1 ready in the new cluster":       {both(newRecord, ready, runs(1, 2)), ""},
+		"new record names a-1 as a member": {both(newRecord, func(s *State) {
 			s.Record = s.Record.With(RecordedMember{Ordinal: 1, Mode: Joining})
 		}), ""},
 	} {
@@ -75,17 +75,17 @@ func TestNewClusterIsKnownDespiteRestoredRecord(t *testing.T) {
 		change func(*State)
 		want   ID
 	}{
-		"the status":                        {func(*State) {}, 2},
-		"the status, before etcd":           {func(s *State) { s.Membership.ClusterID = 3 }, 2},
-		"etcd, without a status":            {func(s *State) { s.ReportedClusterID, s.Membership.ClusterID = 0, 3 }, 3},
-		"nothing":                           {func(s *State) { s.ReportedClusterID = 0 }, 0},
-		"the lost cluster itself":           {func(s *State) { s.ReportedClusterID, s.Membership.ClusterID = 1, 1 }, 0},
-		"the record of the new cluster":     {both(newRecord, func(s *State) { s.ReportedClusterID = 0 }), 2},
-		"etcd, after an abandoned recovery": {abandoned, 0},
-		"etcd, and a claim it has used":     {both(abandoned, func(s *State) { s.Replicas[2].LastUse.ClusterID = 2 }), 2},
-		"etcd, and a claim of another":      {both(abandoned, func(s *State) { s.Replicas[2].LastUse.ClusterID = 3 }), 0},
-		"etcd, while it is being recovered": {both(abandoned, func(s *State) { s.Record.Recovery.ClusterID = 1 }), 2},
-		"etcd, with another record":         {both(abandoned, func(s *State) { s.Record.ClusterID = 4 }), 2},
+		"the status":                                 {func(*State) {}, 2},
+		"the status, before etcd":                    {func(s *State) { s.Membership.ClusterID = 3 }, 2},
+		"etcd, without a status":                     {func(s *State) { s.ReportedClusterID, s.Membership.ClusterID = 0, 3 }, 3},
+		"nothing":                                    {func(s *State) { s.ReportedClusterID = 0 }, 0},
+		"the lost cluster itself":                    {func(s *State) { s.ReportedClusterID, s.Membership.ClusterID = 1, 1 }, 0},
+		"the record of the new cluster":              {both(newRecord, func(s *State) { s.ReportedClusterID = 0 }), 2},
+		"etcd, after an abandoned recovery":          {abandoned, 0},
+		"etcd, and a claim of its cluster":           {both(abandoned, func(s *State) { s.Replicas[2].LastUse.ClusterID = 2 }), 2},
+		"etcd, and a claim of a different cluster":   {both(abandoned, func(s *State) { s.Replicas[2].LastUse.ClusterID = 3 }), 0},
+		"etcd, while it is being recovered":          {both(abandoned, func(s *State) { s.Record.Recovery.ClusterID = 1 }), 2},
+		"etcd, with a record of a different cluster": {both(abandoned, func(s *State) { s.Record.ClusterID = 4 }), 2},
 	} {
 		s := restoredRecord()
 		c.change(&s)

@@ -52,10 +52,10 @@ func TestRecoveryOfUnidentifiedClusterSaysWhy(t *testing.T) {
 		before  bool // requested before the record was recreated
 		want    string
 	}{
-		"requested before":      {0xc1, true, later},
-		"never used":            {0, false, never},
-		"used by a later one":   {0xc2, false, never},
-		"used by another, void": {0xc2, true, later},
+		"requested before":                      {0xc1, true, later},
+		"never used":                            {0, false, never},
+		"used by a later cluster":               {0xc2, false, never},
+		"used by a later cluster, request void": {0xc2, true, later},
 	} {
 		w := onlyClaimsLeft(t, c.lastUse)
 		if c.before {

@@ -15,7 +15,7 @@ func TestLostRecordKeepsVolumesOfLostCluster(t *testing.T) {
 		change  func(*world)
 		deletes bool
 	}{
-		{"sound", func(*world) {}, true},
+		{"data not in doubt", func(*world) {}, true},
 		{"in doubt", func(w *world) { w.Record.Recovery.Suspect = true }, false},
 		{"record lost", func(w *world) { w.ReportedClusterID, w.Record = w.Record.ClusterID, decide.Record{} }, false},
 	} {
@@ -39,7 +39,7 @@ func TestLostRecordKeepsVolumesOfLostCluster(t *testing.T) {
 			t.Errorf("%s: deleted is %v", test.name, deleted)
 		}
 		if gone := w.Record.Removed; !test.deletes && (len(gone) != 1 || gone[0].LostCluster != 0xc9) {
-			t.Errorf("%s: it is not on record that it is kept: %+v", test.name, gone)
+			t.Errorf("%s: the kept volume is not recorded: %+v", test.name, gone)
 		}
 	}
 }

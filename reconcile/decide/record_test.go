@@ -18,19 +18,19 @@ func TestEqual(t *testing.T) {
 	same := record()
 	same.Replaced[0].Last = noon.In(time.FixedZone("", 3600))
 	if !record().Equal(same) {
-		t.Error("in a different time zone, the record is different")
+		t.Error("the record differs in a different time zone")
 	}
 	for what, change := range map[string]func(*Record){
 		"token": func(r *Record) { r.Token = "u" }, "cluster ID": func(r *Record) { r.ClusterID = 2 },
-		"log": func(r *Record) { r.LogVersion = "3.5" }, "ca": func(r *Record) { r.CA = "" },
+		"log version": func(r *Record) { r.LogVersion = "3.5" }, "ca": func(r *Record) { r.CA = "" },
 		"members": func(r *Record) { r.Members[0].ID = 2 }, "removed": func(r *Record) { r.Removed[0].VolumeUID = "v2" },
-		"replaced, slot":  func(r *Record) { r.Replaced[0].Ordinal = 1 },
-		"replaced, times": func(r *Record) { r.Replaced[0].Times = 2 }, "replaced, last": func(r *Record) { r.Replaced[0].Last = noon.Add(1) },
+		"slot of a replacement":  func(r *Record) { r.Replaced[0].Ordinal = 1 },
+		"number of replacements": func(r *Record) { r.Replaced[0].Times = 2 }, "time of the last replacement": func(r *Record) { r.Replaced[0].Last = noon.Add(1) },
 	} {
 		other := record()
 		change(&other)
 		if record().Equal(other) {
-			t.Errorf("%s: no difference", what)
+			t.Errorf("%s: the change is not detected", what)
 		}
 	}
 }
@@ -43,7 +43,7 @@ func TestSlotIsRecordedOnce(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 	if n := r.With(RecordedMember{Ordinal: 4}).With(RecordedMember{Ordinal: 3}).Replicas(); n != 5 {
-		t.Errorf("for a-4, Kubernetes must run %d pods", n)
+		t.Errorf("the highest member is a-4, but Kubernetes must run %d pods", n)
 	}
 	if n := (Record{}).Replicas(); n != 0 {
 		t.Errorf("without members, Kubernetes must run %d pods", n)
@@ -82,11 +82,11 @@ func TestLostRecordIsRecreated(t *testing.T) {
 		token    string
 		ordinals []int
 	}{
-		"etcd's list":          {func(s *State) { lost(s); s.Membership.Members[0].Name = "x-0"; s.Replicas = s.Replicas[:2] }, "t", []int{1, 2}},
-		"pods and volumes":     {unheard, "t", []int{0, 1}},
-		"a pod alone":          {func(s *State) { unheard(s); s.Replicas = []Replica{{Ordinal: 1, Pod: PodFailing}} }, "fresh", []int{1}},
-		"another's volume":     {func(s *State) { unheard(s); s.Replicas[0].VolumeToken = "" }, "t", []int{0, 1}},
-		"a token is on record": {func(s *State) { unheard(s); s.Record.Token = "u" }, "u", []int{0, 1}},
+		"from etcd's member list":     {func(s *State) { lost(s); s.Membership.Members[0].Name = "x-0"; s.Replicas = s.Replicas[:2] }, "t", []int{1, 2}},
+		"from pods and volumes":       {unheard, "t", []int{0, 1}},
+		"from a pod without a volume": {func(s *State) { unheard(s); s.Replicas = []Replica{{Ordinal: 1, Pod: PodFailing}} }, "fresh", []int{1}},
+		"a volume has no token":       {func(s *State) { unheard(s); s.Replicas[0].VolumeToken = "" }, "t", []int{0, 1}},
+		"a token is recorded":         {func(s *State) { unheard(s); s.Record.Token = "u" }, "u", []int{0, 1}},
 	} {
 		r := RequiredRecord(after(3, c.change), "fresh")
 		var ordinals []int
@@ -114,7 +114,7 @@ func TestMemberListAloneRecreatesRecord(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 	if r := RequiredRecord(State{Record: Record{CA: "CA1"}, Declared: Declared{Replicas: 1}}, "fresh"); r.CA != "CA1" || len(r.Members) != 1 {
-		t.Errorf("before its founding it is %+v", r)
+		t.Errorf("before bootstrap, the record is %+v", r)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestSealTakesLowerIDOfDuplicateMembers(t *testing.T) {
 		s.Membership.Members = append(s.Membership.Members, twin)
 	})
 	if m, _ := SealedRecord(s, Seal{ClusterID: 0xc1, Members: 1}, "").Member(0); m.ID != 0xa0 {
-		t.Errorf("%s is sealed", m.ID)
+		t.Errorf("the member with ID %s is sealed", m.ID)
 	}
 }
 
@@ -142,9 +142,9 @@ func TestSealRecordsInitialLogVersion(t *testing.T) {
 		change func(*State)
 		want   string
 	}{
-		"founded":               {founded, "3.6"},
-		"founded, not known by": {func(s *State) { founded(s); s.Objects.RunsVersion = "x" }, ""},
-		"not founded":           {func(s *State) { s.Record.LogVersion = "3.4" }, "3.4"},
+		"bootstrapped": {founded, "3.6"},
+		"bootstrapped with an unreadable version": {func(s *State) { founded(s); s.Objects.RunsVersion = "x" }, ""},
+		"formed earlier, the log version is kept": {func(s *State) { s.Record.LogVersion = "3.4" }, "3.4"},
 	} {
 		if got := SealedRecord(after(3, c.change), Seal{ClusterID: 0xc1, Members: 7}, "").LogVersion; got != c.want {
 			t.Errorf("%s: %q", what, got)
@@ -179,17 +179,17 @@ func TestIncompleteRecordIsCompleted(t *testing.T) {
 		change func(*State)
 		want   int // number of members
 	}{
-		"a volume was not seen":     {func(*State) {}, 2},
-		"etcd returns its list":     {func(s *State) { s.Membership.Known = true }, 1},
-		"a member's ID is recorded": {func(s *State) { s.Record.Members[0].ID = 1 }, 1},
-		"a member's volume is":      {func(s *State) { s.Record.Members[0].VolumeUID = "v0" }, 1},
-		"a member joins":            {func(s *State) { s.Record.Members[0].Mode = Joining }, 1},
-		"the cluster is recovered":  {func(s *State) { s.Record.Recovery.ClusterID = 1 }, 1},
-		"its member was removed":    {func(s *State) { s.Record = s.Record.WithRemoved(RemovedMember{Ordinal: 1, VolumeUID: "v1"}) }, 1},
-		"it is of a lost cluster":   {func(s *State) { s.Replicas[1].LostCluster = 7 }, 1},
-		"its claim was never used":  {func(s *State) { s.Replicas[1].LastUse = LastUse{} }, 1},
-		"its claim is another's":    {func(s *State) { s.Replicas[1].LastUse.ClusterID = 7 }, 1},
-		"the slot has neither":      {func(s *State) { s.Replicas[1].VolumeUID = "" }, 1},
+		"a used claim is not recorded":        {func(*State) {}, 2},
+		"etcd returns its member list":        {func(s *State) { s.Membership.Known = true }, 1},
+		"a member's ID is recorded":           {func(s *State) { s.Record.Members[0].ID = 1 }, 1},
+		"a member's volume is recorded":       {func(s *State) { s.Record.Members[0].VolumeUID = "v0" }, 1},
+		"a member is joining":                 {func(s *State) { s.Record.Members[0].Mode = Joining }, 1},
+		"the cluster is being recovered":      {func(s *State) { s.Record.Recovery.ClusterID = 1 }, 1},
+		"the claim's member was removed":      {func(s *State) { s.Record = s.Record.WithRemoved(RemovedMember{Ordinal: 1, VolumeUID: "v1"}) }, 1},
+		"the claim belongs to a lost cluster": {func(s *State) { s.Replicas[1].LostCluster = 7 }, 1},
+		"the claim was never used":            {func(s *State) { s.Replicas[1].LastUse = LastUse{} }, 1},
+		"another cluster last used the claim": {func(s *State) { s.Replicas[1].LastUse.ClusterID = 7 }, 1},
+		"the slot has no pod or volume":       {func(s *State) { s.Replicas[1].VolumeUID = "" }, 1},
 	} {
 		s := State{Name: "a", Record: Record{Token: "t", ClusterID: 1, Members: []RecordedMember{{Mode: Sealed}}},
 			Replicas: []Replica{{Pod: PodAbsent, VolumeUID: "v0"}, {Ordinal: 1, Pod: PodAbsent, VolumeUID: "v1", LastUse: LastUse{ClusterID: 1}}}}

@@ -70,11 +70,11 @@ func TestMembersWithoutEvidenceAreNotRecordedVoters(t *testing.T) {
 		change func(*State)
 		want   int
 	}{
-		"ID and volume": {func(*State) {}, 3},
-		"only its ID":   {change(func(m *RecordedMember) { m.VolumeUID = "" }), 3},
-		"only a volume": {change(func(m *RecordedMember) { m.ID = 0 }), 3},
-		"neither":       {change(func(m *RecordedMember) { m.ID, m.VolumeUID = 0, "" }), 2},
-		"lost":          {func(s *State) { s.Record.ClusterID = 0; s.Record.Members = s.Record.Members[:0] }, 0},
+		"ID and volume":         {func(*State) {}, 3},
+		"only its ID":           {change(func(m *RecordedMember) { m.VolumeUID = "" }), 3},
+		"only a volume":         {change(func(m *RecordedMember) { m.ID = 0 }), 3},
+		"neither ID nor volume": {change(func(m *RecordedMember) { m.ID, m.VolumeUID = 0, "" }), 2},
+		"the record is lost":    {func(s *State) { s.Record.ClusterID = 0; s.Record.Members = s.Record.Members[:0] }, 0},
 	} {
 		s := after(3, c.change)
 		if got := len(s.RecordedVoters()); got != c.want {
@@ -93,10 +93,10 @@ func TestRemovalIsAnnouncedIfListWouldNotShowIt(t *testing.T) {
 		"one of three voters":                      {3, 0, 2, false},
 		"one of four voters, so fewer can confirm": {4, 0, 3, true},
 		"one of two voters":                        {2, 0, 1, true},
-		"the only voter, beside two learners":      {1, 2, 0, true},
-		"the learner beside one voter":             {1, 1, 1, true},
-		"a learner of two beside two voters":       {2, 2, 3, false},
-		"a learner of two beside three voters":     {3, 2, 4, false},
+		"the only voter, with two learners":        {1, 2, 0, true},
+		"the only learner, with one voter":         {1, 1, 1, true},
+		"one of two learners, with two voters":     {2, 2, 3, false},
+		"one of two learners, with three voters":   {3, 2, 4, false},
 	} {
 		s := after(c.voters+c.learners, func(s *State) {
 			for i := c.voters; i < c.voters+c.learners; i++ {

@@ -40,16 +40,16 @@ func TestClaimsIdentifyRecoverableCluster(t *testing.T) {
 		change func(*State)
 		want   ID
 	}{
-		"only the claims are left":         {nil, 0xc1},
-		"one claim names it":               {usedBy(0, 1, 2), 0xc1},
-		"no claim names it":                {usedBy(0, 0, 1, 2), 0},
-		"one claim names another cluster":  {usedBy(0xc2, 2), 0},
-		"two claims name another cluster":  {usedBy(0xc2, 1, 2), 0},
-		"all claims are of a lost cluster": {lost(0, 1, 2), 0},
-		"the record names it":              {func(s *State) { s.Record.ClusterID = 0xc1 }, 0},
-		"the status names it":              {func(s *State) { s.ReportedClusterID = 0xc1 }, 0},
-		"the cluster may serve":            {unconfirmedList, 0},
-		"the request is void":              {void, 0},
+		"only the claims are left":                  {nil, 0xc1},
+		"one claim names the cluster":               {usedBy(0, 1, 2), 0xc1},
+		"no claim names the cluster":                {usedBy(0, 0, 1, 2), 0},
+		"one claim names another cluster":           {usedBy(0xc2, 2), 0},
+		"two claims name another cluster":           {usedBy(0xc2, 1, 2), 0},
+		"all claims are marked with a lost cluster": {lost(0, 1, 2), 0},
+		"the record names the cluster":              {func(s *State) { s.Record.ClusterID = 0xc1 }, 0},
+		"the status names the cluster":              {func(s *State) { s.ReportedClusterID = 0xc1 }, 0},
+		"the member list is not confirmed":          {unconfirmedList, 0},
+		"the request is void":                       {void, 0},
 	} {
 		s := after(3, nameless)
 		if c.change != nil {
@@ -68,11 +68,11 @@ func TestRefusedRecoveryIsReportedBeforeItBegins(t *testing.T) {
 		change func(*State)
 		want   string
 	}{
-		"refused":                   {refused, "no"},
-		"not refused":               {nil, ""},
-		"for another cluster":       {both(refused, of(0xc9)), ""},
-		"it has begun":              {both(refused, begun), ""},
-		"the cluster has recovered": {both(refused, func(s *State) { s.Membership.Known = true }), ""},
+		"the request is refused":             {refused, "no"},
+		"the request is not refused":         {nil, ""},
+		"the request is for another cluster": {both(refused, of(0xc9)), ""},
+		"the recovery has begun":             {both(refused, begun), ""},
+		"the cluster has recovered":          {both(refused, func(s *State) { s.Membership.Known = true }), ""},
 	} {
 		s := after(3, lostMajority)
 		if c.change != nil {
@@ -97,13 +97,13 @@ func TestUnnamedRecoveryIsExplained(t *testing.T) {
 		change func(*State)
 		want   string
 	}{
-		"no claim names it":          {unclaimed, claims},
-		"the request is void":        {both(unclaimed, void), lost},
-		"the claims name it":         {nil, ""},
-		"nothing is requested":       {both(unclaimed, of(0)), ""},
-		"there is no record":         {both(unclaimed, func(s *State) { s.Record.Members = nil }), ""},
-		"the cluster has not formed": {both(unclaimed, func(s *State) { s.Record = FoundingRecord("t1", 3); s.Objects = Objects{} }), ""},
-		"the cluster may serve":      {both(unclaimed, unconfirmedList), ""},
+		"no claim names the cluster":       {unclaimed, claims},
+		"the request is void":              {both(unclaimed, void), lost},
+		"the claims name the cluster":      {nil, ""},
+		"nothing is requested":             {both(unclaimed, of(0)), ""},
+		"there is no record":               {both(unclaimed, func(s *State) { s.Record.Members = nil }), ""},
+		"the cluster has not formed":       {both(unclaimed, func(s *State) { s.Record = FoundingRecord("t1", 3); s.Objects = Objects{} }), ""},
+		"the member list is not confirmed": {both(unclaimed, unconfirmedList), ""},
 	} {
 		s := after(3, nameless)
 		if c.change != nil {

@@ -114,7 +114,7 @@ func judge(t *testing.T, is func(State) bool, cases map[string]slotCase) {
 	t.Helper()
 	for what, c := range cases {
 		if is(after(3, c.change)) != c.want {
-			t.Errorf("%s: it is not %t", what, c.want)
+			t.Errorf("%s: want %t", what, c.want)
 		}
 	}
 }
@@ -140,15 +140,15 @@ func recoverAlone(t *testing.T, cases map[string]outcome) {
 func TestRecoveryBegins(t *testing.T) {
 	recovers := StartRecovery{1, "d1"}
 	recoverAlone(t, map[string]outcome{
-		"requested":                      {lostMajority, Act, recovers},
-		"requested, from a backup":       {lostAll, Act, recovers},
-		"the cluster must not run":       {both(lostMajority, func(s *State) { s.Declared.Lifecycle = Stopped }), "", nil},
-		"the StatefulSet runs a pod":     {both(lostMajority, scaledTo(1)), Act, StopPods{}},
-		"a pod terminates":               {both(lostMajority, slot(2, phase(PodTerminating))), Wait, nil},
-		"no StatefulSet":                 {both(lostMajority, noStatefulSet), Act, recovers},
-		"no StatefulSet, and a pod":      {both(lostMajority, slot(2, phase(PodStarting)), noStatefulSet), "", nil},
-		"no StatefulSet, and a pod goes": {both(lostMajority, slot(2, phase(PodTerminating)), noStatefulSet), Wait, nil},
-		"not allowed":                    {both(lostMajority, refused), "", nil},
+		"requested":                            {lostMajority, Act, recovers},
+		"requested, from a backup":             {lostAll, Act, recovers},
+		"the cluster must not run":             {both(lostMajority, func(s *State) { s.Declared.Lifecycle = Stopped }), "", nil},
+		"the StatefulSet runs a pod":           {both(lostMajority, scaledTo(1)), Act, StopPods{}},
+		"a pod terminates":                     {both(lostMajority, slot(2, phase(PodTerminating))), Wait, nil},
+		"no StatefulSet":                       {both(lostMajority, noStatefulSet), Act, recovers},
+		"no StatefulSet, but a pod exists":     {both(lostMajority, slot(2, phase(PodStarting)), noStatefulSet), "", nil},
+		"no StatefulSet, and a pod terminates": {both(lostMajority, slot(2, phase(PodTerminating)), noStatefulSet), Wait, nil},
+		"the recovery is not allowed":          {both(lostMajority, refused), "", nil},
 		"a Job works on another volume": {both(lostMajority, recoveryJob(func(j *RecoveryJob) { j.VolumeUID = "w1" })), Act,
 			StopRecovery{"j1"}},
 	})
@@ -158,7 +158,7 @@ func TestRecoveryBegins(t *testing.T) {
 // is missing: the record is written first.
 func TestRecordIsRestoredBeforeRecoveryContinues(t *testing.T) {
 	recoverAlone(t, map[string]outcome{
-		"its Job works on the volume": {both(lostMajority, recoveryJob()), "", nil},
+		"a recovery Job works on the volume": {both(lostMajority, recoveryJob()), "", nil},
 		"the whole record is lost, and a Job works on no member's volume": {
 			both(lostMajority, recoveryJob(func(j *RecoveryJob) { j.VolumeUID = "v9" }), requestsNothing,
 				func(s *State) { s.Record = Record{} }), "", nil},
@@ -170,8 +170,8 @@ func TestRecordIsRestoredBeforeRecoveryContinues(t *testing.T) {
 func TestLostClusterIsNotStartedAgain(t *testing.T) {
 	marks := both(lostMajority, requestsNothing, slot(0, marked(0xc1)))
 	recoverAlone(t, map[string]outcome{
-		"nothing runs":            {marks, Block, nil},
-		"no marks":                {both(marks, slot(0, marked(0))), "", nil},
+		"no pods exist":           {marks, Block, nil},
+		"no claim is marked":      {both(marks, slot(0, marked(0))), "", nil},
 		"pods are about to start": {both(marks, scaledTo(3)), "", nil},
 		"a pod terminates":        {both(marks, slot(2, phase(PodTerminating))), "", nil},
 	})
@@ -181,9 +181,9 @@ func TestLostClusterIsNotStartedAgain(t *testing.T) {
 // quorum.
 func TestRecoveryIsOrderedForLostClusterOnly(t *testing.T) {
 	judge(t, State.ordersRecovery, map[string]slotCase{
-		"lost":                                {lostMajority, true},
+		"the cluster is lost":                 {lostMajority, true},
 		"not requested":                       {both(lostMajority, requestsNothing), false},
-		"of another cluster":                  {both(lostMajority, of(0xc2)), false},
+		"requested for another cluster":       {both(lostMajority, of(0xc2)), false},
 		"etcd lists its members":              {both(lostMajority, listed(true)), false},
 		"a majority responds":                 {both(lostMajority, listed(false, 0, 2)), false},
 		"a minority responds":                 {both(lostMajority, listed(false, 1)), true},
@@ -196,25 +196,25 @@ func TestRecoveryIsOrderedForLostClusterOnly(t *testing.T) {
 func TestRecoveryIsHindered(t *testing.T) {
 	blindly, starts := recordedAs(RecordedMember{Mode: Sealed}), slot(2, phase(PodStarting))
 	judge(t, func(s State) bool { return s.hindersRecovery() != "" }, map[string]slotCase{
-		"of what remains":                       {lostMajority, false},
-		"not allowed":                           {both(lostMajority, refused), true},
-		"void":                                  {both(lostMajority, func(s *State) { s.Record.VoidRecovery = "w1" }), true},
-		"void, according to the status":         {both(lostMajority, func(s *State) { s.ReportedVoidRecovery = "w1" }), true},
-		"another request was void":              {both(lostMajority, func(s *State) { s.Record.VoidRecovery = "w0" }), false},
-		"of a volume being deleted":             {both(lostMajority, going(1)), true},
-		"of an unknown member":                  {both(lostMajority, from(3, 0b111)), true},
-		"of a learner":                          {both(lostMajority, recordedAs(RecordedMember{Mode: Joining})), true},
-		"of another volume":                     {both(lostMajority, changed(another)), true},
-		"of a volume that is not recorded":      {both(lostMajority, blindly), false},
-		"of no volume, and none is recorded":    {both(lostMajority, blindly, changed(gone)), true},
-		"of a member that is given up":          {both(lostMajority, givesUp(0b111)), true},
-		"of a cluster that was recovered":       {both(lostMajority, slot(0, marked(0xc1))), true},
-		"a ready pod":                           {both(lostMajority, slot(2, phase(PodReady))), true},
-		"a volume goes with its pod":            {both(lostMajority, givesUp(0b001), going(2), starts), true},
-		"backup":                                {lostAll, false},
-		"backup, the volume goes":               {both(lostAll, going(1)), false},
-		"backup, into no volume":                {both(lostAll, changed(gone)), false},
-		"backup, in place of an unknown member": {both(lostAll, from(3, 0b1111)), true},
+		"from the remaining member":                    {lostMajority, false},
+		"the recovery is not allowed":                  {both(lostMajority, refused), true},
+		"the request is void":                          {both(lostMajority, func(s *State) { s.Record.VoidRecovery = "w1" }), true},
+		"the request is void, according to the status": {both(lostMajority, func(s *State) { s.ReportedVoidRecovery = "w1" }), true},
+		"another request was void":                     {both(lostMajority, func(s *State) { s.Record.VoidRecovery = "w0" }), false},
+		"from a volume being deleted":                  {both(lostMajority, going(1)), true},
+		"from an unknown member":                       {both(lostMajority, from(3, 0b111)), true},
+		"from a learner":                               {both(lostMajority, recordedAs(RecordedMember{Mode: Joining})), true},
+		"from a volume that was replaced":              {both(lostMajority, changed(another)), true},
+		"from a member without a recorded volume":      {both(lostMajority, blindly), false},
+		"no volume exists, and none is recorded":       {both(lostMajority, blindly, changed(gone)), true},
+		"from a member that is declared lost":          {both(lostMajority, givesUp(0b111)), true},
+		"the cluster was already recovered":            {both(lostMajority, slot(0, marked(0xc1))), true},
+		"a pod is ready":                               {both(lostMajority, slot(2, phase(PodReady))), true},
+		"a starting pod's volume is being deleted":     {both(lostMajority, givesUp(0b001), going(2), starts), true},
+		"from a backup":                                {lostAll, false},
+		"from a backup, the volume is being deleted":   {both(lostAll, going(1)), false},
+		"from a backup, the volume is missing":         {both(lostAll, changed(gone)), false},
+		"from a backup, for an unknown member":         {both(lostAll, from(3, 0b1111)), true},
 	})
 }
 
@@ -235,23 +235,23 @@ func TestVolumesThatMayHoldMoreDataPreventRecovery(t *testing.T) {
 		s.Record = s.Record.With(RecordedMember{Ordinal: 2, Mode: Joining})
 	})
 	judge(t, func(s State) bool { return s.hinderedByOthers() != "" }, map[string]slotCase{
-		"all others are given up":                      {lostMajority, false},
-		"one is not":                                   {both(lostMajority, givesUp(0b001)), true},
-		"one is not, and has no volume":                {both(lostMajority, givesUp(0b001), slot(2, gone)), false},
-		"one is not, on another claim":                 {both(lostMajority, givesUp(0b001), slot(2, volume("w2"))), true},
-		"a learner":                                    {joins, false},
-		"a learner that etcd has run as":               {both(joins, slot(2, lastUsedBy(0xc1))), true},
-		"a learner of an earlier cluster":              {both(joins, slot(2, lastUsedBy(0xc9))), false},
-		"an unknown volume":                            {unrecorded(), true},
-		"an unknown volume, given up":                  {both(unrecorded(), givesUp(0b1101)), false},
-		"an unknown volume, marked":                    {unrecorded(marked(0xc1)), true},
-		"an unknown volume of an earlier lost cluster": {unrecorded(marked(0xc9)), false},
-		"left by a removed member":                     {both(unrecorded(), removed("v3", 0)), false},
-		"left by a removed member, and marked since":   {both(unrecorded(marked(0xc1)), removed("v3", 0)), false},
-		"unlike what a removed member left":            {both(unrecorded(), removed("w3", 0)), true},
-		"kept as left of this cluster":                 {both(unrecorded(marked(0xc1)), removed("v3", 0xc1)), true},
-		"backup, all are given up":                     {lostAll, false},
-		"backup, the volume to fill is not":            {both(lostAll, givesUp(0b101)), true},
+		"all other members are declared lost":           {lostMajority, false},
+		"a member is not declared lost":                 {both(lostMajority, givesUp(0b001)), true},
+		"a-2 without a volume is not declared lost":     {both(lostMajority, givesUp(0b001), slot(2, gone)), false},
+		"a-2 on another volume is not declared lost":    {both(lostMajority, givesUp(0b001), slot(2, volume("w2"))), true},
+		"a learner with an unused claim":                {joins, false},
+		"a learner whose claim the cluster has used":    {both(joins, slot(2, lastUsedBy(0xc1))), true},
+		"a learner whose claim an earlier cluster used": {both(joins, slot(2, lastUsedBy(0xc9))), false},
+		"an unknown volume":                             {unrecorded(), true},
+		"an unknown volume, declared lost":              {both(unrecorded(), givesUp(0b1101)), false},
+		"an unknown volume, marked as this cluster's":   {unrecorded(marked(0xc1)), true},
+		"an unknown volume of an earlier lost cluster":  {unrecorded(marked(0xc9)), false},
+		"a removed member's volume":                     {both(unrecorded(), removed("v3", 0)), false},
+		"a removed member's volume, marked later":       {both(unrecorded(marked(0xc1)), removed("v3", 0)), false},
+		"not the removed member's volume":               {both(unrecorded(), removed("w3", 0)), true},
+		"recorded as kept from this cluster":            {both(unrecorded(marked(0xc1)), removed("v3", 0xc1)), true},
+		"from a backup, all members are declared lost":  {lostAll, false},
+		"from a backup, a-1 is not declared lost":       {both(lostAll, givesUp(0b101)), true},
 	})
 }
 
@@ -260,12 +260,12 @@ func TestVolumesThatMayHoldMoreDataPreventRecovery(t *testing.T) {
 func TestReadyPodsDelayRecovery(t *testing.T) {
 	ready := both(lostMajority, slot(1, phase(PodReady)))
 	judge(t, State.awaitsUnready, map[string]slotCase{
-		"ready":                              {ready, true},
-		"not ready":                          {lostMajority, false},
-		"ready, not requested":               {both(ready, requestsNothing), false},
-		"ready, and it has begun":            {both(ready, begun), false},
-		"ready, and another is not given up": {both(ready, givesUp(0b001)), false},
-		"ready, and the pod of another waits for a volume": {
+		"a pod is ready":  {ready, true},
+		"no pod is ready": {lostMajority, false},
+		"a pod is ready, no recovery is requested": {both(ready, requestsNothing), false},
+		"a pod is ready, the recovery has begun":   {both(ready, begun), false},
+		"a pod is ready, a-2 is not declared lost": {both(ready, givesUp(0b001)), false},
+		"a pod is ready, another waits for a volume": {
 			both(ready, givesUp(0b001), slot(2, gone, phase(PodPending))), true},
 	})
 }
@@ -277,28 +277,28 @@ func TestBegunRecoveryContinues(t *testing.T) {
 	backup := requests(func(o *RecoveryOrder) { o.Backup, o.Lost = "tuesday", 0b111 })
 	again, stops := StartRecovery{1, "d1"}, StopRecovery{"j1"}
 	recoverAlone(t, map[string]outcome{
-		"no Job":                                {recovery, Act, again},
-		"no Job, and it is not allowed":         {both(recovery, refused), Block, nil},
-		"the Job is running":                    {both(recovery, recoveryJob()), Wait, nil},
-		"running, and it is not allowed":        {both(recovery, recoveryJob(), refused), Wait, nil},
-		"etcd lists its members":                {both(recovery, podsStart, listed(true)), Block, nil},
-		"a pod is ready":                        {both(recovery, podsStart, slot(1, phase(PodReady))), Block, nil},
-		"pods start":                            {both(recovery, podsStart), Act, StopPods{}},
-		"pods start, one on a going volume":     {both(recovery, podsStart, givesUp(0b001), going(2)), Block, nil},
-		"not requested any more":                {both(recovery, requestsNothing), Block, nil},
-		"somebody is not given up any more":     {both(recovery, givesUp(0b001)), Block, nil},
-		"the volume is gone":                    {both(recovery, changed(gone)), Block, nil},
-		"another volume":                        {both(recovery, changed(another)), Block, nil},
-		"the volume goes":                       {both(recovery, going(1)), Block, nil},
-		"the volume is gone, now from a backup": {both(recovery, changed(gone), backup), Act, again},
-		"the volume is gone, now from a-2": {both(recovery, changed(gone), slot(2, marked(0)), from(2, 0b011)), Act,
+		"no Job": {recovery, Act, again},
+		"no Job, and the recovery is not allowed":   {both(recovery, refused), Block, nil},
+		"the Job is running":                        {both(recovery, recoveryJob()), Wait, nil},
+		"the Job is running, but is not allowed":    {both(recovery, recoveryJob(), refused), Wait, nil},
+		"etcd lists its members":                    {both(recovery, podsStart, listed(true)), Block, nil},
+		"a pod is ready":                            {both(recovery, podsStart, slot(1, phase(PodReady))), Block, nil},
+		"pods start":                                {both(recovery, podsStart), Act, StopPods{}},
+		"pods start, one on a volume being deleted": {both(recovery, podsStart, givesUp(0b001), going(2)), Block, nil},
+		"the recovery is no longer requested":       {both(recovery, requestsNothing), Block, nil},
+		"a member is no longer declared lost":       {both(recovery, givesUp(0b001)), Block, nil},
+		"the volume is deleted":                     {both(recovery, changed(gone)), Block, nil},
+		"the volume was replaced":                   {both(recovery, changed(another)), Block, nil},
+		"the volume is being deleted":               {both(recovery, going(1)), Block, nil},
+		"the volume is deleted, now from a backup":  {both(recovery, changed(gone), backup), Act, again},
+		"the volume is deleted, now from a-2": {both(recovery, changed(gone), slot(2, marked(0)), from(2, 0b011)), Act,
 			StartRecovery{2, "d1"}},
-		"now from a-2, on another volume":           {both(recovery, slot(2, volume("w2")), from(2, 0b011)), Block, nil},
-		"backup, no Job":                            {restoration, Act, again},
-		"backup, the volume is gone":                {both(restoration, changed(gone)), Act, again},
-		"backup, another volume":                    {both(restoration, changed(another)), Act, again},
-		"backup, the volume goes":                   {both(restoration, going(1)), Wait, nil},
-		"backup, the volume goes, and the Job runs": {both(restoration, recoveryJob(), going(1)), Act, stops},
+		"now from a-2, whose volume was replaced":           {both(recovery, slot(2, volume("w2")), from(2, 0b011)), Block, nil},
+		"from a backup, no Job":                             {restoration, Act, again},
+		"from a backup, the volume is deleted":              {both(restoration, changed(gone)), Act, again},
+		"from a backup, the volume was replaced":            {both(restoration, changed(another)), Act, again},
+		"from a backup, the volume is being deleted":        {both(restoration, going(1)), Wait, nil},
+		"from a backup, running Job's volume being deleted": {both(restoration, recoveryJob(), going(1)), Act, stops},
 	})
 }
 
@@ -311,13 +311,13 @@ func TestBegunRecoveryAdvice(t *testing.T) {
 		change func(*State)
 		want   string
 	}{
-		"the Job runs":                  {both(serves, recoveryJob()), job},
-		"the Job runs, and etcd serves": {both(serves, recoveryJob(), listed(true, 0, 2)), job},
-		"the Job has ended":             {both(serves, recoveryJob(succeeded), listed(true, 0, 2)), claim},
-		"the Job is being deleted":      {both(serves, recoveryJob(jobGoes), listed(true, 0, 2)), claim},
-		"no Job":                        {both(serves, listed(true, 0, 2)), claim},
-		"the member has its own data":   {both(serves, listed(true, 0, 1, 2)), ""},
-		"etcd gives no list":            {both(serves, listed(false, 0, 2)), ""},
+		"the Job runs":                       {both(serves, recoveryJob()), job},
+		"the Job runs, and etcd serves":      {both(serves, recoveryJob(), listed(true, 0, 2)), job},
+		"the Job has ended":                  {both(serves, recoveryJob(succeeded), listed(true, 0, 2)), claim},
+		"the Job is being deleted":           {both(serves, recoveryJob(jobGoes), listed(true, 0, 2)), claim},
+		"no Job":                             {both(serves, listed(true, 0, 2)), claim},
+		"all members respond":                {both(serves, listed(true, 0, 1, 2)), ""},
+		"etcd does not return a member list": {both(serves, listed(false, 0, 2)), ""},
 	} {
 		got := after(3, c.change).firstGiveUp()
 		for _, command := range []string{job, claim} {
@@ -339,17 +339,17 @@ func TestRecoveryThatHasNotBegunIsExplained(t *testing.T) {
 		"hindered, and begun":     {both(lostMajority, begun, givesUp(0b001)), false},
 	})
 	judge(t, func(s State) bool { return len(s.recoveryWarnings()) > 0 }, map[string]slotCase{
-		"hindered":               {hindered, true},
-		"hindered, and begun":    {both(lostMajority, begun, givesUp(0b001)), false},
-		"not hindered":           {lostMajority, false},
-		"not requested":          {nil, false},
-		"the cluster has quorum": {both(lostMajority, func(s *State) { s.Membership.Known = true }), true},
-		"of another cluster":     {both(lostMajority, of(0xc9)), true},
-		"carried out":            {both(of(0xc9), func(s *State) { s.Record.Recovery.ClusterID = 0xc9 }), false},
-		"the record is lost":     {both(lostMajority, func(s *State) { s.Record = Record{} }), false},
+		"hindered":                      {hindered, true},
+		"hindered, and begun":           {both(lostMajority, begun, givesUp(0b001)), false},
+		"not hindered":                  {lostMajority, false},
+		"not requested":                 {nil, false},
+		"the cluster has quorum":        {both(lostMajority, func(s *State) { s.Membership.Known = true }), true},
+		"requested for another cluster": {both(lostMajority, of(0xc9)), true},
+		"the recovery was carried out":  {both(of(0xc9), func(s *State) { s.Record.Recovery.ClusterID = 0xc9 }), false},
+		"the record is lost":            {both(lostMajority, func(s *State) { s.Record = Record{} }), false},
 	})
 	s := after(3, both(lostAll, begun, requestsNothing))
 	if s.describeBegun() == "" {
-		t.Error("git does not name the backup any more: the source of a recovery that has begun has no name")
+		t.Error("once git no longer names the backup, the source of a recovery that has begun is not named")
 	}
 }

@@ -13,31 +13,31 @@ func TestRecoveryJobIsStopped(t *testing.T) {
 	job := both(lostMajority, recoveryJob())
 	other := func(s *State) { s.Membership.ClusterID = 0xc2 }
 	judge(t, State.recoversInVain, map[string]slotCase{
-		"no quorum":                       {job, false},
-		"quorum":                          {both(job, listed(true, 0, 2)), true},
-		"a list that is not confirmed":    {both(job, listed(false, 0, 2), unconfirmed), true},
-		"different lists":                 {both(job, listed(false, 0, 2), disputed), true},
-		"a list of an unknown cluster":    {both(job, func(s *State) { s.Membership = Membership{Unconfirmed: true} }), true},
-		"quorum, and it has ended":        {both(lostMajority, recoveryJob(succeeded), listed(true, 0, 2)), false},
-		"quorum of the new cluster":       {both(job, listed(true, 0, 2), other), false},
-		"quorum, and it is being deleted": {both(lostMajority, recoveryJob(jobGoes), listed(true, 0, 2)), false},
+		"no quorum":                      {job, false},
+		"quorum":                         {both(job, listed(true, 0, 2)), true},
+		"an unconfirmed member list":     {both(job, listed(false, 0, 2), unconfirmed), true},
+		"members return different lists": {both(job, listed(false, 0, 2), disputed), true},
+		"an unconfirmed list without a cluster ID": {both(job, func(s *State) { s.Membership = Membership{Unconfirmed: true} }), true},
+		"quorum, and the Job has ended":            {both(lostMajority, recoveryJob(succeeded), listed(true, 0, 2)), false},
+		"quorum of the new cluster":                {both(job, listed(true, 0, 2), other), false},
+		"quorum, and the Job is being deleted":     {both(lostMajority, recoveryJob(jobGoes), listed(true, 0, 2)), false},
 	})
 	judge(t, State.recoversUnasked, map[string]slotCase{
-		"requested":                   {job, false},
-		"not requested":               {both(job, requestsNothing), true},
-		"not requested, and it ended": {both(lostMajority, recoveryJob(succeeded), requestsNothing), false},
-		"the request is void":         {both(job, func(s *State) { s.Record.VoidRecovery = "w1" }), true},
+		"requested":                            {job, false},
+		"not requested":                        {both(job, requestsNothing), true},
+		"not requested, and the Job has ended": {both(lostMajority, recoveryJob(succeeded), requestsNothing), false},
+		"the request is void":                  {both(job, func(s *State) { s.Record.VoidRecovery = "w1" }), true},
 	})
 	begins := both(lostMajority, begun)
 	otherDigest := requests(func(o *RecoveryOrder) { o.Digest = "d2" })
 	judge(t, func(s State) bool { return s.stopsRecovery() != "" }, map[string]slotCase{
-		"no Job":                        {begins, false},
-		"as requested":                  {both(begins, recoveryJob()), false},
-		"for another request":           {both(begins, recoveryJob(), otherDigest), true},
-		"for another one, not allowed":  {both(begins, recoveryJob(), otherDigest, refused), false},
-		"for another one, and it ended": {both(begins, recoveryJob(succeeded), otherDigest), false},
-		"for another cluster":           {both(begins, recoveryJob(ofC9)), true},
-		"one is not given up any more":  {both(begins, recoveryJob(), givesUp(0b001)), true},
+		"no Job":              {begins, false},
+		"as requested":        {both(begins, recoveryJob()), false},
+		"for another request": {both(begins, recoveryJob(), otherDigest), true},
+		"for another request that is not allowed":    {both(begins, recoveryJob(), otherDigest, refused), false},
+		"for another request, and the Job has ended": {both(begins, recoveryJob(succeeded), otherDigest), false},
+		"for another cluster":                        {both(begins, recoveryJob(ofC9)), true},
+		"a member is no longer declared lost":        {both(begins, recoveryJob(), givesUp(0b001)), true},
 	})
 }
 
@@ -49,16 +49,16 @@ func TestOnlyJobOfThisRecoveryFinishesIt(t *testing.T) {
 	}
 	stops := StopRecovery{"j1"}
 	recoverAlone(t, map[string]outcome{
-		"this one":            {ended(), Act, FinishRecovery{0xc2, "v1"}},
-		"from a backup":       {both(lostAll, begun, recoveryJob(succeeded)), Act, FinishRecovery{0xc2, "v1"}},
-		"being deleted":       {ended(jobGoes), Wait, nil},
-		"of another cluster":  {ended(ofC9), Act, stops},
-		"of another member":   {ended(func(j *RecoveryJob) { j.Ordinal = 2 }), Act, stops},
-		"on another volume":   {ended(func(j *RecoveryJob) { j.VolumeUID = "w1" }), Act, stops},
-		"of a backup":         {ended(func(j *RecoveryJob) { j.From = "tuesday" }), Act, stops},
-		"of another request":  {ended(func(j *RecoveryJob) { j.Digest = "d0" }), Act, stops},
-		"the result is lost":  {ended(func(j *RecoveryJob) { j.Into = 0 }), Act, stops},
-		"the same cluster ID": {ended(func(j *RecoveryJob) { j.Into = 0xc1 }), Act, stops},
-		"failed":              {ended(func(j *RecoveryJob) { j.Phase = JobFailed }), Block, nil},
+		"the Job of this recovery":            {ended(), Act, FinishRecovery{0xc2, "v1"}},
+		"from a backup":                       {both(lostAll, begun, recoveryJob(succeeded)), Act, FinishRecovery{0xc2, "v1"}},
+		"the Job is being deleted":            {ended(jobGoes), Wait, nil},
+		"for another cluster":                 {ended(ofC9), Act, stops},
+		"for another member":                  {ended(func(j *RecoveryJob) { j.Ordinal = 2 }), Act, stops},
+		"on another volume":                   {ended(func(j *RecoveryJob) { j.VolumeUID = "w1" }), Act, stops},
+		"from a backup that is not requested": {ended(func(j *RecoveryJob) { j.From = "tuesday" }), Act, stops},
+		"for another request":                 {ended(func(j *RecoveryJob) { j.Digest = "d0" }), Act, stops},
+		"the new cluster ID is missing":       {ended(func(j *RecoveryJob) { j.Into = 0 }), Act, stops},
+		"the new cluster ID is unchanged":     {ended(func(j *RecoveryJob) { j.Into = 0xc1 }), Act, stops},
+		"the Job has failed":                  {ended(func(j *RecoveryJob) { j.Phase = JobFailed }), Block, nil},
 	})
 }

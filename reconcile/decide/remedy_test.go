@@ -28,20 +28,20 @@ func TestRemedy(t *testing.T) {
 		pods, members string // parts of the messages
 		forced        bool
 	}{
-		"healthy":                    {nil, objects, objects, false},
-		"it fails":                   {slot1(PodFailing, 0), "kubectl logs a-1", "kubectl logs a-1", false},
-		"it is ready":                {slot1(PodReady, 0), "--etcd-access", "--etcd-access", false},
-		"it is not made":             {slot1(PodAbsent, 0), "statefulset a", "statefulset a", false},
-		"its claim goes":             {slot1(PodAbsent, 0, onItsWay), "pvc data-a-1", "pvc data-a-1", false},
-		"its claim goes with it":     {slot1(PodPending, 0, onItsWay), "kubectl logs a-1", "kubectl logs a-1", false},
-		"it goes":                    {slot1(PodTerminating, 0, overdue(2*time.Minute-1)), node, node, false},
-		"it should be gone":          {slot1(PodTerminating, 0, overdue(2*time.Minute)), node, node, true},
-		"nobody knows":               {slot1(PodTerminating, 0), node, node, false},
-		"it was to go":               {slot1(PodFailing, 0, overdue(time.Hour)), "kubectl logs a-1", "kubectl logs a-1", false},
-		"it disagrees":               {disagrees, objects, "restart the member", false},
-		"it disagrees, and goes":     {both(disagrees, slot1(PodTerminating, 0)), node, node, false},
-		"it learns":                  {learns(1), objects, learner, false},
-		"it learns, and is not made": {both(learns(1), slot1(PodAbsent, 0)), "statefulset a", "statefulset a", false},
+		"healthy":            {nil, objects, objects, false},
+		"the pod is failing": {slot1(PodFailing, 0), "kubectl logs a-1", "kubectl logs a-1", false},
+		"the pod is ready, member not responding":    {slot1(PodReady, 0), "--etcd-access", "--etcd-access", false},
+		"the pod is missing":                         {slot1(PodAbsent, 0), "statefulset a", "statefulset a", false},
+		"no pod, and the claim being deleted":        {slot1(PodAbsent, 0, onItsWay), "pvc data-a-1", "pvc data-a-1", false},
+		"a pending pod's claim is being deleted":     {slot1(PodPending, 0, onItsWay), "kubectl logs a-1", "kubectl logs a-1", false},
+		"the pod is terminating, not overdue":        {slot1(PodTerminating, 0, overdue(2*time.Minute-1)), node, node, false},
+		"the terminating pod is overdue":             {slot1(PodTerminating, 0, overdue(2*time.Minute)), node, node, true},
+		"the pod's termination deadline is unknown":  {slot1(PodTerminating, 0), node, node, false},
+		"a failing pod with a past deadline":         {slot1(PodFailing, 0, overdue(time.Hour)), "kubectl logs a-1", "kubectl logs a-1", false},
+		"the member returns a different list":        {disagrees, objects, "restart the member", false},
+		"different list, and the pod is terminating": {both(disagrees, slot1(PodTerminating, 0)), node, node, false},
+		"the member is a learner":                    {learns(1), objects, learner, false},
+		"the member is a learner without a pod":      {both(learns(1), slot1(PodAbsent, 0)), "statefulset a", "statefulset a", false},
 	} {
 		s := after(3, c.change)
 		pods, members := s.remedyForPods(), s.remedyForMembers()
@@ -63,11 +63,11 @@ func TestDeadlineFor(t *testing.T) {
 		rule   string
 		want   time.Duration
 	}{
-		"nothing":          {nil, "WaitForMembers", longPatience},
-		"refused":          {slot1(PodAbsent, 0, refused), "WaitForMembers", patience},
-		"made since":       {slot1(PodPending, 0, refused), "WaitForMembers", longPatience},
-		"not made yet":     {slot1(PodAbsent, 0), "WaitForMembers", longPatience},
-		"locked elsewhere": {slot1(PodAbsent, 0, refused), LockedElsewhere, longPatience},
+		"no pod is rejected":                         {nil, "WaitForMembers", longPatience},
+		"the pod is rejected":                        {slot1(PodAbsent, 0, refused), "WaitForMembers", patience},
+		"the pod exists after a rejection":           {slot1(PodPending, 0, refused), "WaitForMembers", longPatience},
+		"the pod is missing, but not rejected":       {slot1(PodAbsent, 0), "WaitForMembers", longPatience},
+		"rejected, but another pass holds the lease": {slot1(PodAbsent, 0, refused), LockedElsewhere, longPatience},
 	} {
 		if got := after(3, c.change).deadlineFor(Decision{Rule: c.rule}); got != c.want {
 			t.Errorf("%s: %s", what, got)
@@ -87,18 +87,18 @@ func TestWaits(t *testing.T) {
 		changed bool
 		want    []Waited
 	}{
-		"it begins":                          {nil, a, false, []Waited{at("A", 0, 0)}},
-		"it goes on":                         {[]Waited{at("A", 9, 9)}, a, false, []Waited{at("A", 9, 9)}},
-		"ten minutes":                        {[]Waited{at("A", time.Hour, 10*time.Minute)}, a, false, []Waited{at("A", time.Hour, 0)}},
-		"seen half an hour ago":              {[]Waited{at("A", time.Hour, 30*time.Minute)}, a, false, []Waited{at("A", time.Hour, 0)}},
-		"seen before that":                   {[]Waited{at("A", time.Hour, 30*time.Minute+1)}, a, false, []Waited{at("A", 0, 0)}},
-		"others":                             {[]Waited{at("C", 3, 1), at("B", 3, 1), at("D", 4, 1)}, a, false, []Waited{at("D", 4, 1), at("B", 3, 1), at("C", 3, 1), at("A", 0, 0)}},
-		"others, the first seen longest ago": {[]Waited{at("C", 3, 1), at("D", 4, 2)}, a, false, []Waited{at("D", 4, 2), at("C", 3, 1), at("A", 0, 0)}},
-		"something has changed":              {[]Waited{at("A", 9, 9)}, a, true, nil},
-		"it is done":                         {[]Waited{at("A", 9, 9)}, Decision{Rule: "A", Verdict: Done}, false, nil},
-		"it blocks":                          {[]Waited{at("A", 9, 9)}, Decision{Rule: "A", Verdict: Block}, false, nil},
-		"it blocks, since overdue":           {[]Waited{at("A", 9, 9)}, Decision{Rule: "A", Verdict: Block, overdue: true}, false, []Waited{at("A", 9, 9)}},
-		"it acts":                            {[]Waited{at("A", 9, 9)}, Decision{Rule: "A", Verdict: Act}, false, []Waited{at("A", 9, 9)}},
+		"the wait begins":                      {nil, a, false, []Waited{at("A", 0, 0)}},
+		"the wait continues":                   {[]Waited{at("A", 9, 9)}, a, false, []Waited{at("A", 9, 9)}},
+		"last seen ten minutes ago":            {[]Waited{at("A", time.Hour, 10*time.Minute)}, a, false, []Waited{at("A", time.Hour, 0)}},
+		"last seen half an hour ago":           {[]Waited{at("A", time.Hour, 30*time.Minute)}, a, false, []Waited{at("A", time.Hour, 0)}},
+		"last seen more than half an hour ago": {[]Waited{at("A", time.Hour, 30*time.Minute+1)}, a, false, []Waited{at("A", 0, 0)}},
+		"other waits are recorded":             {[]Waited{at("C", 3, 1), at("B", 3, 1), at("D", 4, 1)}, a, false, []Waited{at("D", 4, 1), at("B", 3, 1), at("C", 3, 1), at("A", 0, 0)}},
+		"other waits, sorted by last seen":     {[]Waited{at("C", 3, 1), at("D", 4, 2)}, a, false, []Waited{at("D", 4, 2), at("C", 3, 1), at("A", 0, 0)}},
+		"the pass made a change":               {[]Waited{at("A", 9, 9)}, a, true, nil},
+		"the decision is Done":                 {[]Waited{at("A", 9, 9)}, Decision{Rule: "A", Verdict: Done}, false, nil},
+		"the decision is a Block":              {[]Waited{at("A", 9, 9)}, Decision{Rule: "A", Verdict: Block}, false, nil},
+		"the decision is an overdue Block":     {[]Waited{at("A", 9, 9)}, Decision{Rule: "A", Verdict: Block, overdue: true}, false, []Waited{at("A", 9, 9)}},
+		"the decision is an Act":               {[]Waited{at("A", 9, 9)}, Decision{Rule: "A", Verdict: Act}, false, []Waited{at("A", 9, 9)}},
 	} {
 		if got := Waits(State{Now: noon, Waited: c.before}, c.d, c.changed); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\ngot  %v\nwant %v", what, got, c.want)
@@ -110,7 +110,7 @@ func TestWaits(t *testing.T) {
 	}
 	kept := Waits(State{Now: noon, Waited: many}, a, false)
 	if len(kept) != 10 || slices.ContainsFunc(kept, func(w Waited) bool { return w.Rule < "E" && w.Rule != "A" }) {
-		t.Errorf("not the last ones are kept: %v", kept)
+		t.Errorf("the most recent waits are not kept: %v", kept)
 	}
 }
 

@@ -48,13 +48,13 @@ func TestEachLeaderIsAskedOnce(t *testing.T) {
 				}
 				// Leadership is transferred once to each remaining voter, except the first leader.
 				if others := sizes[0] - 2; l.moves != others && (every < time.Minute || l.moves == 0 || l.moves > others) {
-					t.Errorf("%v every %s, stays %t: leadership was to move %d times", sizes, every, stays, l.moves)
+					t.Errorf("%v every %s, never hands over %t: leadership transfer was requested %d times", sizes, every, stays, l.moves)
 				}
 				if l.told < longPatience || l.told > longPatience+2*every {
-					t.Errorf("%v every %s, stays %t: manual action was requested after %s", sizes, every, stays, l.told)
+					t.Errorf("%v every %s, never hands over %t: manual action was requested after %s", sizes, every, stays, l.told)
 				}
 				if passes := int(span / every); l.asked < passes-l.moves-1 {
-					t.Errorf("%v every %s, stays %t: asked in %d of %d passes", sizes, every, stays, l.asked, passes)
+					t.Errorf("%v every %s, never hands over %t: removal was requested in %d of %d passes", sizes, every, stays, l.asked, passes)
 				}
 			}
 		}

@@ -41,7 +41,7 @@ func TestRevertedActionComesLast(t *testing.T) {
 		t.Errorf("after ten minutes: got %s", d)
 	}
 	if retried := decide.Retried(s, d); retried.Verdict != decide.Block || retried.Rule != "ApplyObjects" {
-		t.Errorf("the Block does not stay: got %s", retried)
+		t.Errorf("the Block is not kept: got %s", retried)
 	}
 	s.Objects.Drift, s.Now = nil, s.Now.Add(time.Hour)
 	if list := decide.Repeats(s, decide.Decide(s), true); len(list) != 1 || list[0].Rule != "ReplaceMember" {
@@ -118,12 +118,12 @@ func TestDelayOfRepairIsForgotten(t *testing.T) {
 		lines []string
 		want  string
 	}{
-		"recently":            {time.Second, nil, "ReplaceMember"},
-		"long ago":            {10 * time.Minute, nil, "ApplyObjects"},
-		"in the future":       {-time.Hour, nil, "ApplyObjects"},
-		"besides a Block":     {time.Second, []string{"add foreign=(Service a)"}, "ForeignObjects"},
-		"nothing to replace":  {time.Second, nil, "ApplyObjects"},
-		"after a lost quorum": {time.Second, []string{"set a-2 etcd=silent pod=Failing"}, "ApplyObjects"},
+		"recently":                {time.Second, nil, "ReplaceMember"},
+		"long ago":                {10 * time.Minute, nil, "ApplyObjects"},
+		"in the future":           {-time.Hour, nil, "ApplyObjects"},
+		"a Block applies as well": {time.Second, []string{"add foreign=(Service a)"}, "ForeignObjects"},
+		"nothing to replace":      {time.Second, nil, "ApplyObjects"},
+		"etcd has lost quorum":    {time.Second, []string{"set a-2 etcd=silent pod=Failing"}, "ApplyObjects"},
 	} {
 		w := &world{}
 		say(t, w, "cluster a", "set a-1 etcd=silent pod=Failing volume=v9", "add drift=(Service a-client: changed)")

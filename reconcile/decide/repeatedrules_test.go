@@ -84,7 +84,7 @@ func TestRevertedSealWithholdsMembershipChanges(t *testing.T) {
 		}
 	}
 	if got := s.blockUndone(drift, nil); strings.Contains(got.Message, "ConfigMap") {
-		t.Errorf("drift is not in the ConfigMap: %s", got)
+		t.Errorf("a Block for drift names the ConfigMap: %s", got)
 	}
 	s.Now = noon.Add(undonePause)
 	if got := s.afterUndone(replace, []Decision{seal}); got.Rule != ruleSeal || got.Verdict != Act {
@@ -105,7 +105,7 @@ func TestRepairIsDelayedOnlyByChanges(t *testing.T) {
 		"an action that failed":        {Decision{Rule: ruleApplyObjects, Verdict: Act}, repair, false, 2},
 		"an action that never recurs":  {Decision{Rule: "StartRollout", Verdict: Act}, repair, true, 2},
 		"while the repair waits":       {Decision{Rule: ruleApplyObjects, Verdict: Act}, waits, true, 2},
-		"the repair":                   {repair, repair, true, 0},
+		"the repair is carried out":    {repair, repair, true, 0},
 		"the repair failed":            {repair, repair, false, 2},
 		"nothing is left to be done":   {Decision{Rule: Converged, Verdict: Done}, Decision{}, false, 0},
 		"another pass holds the lease": {Decision{Rule: LockedElsewhere, Verdict: Wait}, repair, false, 2},

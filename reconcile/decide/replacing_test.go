@@ -29,22 +29,22 @@ func TestReplaceMember(t *testing.T) {
 	moves := func(to int) Action { return MoveLeader{0xa0, ID(0xa0 + to)} }
 	lost := slot1(PodPending, 0, gone)
 	askAlone(t, replaceMember, map[string]ruleCase{
-		"lost":                                   {3, lost, removes(1, VolumeLost, "v1")},
-		"lost, unknown":                          {3, both(lost, unlisted), nil},
-		"lost, one of two that answer is left":   {3, both(lost, silence(2)), nil},
-		"outvoted":                               {3, holds(2, 1, 2), removes(1, Corruption, "")},
-		"outvoted, another is not well":          {4, both(holds(2, 1, 2, 2), func(s *State) { s.Replicas[3].Pod = PodPending }), nil},
-		"the leader, outvoted":                   {3, holds(1, 2, 2), moves(1)},
-		"the only voter, doomed, beside another": {2, both(going(0), learns(1), declared(1)), nil},
-		"a leader that is doomed":                {3, going(0), moves(1)},
+		"a member lost its volume":                 {3, lost, removes(1, VolumeLost, "v1")},
+		"lost volume, member list unknown":         {3, both(lost, unlisted), nil},
+		"lost volume, only one member responds":    {3, both(lost, silence(2)), nil},
+		"a member's data is outvoted":              {3, holds(2, 1, 2), removes(1, Corruption, "")},
+		"outvoted, another member is unhealthy":    {4, both(holds(2, 1, 2, 2), func(s *State) { s.Replicas[3].Pod = PodPending }), nil},
+		"the leader's data is outvoted":            {3, holds(1, 2, 2), moves(1)},
+		"the only voter's volume is being deleted": {2, both(going(0), learns(1), declared(1)), nil},
+		"the leader's volume is being deleted":     {3, going(0), moves(1)},
 	})
 	for what, c := range map[string]ruleCase{
-		"to one that stays":               {3, going(0, 1), moves(2)},
-		"to one that goes, if none stays": {3, going(0, 1, 2), moves(1)},
-		"to one that is not outvoted":     {5, holds(1, 1, 2, 2, 2), moves(2)},
-		"a learner hands over to nobody":  {1, learns(0), removes(0, Silence, "")},
-		"nor does the only one":           {1, nil, removes(0, Silence, "")},
-		"one of two to the other":         {2, nil, moves(1)},
+		"to a voter whose volume is kept":              {3, going(0, 1), moves(2)},
+		"to any voter, all volumes being deleted":      {3, going(0, 1, 2), moves(1)},
+		"to a voter that is not outvoted":              {5, holds(1, 1, 2, 2, 2), moves(2)},
+		"a learner is removed without a transfer":      {1, learns(0), removes(0, Silence, "")},
+		"the only voter is removed without a transfer": {1, nil, removes(0, Silence, "")},
+		"from one of two voters to the other":          {2, nil, moves(1)},
 	} {
 		s := after(c.members, c.change)
 		if d, _ := s.giveUp(s.Membership.Members[0], "goes"); d.Action != c.want {
@@ -66,14 +66,14 @@ func TestLeaderTransferTarget(t *testing.T) {
 		want   Action
 		waits  bool
 	}{
-		"the first":                      {nil, anyone, MoveLeader{0xa0, 0xa1}, false},
-		"the first that has caught up":   {both(ahead, caughtUp(2)), anyone, MoveLeader{0xa0, 0xa2}, false},
-		"none has":                       {ahead, anyone, nil, true},
-		"the first will not do":          {nil, notFirst, MoveLeader{0xa0, 0xa2}, false},
-		"the first is a learner":         {learns(1), anyone, MoveLeader{0xa0, 0xa2}, false},
-		"the first is silent":            {silence(1), anyone, MoveLeader{0xa0, 0xa2}, false},
-		"the first is outvoted":          {holds(2, 1, 2), anyone, MoveLeader{0xa0, 0xa2}, false},
-		"one will not do, one is silent": {silence(2), notFirst, nil, false},
+		"the first voter":                           {nil, anyone, MoveLeader{0xa0, 0xa1}, false},
+		"the first voter that has caught up":        {both(ahead, caughtUp(2)), anyone, MoveLeader{0xa0, 0xa2}, false},
+		"no voter has caught up":                    {ahead, anyone, nil, true},
+		"the first voter is not acceptable":         {nil, notFirst, MoveLeader{0xa0, 0xa2}, false},
+		"the first is a learner":                    {learns(1), anyone, MoveLeader{0xa0, 0xa2}, false},
+		"the first is not responding":               {silence(1), anyone, MoveLeader{0xa0, 0xa2}, false},
+		"the first is outvoted":                     {holds(2, 1, 2), anyone, MoveLeader{0xa0, 0xa2}, false},
+		"one is not acceptable, one not responding": {silence(2), notFirst, nil, false},
 	} {
 		s := after(3, c.change)
 		d, speaks := s.transferLeadership(s.Membership.Members[0], c.willDo, "so")
@@ -92,19 +92,19 @@ func TestPromoteLearner(t *testing.T) {
 	}
 	joins := func(s *State) { s.Record = s.Record.With(RecordedMember{Ordinal: 2, Mode: Joining}) }
 	askAlone(t, promoteLearner, map[string]ruleCase{
-		"a learner":                 {3, learns(2), promotes},
-		"a voter":                   {3, nil, nil},
-		"unknown":                   {3, both(learns(2), unlisted), nil},
-		"at nine tenths":            {3, both(learns(2), applied(1000, 900)), promotes},
-		"at less":                   {3, both(learns(2), applied(1000, 899)), nil},
-		"silent":                    {3, both(learns(2), silence(2)), nil},
-		"not started":               {3, both(learns(2), func(s *State) { s.Membership.Members[2].Started = false }), nil},
-		"not sealed":                {3, both(learns(2), joins), nil},
-		"a stranger":                {3, both(learns(2), stranger(2)), nil},
-		"in doubt":                  {3, both(learns(2), inDoubt), nil},
-		"too few others answer":     {4, both(learns(2), silence(1, 3)), nil},
-		"its vote makes the quorum": {5, both(learns(2), silence(3, 4)), promotes},
-		"beside one of two":         {3, both(learns(2), silence(1)), promotes},
+		"a learner":                        {3, learns(2), promotes},
+		"a voter":                          {3, nil, nil},
+		"the member list is unknown":       {3, both(learns(2), unlisted), nil},
+		"has nine tenths of the log":       {3, both(learns(2), applied(1000, 900)), promotes},
+		"has less than nine tenths":        {3, both(learns(2), applied(1000, 899)), nil},
+		"not responding":                   {3, both(learns(2), silence(2)), nil},
+		"not started":                      {3, both(learns(2), func(s *State) { s.Membership.Members[2].Started = false }), nil},
+		"not sealed":                       {3, both(learns(2), joins), nil},
+		"an unknown member":                {3, both(learns(2), stranger(2)), nil},
+		"members' data may differ":         {3, both(learns(2), inDoubt), nil},
+		"too few other members respond":    {4, both(learns(2), silence(1, 3)), nil},
+		"the learner completes the quorum": {5, both(learns(2), silence(3, 4)), promotes},
+		"one of two voters responds":       {3, both(learns(2), silence(1)), promotes},
 	})
 }
 
@@ -112,12 +112,12 @@ func TestPromoteLearner(t *testing.T) {
 // to hold the same data.
 func TestDisarmAlarm(t *testing.T) {
 	askAlone(t, disarmAlarm, map[string]ruleCase{
-		"a lack of space of one that is gone": {3, leftOver(0xd1, "NOSPACE"), DisarmAlarm{0xd1, "NOSPACE"}},
-		"unknown":                             {3, both(leftOver(0xd1, "NOSPACE"), unlisted), nil},
-		"of nobody in particular":             {3, leftOver(0, "NOSPACE"), nil},
-		"of one that is there":                {3, alarms(1, "NOSPACE"), nil},
-		"other data, and nobody refutes it":   {3, leftOver(0xd1, "CORRUPT"), nil},
-		"other data, refuted":                 {3, both(holds(1, 1, 1), leftOver(0xd2, "NOSPACE"), leftOver(0xd1, "CORRUPT")), DisarmAlarm{0xd1, "CORRUPT"}},
+		"NOSPACE alarm of a removed member":       {3, leftOver(0xd1, "NOSPACE"), DisarmAlarm{0xd1, "NOSPACE"}},
+		"NOSPACE alarm, member list unknown":      {3, both(leftOver(0xd1, "NOSPACE"), unlisted), nil},
+		"NOSPACE alarm of an unidentified member": {3, leftOver(0, "NOSPACE"), nil},
+		"NOSPACE alarm of a listed member":        {3, alarms(1, "NOSPACE"), nil},
+		"CORRUPT alarm that is not refuted":       {3, leftOver(0xd1, "CORRUPT"), nil},
+		"CORRUPT alarm that is refuted":           {3, both(holds(1, 1, 1), leftOver(0xd2, "NOSPACE"), leftOver(0xd1, "CORRUPT")), DisarmAlarm{0xd1, "CORRUPT"}},
 	})
 }
 
@@ -138,30 +138,30 @@ func TestCleanUp(t *testing.T) {
 	unnamed := func(s *State) { s.Membership.Members[0].Name = "" }
 	restart := RestartReplica{1, "p1"}
 	askAlone(t, cleanUp, map[string]ruleCase{
-		"left":                        {3, left, DeleteVolume{2, "v2"}},
-		"left, unknown":               {3, both(left, unlisted), nil},
-		"left, and in use":            {3, func(s *State) { s.Record = s.Record.WithRemoved(RemovedMember{Ordinal: 2, VolumeUID: "v2"}) }, nil},
-		"another volume":              {3, both(left, func(s *State) { s.Replicas[2].VolumeUID = "w2" }), nil},
-		"no volume":                   {3, both(left, func(s *State) { s.Replicas[2].VolumeUID, s.Record.Removed[0].VolumeUID = "", "" }), nil},
-		"it goes":                     {3, both(left, going(2)), nil},
-		"a member is nowhere":         {3, both(left, nameless), nil},
-		"a member has no name yet":    {3, both(left, unnamed), DeleteVolume{2, "v2"}},
-		"a stranger is listed":        {3, both(left, stranger(0)), DeleteVolume{2, "v2"}},
-		"a pod keeps it":              {3, both(inGap, going(1)), restart},
-		"a pod keeps it, unknown":     {3, both(inGap, going(1), unlisted), nil},
-		"a pod keeps it, one nowhere": {3, both(inGap, going(1), nameless), nil},
-		"its pod is on its way out":   {3, both(inGap, going(1), func(s *State) { s.Replicas[1].Pod = PodTerminating }), nil},
-		"no pod of which it is known": {3, both(inGap, going(1), func(s *State) { s.Replicas[1].PodUID = "" }), nil},
-		"its member has started":      {3, going(1), nil},
-		"a new one in that place":     {3, both(going(1), unstarted, silence(1)), restart},
-		"a new one that answers":      {3, both(going(1), unstarted), nil},
-		"beyond all on record":        {3, both(left, going(2)), nil},
+		"a removed member's volume":                      {3, left, DeleteVolume{2, "v2"}},
+		"a removed member's volume, member list unknown": {3, both(left, unlisted), nil},
+		"the slot still has a member":                    {3, func(s *State) { s.Record = s.Record.WithRemoved(RemovedMember{Ordinal: 2, VolumeUID: "v2"}) }, nil},
+		"the slot has another volume":                    {3, both(left, func(s *State) { s.Replicas[2].VolumeUID = "w2" }), nil},
+		"the slot has no volume":                         {3, both(left, func(s *State) { s.Replicas[2].VolumeUID, s.Record.Removed[0].VolumeUID = "", "" }), nil},
+		"the volume is already being deleted":            {3, both(left, going(2)), nil},
+		"a member's slot is unknown":                     {3, both(left, nameless), nil},
+		"a member has no name yet":                       {3, both(left, unnamed), DeleteVolume{2, "v2"}},
+		"an unknown member is listed":                    {3, both(left, stranger(0)), DeleteVolume{2, "v2"}},
+		"a pod delays the volume's deletion":             {3, both(inGap, going(1)), restart},
+		"a pod delays deletion, member list unknown":     {3, both(inGap, going(1), unlisted), nil},
+		"a pod delays deletion, a slot is unknown":       {3, both(inGap, going(1), nameless), nil},
+		"the volume's pod is terminating":                {3, both(inGap, going(1), func(s *State) { s.Replicas[1].Pod = PodTerminating }), nil},
+		"the pod's UID is unknown":                       {3, both(inGap, going(1), func(s *State) { s.Replicas[1].PodUID = "" }), nil},
+		"the volume's member has started":                {3, going(1), nil},
+		"a new member has not started":                   {3, both(going(1), unstarted, silence(1)), restart},
+		"a new, unstarted member responds":               {3, both(going(1), unstarted), nil},
+		"beyond the highest recorded slot":               {3, both(left, going(2)), nil},
 	})
 	for what, c := range map[string]slotCase{
-		"it is there":         {left, true},
-		"it is gone":          {both(left, func(s *State) { s.Replicas = s.Replicas[:2] }), false},
-		"below one on record": {inGap, false},
-		"nothing":             {nil, false},
+		"the volume exists":               {left, true},
+		"the volume is deleted":           {both(left, func(s *State) { s.Replicas = s.Replicas[:2] }), false},
+		"below the highest recorded slot": {inGap, false},
+		"no member was removed":           {nil, false},
 	} {
 		if d, speaks := waitForCleanUp(after(3, c.change)); speaks != c.want {
 			t.Errorf("%s: %s", what, d)
@@ -180,16 +180,16 @@ func TestSlotOfAnother(t *testing.T) {
 	is := func(s State, m Member) bool { return s.slotOfAnother(m, 1) }
 	other := func(s *State) { s.Membership.Members[1].ID = 0xb1 }
 	check(t, is, map[string]slotCase{
-		"its own":        {unstarted, false},
-		"another's":      {both(unstarted, other), true},
-		"it has started": {other, false},
-		"nobody's yet":   {both(unstarted, other, recordedAs(RecordedMember{Mode: Joining})), false},
+		"the slot is the member's own": {unstarted, false},
+		"the slot is another member's": {both(unstarted, other), true},
+		"the member has started":       {other, false},
+		"no member ID is recorded":     {both(unstarted, other, recordedAs(RecordedMember{Mode: Joining})), false},
 
-		"what another has left":           {both(slot1(PodFailing, 0), unstarted, left("v1")), true},
-		"what another has left, going":    {both(slot1(PodAbsent, 0, onItsWay), unstarted, left("v1")), false},
-		"what another has left, held":     {both(slot1(PodFailing, 0, onItsWay), unstarted, left("v1")), true},
-		"made since":                      {both(slot1(PodFailing, 0), unstarted, left("v0")), false},
-		"none was there":                  {both(slot1(PodPending, 0, gone), unstarted, left("")), false},
-		"what another has left, and runs": {both(slot1(PodFailing, 0), left("v1")), false},
+		"a removed member's volume":                     {both(slot1(PodFailing, 0), unstarted, left("v1")), true},
+		"a removed member's volume, being deleted":      {both(slot1(PodAbsent, 0, onItsWay), unstarted, left("v1")), false},
+		"a removed member's volume, held by a pod":      {both(slot1(PodFailing, 0, onItsWay), unstarted, left("v1")), true},
+		"the volume was created later":                  {both(slot1(PodFailing, 0), unstarted, left("v0")), false},
+		"the removed member had no volume":              {both(slot1(PodPending, 0, gone), unstarted, left("")), false},
+		"a removed member's volume, member has started": {both(slot1(PodFailing, 0), left("v1")), false},
 	})
 }

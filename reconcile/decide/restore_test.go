@@ -22,12 +22,12 @@ func TestRestoreFollowsItsJob(t *testing.T) {
 		action  Action
 		message string
 	}{
-		"the Job runs":            {nil, Wait, nil, "restoring"},
-		"there is no Job":         {func(s *State) { s.Restore.Job = nil }, Act, StartRestore{"d1"}, "restoring the newest backup into the volume of a-0"},
-		"the Job is deleted":      {ofJob(func(j *RestoreJob) { j.Terminating = true }), Wait, nil, "Job a-restore is being deleted"},
-		"the volume is deleted":   {func(s *State) { s.Replicas[0].VolumeTerminating = true }, Wait, nil, "the volume of a-0 is being deleted"},
-		"the volume was replaced": {func(s *State) { s.Replicas[0].VolumeUID = "w0" }, Act, StopRestore{"j1"}, "no longer exists"},
-		"the volume is gone":      {func(s *State) { s.Replicas = nil }, Act, StopRestore{"j1"}, "no longer exists"},
+		"the Job runs":                {nil, Wait, nil, "restoring"},
+		"no Job exists":               {func(s *State) { s.Restore.Job = nil }, Act, StartRestore{"d1"}, "restoring the newest backup into the volume of a-0"},
+		"the Job is being deleted":    {ofJob(func(j *RestoreJob) { j.Terminating = true }), Wait, nil, "Job a-restore is being deleted"},
+		"the volume is being deleted": {func(s *State) { s.Replicas[0].VolumeTerminating = true }, Wait, nil, "the volume of a-0 is being deleted"},
+		"the volume was replaced":     {func(s *State) { s.Replicas[0].VolumeUID = "w0" }, Act, StopRestore{"j1"}, "no longer exists"},
+		"the volume no longer exists": {func(s *State) { s.Replicas = nil }, Act, StopRestore{"j1"}, "no longer exists"},
 		"the Job has ended for an earlier declaration": {
 			both(ofJob(func(j *RestoreJob) { j.Phase = JobSucceeded }), func(s *State) { s.Declared.Restore.Digest = "d2" }),
 			Act, StopRestore{"j1"}, "the declaration has changed",
@@ -37,10 +37,10 @@ func TestRestoreFollowsItsJob(t *testing.T) {
 			func(s *State) { s.Record = s.Record.With(RecordedMember{Ordinal: 1, Mode: Sealed}) },
 			Block, nil, "the record has other members",
 		},
-		"another volume exists":              {func(s *State) { s.Replicas = append(s.Replicas, Replica{Ordinal: 1, Pod: PodAbsent, VolumeUID: "v1"}) }, Block, nil, "a volume of a-1 exists"},
-		"another slot is empty":              {func(s *State) { s.Replicas = append(s.Replicas, Replica{Ordinal: 1, Pod: PodAbsent}) }, Wait, nil, "restoring"},
-		"the cluster has formed: its status": {func(s *State) { s.ReportedClusterID = 0xc1 }, "", nil, ""},
-		"the cluster has formed: etcd":       {func(s *State) { s.Membership.ClusterID = 0xc1 }, "", nil, ""},
+		"another volume exists":                           {func(s *State) { s.Replicas = append(s.Replicas, Replica{Ordinal: 1, Pod: PodAbsent, VolumeUID: "v1"}) }, Block, nil, "a volume of a-1 exists"},
+		"another slot is empty":                           {func(s *State) { s.Replicas = append(s.Replicas, Replica{Ordinal: 1, Pod: PodAbsent}) }, Wait, nil, "restoring"},
+		"the cluster has formed, according to its status": {func(s *State) { s.ReportedClusterID = 0xc1 }, "", nil, ""},
+		"the cluster has formed, according to etcd":       {func(s *State) { s.Membership.ClusterID = 0xc1 }, "", nil, ""},
 	} {
 		s := after(3, restores)
 		if c.change != nil {
@@ -60,13 +60,13 @@ func TestInterruptedRestoreIsRecognizedWithoutRecord(t *testing.T) {
 		change func(*State)
 		want   bool
 	}{
-		"the record is lost":       {nil, true},
-		"the record exists":        {func(s *State) { s.Record = RestoringRecord("t") }, false},
-		"the cluster has an ID":    {func(s *State) { s.ReportedClusterID = 0xc1 }, false},
-		"the Job has succeeded":    {func(s *State) { s.Restore.Job.Phase = JobSucceeded }, false},
-		"another volume exists":    {func(s *State) { s.Replicas = append(s.Replicas, Replica{Ordinal: 1, Pod: PodAbsent, VolumeUID: "v1"}) }, false},
-		"there was no Job":         {func(s *State) { s.Restore.Job = nil }, false},
-		"the pod of a-0 is around": {func(s *State) { s.Replicas[0].Pod = PodPending }, false},
+		"the record is lost":    {nil, true},
+		"the record exists":     {func(s *State) { s.Record = RestoringRecord("t") }, false},
+		"the cluster has an ID": {func(s *State) { s.ReportedClusterID = 0xc1 }, false},
+		"the Job has succeeded": {func(s *State) { s.Restore.Job.Phase = JobSucceeded }, false},
+		"another volume exists": {func(s *State) { s.Replicas = append(s.Replicas, Replica{Ordinal: 1, Pod: PodAbsent, VolumeUID: "v1"}) }, false},
+		"no Job exists":         {func(s *State) { s.Restore.Job = nil }, false},
+		"the pod of a-0 exists": {func(s *State) { s.Replicas[0].Pod = PodPending }, false},
 	} {
 		s := after(3, both(restores, func(s *State) { s.Record = Record{} }))
 		if c.change != nil {

@@ -12,8 +12,8 @@ import (
 // retained. Its node is not available, so the pod does not start.
 func TestLostClustersClaimInMembersSlotIsKept(t *testing.T) {
 	for name, lines := range map[string][]string{
-		"a voter lost its volume":      {"set a-1 etcd=silent pod=Pending since=3h volume=w1"},
-		"a learner is removed by hand": {"set a-1 etcd=none pod=Pending since=1m volume=w1 mode=Joining"},
+		"a voter lost its volume":        {"set a-1 etcd=silent pod=Pending since=3h volume=w1"},
+		"a learner was removed manually": {"set a-1 etcd=none pod=Pending since=1m volume=w1 mode=Joining"},
 	} {
 		w := &world{}
 		say(t, w, "cluster a")

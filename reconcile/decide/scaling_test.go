@@ -13,15 +13,15 @@ func TestEmpty(t *testing.T) {
 		removed string
 		want    bool
 	}{
-		"nothing":                        {Replica{Pod: PodAbsent}, "", true},
-		"a pod":                          {Replica{Pod: PodPending}, "v1", true},
-		"a volume":                       {Replica{Pod: PodAbsent, VolumeUID: "v1"}, "", false},
-		"the volume that was left":       {Replica{Pod: PodAbsent, VolumeUID: "v1"}, "v1", false},
-		"another one than was left":      {Replica{Pod: PodPending, VolumeUID: "w1"}, "v1", true},
-		"a volume that goes":             {Replica{Pod: PodAbsent, VolumeUID: "v1", VolumeTerminating: true}, "v1", true},
-		"one that goes, and its pod":     {Replica{Pod: PodTerminating, VolumeUID: "v1", VolumeTerminating: true}, "v1", true},
-		"one that goes, and a pod stays": {Replica{Pod: PodPending, VolumeUID: "v1", VolumeTerminating: true}, "v1", false},
-		"another that goes, a pod stays": {Replica{Pod: PodPending, VolumeUID: "w1", VolumeTerminating: true}, "v1", false},
+		"no pod and no volume":                         {Replica{Pod: PodAbsent}, "", true},
+		"a pod without a volume":                       {Replica{Pod: PodPending}, "v1", true},
+		"a volume":                                     {Replica{Pod: PodAbsent, VolumeUID: "v1"}, "", false},
+		"the removed member's volume":                  {Replica{Pod: PodAbsent, VolumeUID: "v1"}, "v1", false},
+		"not the removed member's volume":              {Replica{Pod: PodPending, VolumeUID: "w1"}, "v1", true},
+		"a volume being deleted":                       {Replica{Pod: PodAbsent, VolumeUID: "v1", VolumeTerminating: true}, "v1", true},
+		"a volume being deleted, pod is terminating":   {Replica{Pod: PodTerminating, VolumeUID: "v1", VolumeTerminating: true}, "v1", true},
+		"a volume being deleted, pod is pending":       {Replica{Pod: PodPending, VolumeUID: "v1", VolumeTerminating: true}, "v1", false},
+		"another volume being deleted, pod is pending": {Replica{Pod: PodPending, VolumeUID: "w1", VolumeTerminating: true}, "v1", false},
 	} {
 		c.slot.Ordinal = 1
 		s := State{Replicas: []Replica{c.slot}, Record: Record{Token: "t"}.WithRemoved(RemovedMember{Ordinal: 1, VolumeUID: c.removed})}
@@ -46,14 +46,14 @@ func TestSurplus(t *testing.T) {
 		change  func(*State)
 		name    string // empty if there is no surplus
 	}{
-		"as declared":                  {3, nil, ""},
-		"one too many":                 {4, declared(3), "a-3"},
-		"as many, one beyond":          {4, both(declared(3), without(1)), ""},
-		"one too many, a slot is free": {5, both(declared(3), without(1)), "a-4"},
-		"one for none declared":        {1, declared(0), ""},
-		"two for one":                  {2, declared(1), "a-1"},
-		"nobody":                       {1, both(declared(1), without(0)), ""},
-		"strangers do not count":       {3, both(declared(2), without(0)), ""},
+		"as many members as declared":        {3, nil, ""},
+		"one member too many":                {4, declared(3), "a-3"},
+		"as many as declared, with a gap":    {4, both(declared(3), without(1)), ""},
+		"one member too many, one slot free": {5, both(declared(3), without(1)), "a-4"},
+		"one member, none declared":          {1, declared(0), ""},
+		"two members, one declared":          {2, declared(1), "a-1"},
+		"only an unknown member":             {1, both(declared(1), without(0)), ""},
+		"unknown members do not count":       {3, both(declared(2), without(0)), ""},
 	} {
 		m, is := after(c.members, c.change).surplus()
 		if is != (c.name != "") || is && m.Name != c.name {
@@ -72,12 +72,12 @@ func TestGoesDown(t *testing.T) {
 		change func(*State)
 		name   string
 	}{
-		"all are well":                  {nil, "a-4"},
-		"one below is silent":           {silent(3), "a-3"},
-		"one below is a learner":        {learner(3), "a-3"},
-		"both are silent":               {both(silent(3), silent(4)), "a-4"},
-		"one that stays is silent":      {silent(1), "a-4"},
-		"silent, and the volume of one": {both(silent(3), goes(0)), "a-4"},
+		"all members are healthy":                        {nil, "a-4"},
+		"a-3 is not responding":                          {silent(3), "a-3"},
+		"a-3 is a learner":                               {learner(3), "a-3"},
+		"a-3 and a-4 are not responding":                 {both(silent(3), silent(4)), "a-4"},
+		"a remaining member is not responding":           {silent(1), "a-4"},
+		"a-3 not responding, a-0's volume being deleted": {both(silent(3), goes(0)), "a-4"},
 	} {
 		s := after(5, c.change)
 		s.Declared.Replicas = 3
@@ -93,12 +93,12 @@ func TestPeerURL(t *testing.T) {
 		change func(*State)
 		want   string
 	}{
-		"the first":           {nil, "https://a-3.a.b.svc:2380"},
-		"a stranger's is not": {func(s *State) { s.Membership.Members[0] = Member{Name: "x", PeerURL: "http://x.y:1"} }, "https://a-3.a.b.svc:2380"},
-		"nor one by address":  {func(s *State) { s.Membership.Members[0].PeerURL = "https://10.0.0.1:2380" }, "https://a-3.a.b.svc:2380"},
-		"only once":           {func(s *State) { s.Membership.Members[0].PeerURL = "https://a-0.x//a-0" }, "https://a-3.x//a-0"},
-		"a stranger's alone":  {func(s *State) { s.Membership.Members = []Member{{Name: "x", PeerURL: "http://x.y:1"}} }, ""},
-		"of nobody":           {func(s *State) { s.Membership.Members = nil }, ""},
+		"derived from the first member":  {nil, "https://a-3.a.b.svc:2380"},
+		"not from an unknown member":     {func(s *State) { s.Membership.Members[0] = Member{Name: "x", PeerURL: "http://x.y:1"} }, "https://a-3.a.b.svc:2380"},
+		"not from an IP address":         {func(s *State) { s.Membership.Members[0].PeerURL = "https://10.0.0.1:2380" }, "https://a-3.a.b.svc:2380"},
+		"the name is replaced only once": {func(s *State) { s.Membership.Members[0].PeerURL = "https://a-0.x//a-0" }, "https://a-3.x//a-0"},
+		"only an unknown member":         {func(s *State) { s.Membership.Members = []Member{{Name: "x", PeerURL: "http://x.y:1"}} }, ""},
+		"no members":                     {func(s *State) { s.Membership.Members = nil }, ""},
 	} {
 		if got := after(3, c.change).peerURL(3); got != c.want {
 			t.Errorf("%s: %q", what, got)
@@ -124,17 +124,17 @@ func TestUnsettled(t *testing.T) {
 		change func(*State)
 		want   int
 	}{
-		"health":          {nil, 0},
-		"no list":         {func(s *State) { s.Membership.Members, s.Record.Members = nil, nil }, 1},
-		"no ID on record": {func(s *State) { s.Record.ClusterID = 0 }, 1},
-		"one is silent":   {func(s *State) { s.down(PodStarting, time.Second, 1) }, 1},
-		"one is unlisted": {func(s *State) { s.Membership.Members = s.Membership.Members[:2] }, 1},
-		"data in doubt":   {func(s *State) { s.Membership.Members[0].Alarms = []AlarmKind{"CORRUPT"} }, 1},
-		"a lack of space": {func(s *State) { s.Membership.Members[0].Alarms = []AlarmKind{"NOSPACE"} }, 0},
-		"a silent member with ID 1": {both(silence(1), func(s *State) {
+		"all members are healthy":           {nil, 0},
+		"no members are listed or recorded": {func(s *State) { s.Membership.Members, s.Record.Members = nil, nil }, 1},
+		"no cluster ID is recorded":         {func(s *State) { s.Record.ClusterID = 0 }, 1},
+		"a member is not responding":        {func(s *State) { s.down(PodStarting, time.Second, 1) }, 1},
+		"a member is not listed":            {func(s *State) { s.Membership.Members = s.Membership.Members[:2] }, 1},
+		"a CORRUPT alarm":                   {func(s *State) { s.Membership.Members[0].Alarms = []AlarmKind{"CORRUPT"} }, 1},
+		"a NOSPACE alarm":                   {func(s *State) { s.Membership.Members[0].Alarms = []AlarmKind{"NOSPACE"} }, 0},
+		"an unresponsive member with ID 1": {both(silence(1), func(s *State) {
 			s.Membership.Members[1].ID, s.Record.Members[1].ID = 1, 1
 		}), 1},
-		"a silent member without ID": {both(silence(1), func(s *State) {
+		"an unresponsive member without an ID": {both(silence(1), func(s *State) {
 			s.Membership.Members[1].ID, s.Record.Members[1].ID = 0, 0
 		}), 1},
 	} {
@@ -162,38 +162,38 @@ func TestScalingRulesInIsolation(t *testing.T) {
 		s.Record = s.Record.WithRemoved(RemovedMember{Ordinal: 3, VolumeUID: "v3", LostCluster: 7})
 	}
 	askVerdict(t, scaleUp, map[string]verdictCase{
-		"a volume that nobody knows": {3, slot(func(*Replica) {}), Block},
-		"a volume that was left":     {3, both(slot(func(*Replica) {}), removed(3, "v3")), Wait},
-		"a volume that goes":         {3, slot(onItsWay), Wait},
-		"a volume that is kept":      {3, both(slot(func(*Replica) {}), kept), Block},
-		"a kept volume that goes":    {3, both(slot(onItsWay), kept), Wait},
-		"no volume":                  {3, slot(gone), Act},
+		"an unknown volume":           {3, slot(func(*Replica) {}), Block},
+		"a removed member's volume":   {3, both(slot(func(*Replica) {}), removed(3, "v3")), Wait},
+		"a volume being deleted":      {3, slot(onItsWay), Wait},
+		"a kept volume":               {3, both(slot(func(*Replica) {}), kept), Block},
+		"a kept volume being deleted": {3, both(slot(onItsWay), kept), Wait},
+		"no volume":                   {3, slot(gone), Act},
 	})
 	for what, c := range map[string]struct {
 		rule   func(State) (Decision, bool)
 		change func(*State)
 		want   Action
 	}{
-		"up":                           {scaleUp, more, AddLearner{3, "https://a-3.a.b.svc:2380"}},
-		"up, unknown":                  {scaleUp, both(more, unknown), nil},
-		"up beside one that is silent": {scaleUp, both(more, silence(2)), nil},
-		"down":                         {scaleDown, fewer, RemoveMember{ID: 0xa2, Name: "a-2"}},
-		"down, unknown":                {scaleDown, both(fewer, unknown), nil},
-		"scale down while another member is not responding": {scaleDown, both(fewer, silence(1)), nil},
-		"down from a silent one":                            {scaleDown, both(fewer, silence(2)), RemoveMember{ID: 0xa2, Name: "a-2"}},
-		"down, silent to us alone":                          {scaleDown, both(fewer, func(s *State) { s.Membership.Members[2].Answers = false }), nil},
-		"down to what does not answer":                      {scaleDown, both(fewer, silence(1, 2)), nil},
-		"a learner beside one that is silent":               {scaleDown, both(fewer, learner(2), silence(1)), nil},
-		"a learner beside as many as declared":              {scaleDown, both(fewer, learner(2)), RemoveMember{ID: 0xa2, Name: "a-2"}},
-		"a voter in place of a learner":                     {scaleDown, both(fewer, learner(1)), nil},
-		"a silent voter, and one is a learner":              {scaleDown, both(fewer, learner(1), silence(2)), nil},
-		"a learner, silent to us alone":                     {scaleDown, both(fewer, learner(2), func(s *State) { s.Membership.Members[2].Answers = false }), RemoveMember{ID: 0xa2, Name: "a-2"}},
-		"a learner that occupies a slot":                    {scaleDown, both(fewer, learner(2), going(0)), nil},
-		"a voter that takes a place":                        {scaleDown, both(fewer, going(0)), nil},
-		"a healthy voter, and one goes":                     {scaleDown, both(declared(2), going(0)), nil},
-		"a silent one that would take none":                 {scaleDown, both(fewer, going(0), silence(2)), RemoveMember{ID: 0xa2, Name: "a-2"}},
-		"a silent learner that would":                       {scaleDown, both(fewer, going(0), learner(2), silence(2)), nil},
-		"the only copy that may be good": {scaleDown, both(fewer, silence(2), func(s *State) {
+		"scale up":                                                 {scaleUp, more, AddLearner{3, "https://a-3.a.b.svc:2380"}},
+		"scale up, member list unknown":                            {scaleUp, both(more, unknown), nil},
+		"scale up, a member is not responding":                     {scaleUp, both(more, silence(2)), nil},
+		"scale down":                                               {scaleDown, fewer, RemoveMember{ID: 0xa2, Name: "a-2"}},
+		"scale down, member list unknown":                          {scaleDown, both(fewer, unknown), nil},
+		"scale down while another member is not responding":        {scaleDown, both(fewer, silence(1)), nil},
+		"scale down, a-2 is not responding":                        {scaleDown, both(fewer, silence(2)), RemoveMember{ID: 0xa2, Name: "a-2"}},
+		"scale down, only Quorate cannot reach a-2":                {scaleDown, both(fewer, func(s *State) { s.Membership.Members[2].Answers = false }), nil},
+		"scale down, only a-0 responds":                            {scaleDown, both(fewer, silence(1, 2)), nil},
+		"keep a learner, a-1 is not responding":                    {scaleDown, both(fewer, learner(2), silence(1)), nil},
+		"remove a learner, enough voters":                          {scaleDown, both(fewer, learner(2)), RemoveMember{ID: 0xa2, Name: "a-2"}},
+		"keep a voter, a-1 is a learner":                           {scaleDown, both(fewer, learner(1)), nil},
+		"keep an unresponsive voter, a-1 is a learner":             {scaleDown, both(fewer, learner(1), silence(2)), nil},
+		"remove a learner that Quorate cannot reach":               {scaleDown, both(fewer, learner(2), func(s *State) { s.Membership.Members[2].Answers = false }), RemoveMember{ID: 0xa2, Name: "a-2"}},
+		"keep a learner that can replace a-0":                      {scaleDown, both(fewer, learner(2), going(0)), nil},
+		"keep a voter that can replace a-0":                        {scaleDown, both(fewer, going(0)), nil},
+		"keep a healthy voter, a-0's volume being deleted":         {scaleDown, both(declared(2), going(0)), nil},
+		"remove an unresponsive voter, a-0's volume being deleted": {scaleDown, both(fewer, going(0), silence(2)), RemoveMember{ID: 0xa2, Name: "a-2"}},
+		"keep an unresponsive learner, a-0's volume being deleted": {scaleDown, both(fewer, going(0), learner(2), silence(2)), nil},
+		"keep the only copy that may be right": {scaleDown, both(fewer, silence(2), func(s *State) {
 			s.Membership.StaleAlarms = []Alarm{{unidentified, AlarmCorrupt}}
 		}), nil},
 	} {
@@ -211,9 +211,9 @@ func TestMissingMembersAreNamed(t *testing.T) {
 		change func(*State)
 		want   string
 	}{
-		"none is missing":                {nil, ""},
-		"one is missing":                 {more, "a-3"},
-		"one is surplus":                 {declared(2), ""},
+		"no member is missing":           {nil, ""},
+		"one member is missing":          {more, "a-3"},
+		"one member is surplus":          {declared(2), ""},
 		"the list is unknown":            {both(more, func(s *State) { s.Membership.Known = false }), ""},
 		"the list is of another cluster": {both(more, func(s *State) { s.Membership.ClusterID++ }), ""},
 		"the cluster has no ID yet":      {both(more, func(s *State) { s.Record.ClusterID, s.Membership.ClusterID = 0, 0 }), ""},

@@ -19,9 +19,9 @@ func TestSealKeepsRecordOfSilentMember(t *testing.T) {
 	seal := decide.Seal{ClusterID: 0xc1, Members: decide.Ordinals(0).With(0).With(1)}
 	got := decide.SealedRecord(s, seal, "fresh")
 	if m, _ := got.Member(1); m != recorded {
-		t.Errorf("a-1 is silent, and its record becomes %+v", m)
+		t.Errorf("a-1 is not responding, but its record becomes %+v", m)
 	}
 	if m, _ := got.Member(0); m != (decide.RecordedMember{Ordinal: 0, Mode: decide.Sealed, ID: 1, VolumeUID: "v0"}) {
-		t.Errorf("a-0 answers, and its record becomes %+v", m)
+		t.Errorf("a-0 responds, but its record becomes %+v", m)
 	}
 }

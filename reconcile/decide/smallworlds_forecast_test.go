@@ -56,7 +56,7 @@ func TestEveryRoadOfSmallWorlds(t *testing.T) {
 	})
 	t.Logf("%d roads with %d steps; %d states that cannot be made up", all.closed.Load(), all.steps.Load(), all.open.Load())
 	if all.closed.Load() < 100 || all.steps.Load() < 100 {
-		t.Error("that is too few to mean something")
+		t.Error("too few forecasts or steps were followed")
 	}
 }
 

@@ -16,23 +16,23 @@ func TestAnySignOfFormationPreventsBootstrap(t *testing.T) {
 		state            State
 		formed, founding bool
 	}{
-		"nothing":                             {State{}, false, false},
-		"a slot without anything":             {State{Replicas: []Replica{{Pod: PodAbsent}}}, false, false},
-		"a founding record":                   {State{Record: record}, false, true},
-		"a founding record, pod and volume":   {State{Record: record, Replicas: []Replica{{Pod: PodReady, VolumeUID: "v"}}, Objects: Objects{RunsHash: "h", RunsVersion: "v"}}, false, true},
-		"a founding record, a pod answers":    {State{Record: record, Replicas: []Replica{{Pod: PodReady, ClusterID: 1}}}, true, true},
-		"a founding record, a list":           {State{Record: record, Membership: Membership{Members: []Member{{}}}}, true, true},
-		"a founding record, the ID of a list": {State{Record: record, Membership: Membership{ClusterID: 1}}, true, true},
-		"an ID on record":                     {State{Record: Record{Token: "t", ClusterID: 1, Members: record.Members}}, true, false},
-		"an ID in the status":                 {State{Record: record, ReportedClusterID: 1}, true, false},
-		"a member sealed":                     {State{Record: record.With(RecordedMember{Ordinal: 1, Mode: Sealed})}, true, false},
-		"a member that joins":                 {State{Record: record.With(RecordedMember{Ordinal: 1, Mode: Joining})}, true, false},
-		"a volume":                            {State{Replicas: []Replica{{Pod: PodAbsent, VolumeUID: "v"}}}, true, false},
-		"a pod":                               {State{Replicas: []Replica{{Pod: PodPending}}}, true, false},
-		"a version that runs":                 {State{Objects: Objects{RunsVersion: "v"}}, true, false},
-		"a shape that runs":                   {State{Objects: Objects{RunsHash: "h"}}, true, false},
-		"only an ID on record":                {State{Record: Record{Token: "t", ClusterID: 1}}, true, false},
-		"only an ID in the status":            {State{ReportedClusterID: 1}, true, false},
+		"nothing":                                {State{}, false, false},
+		"an empty slot":                          {State{Replicas: []Replica{{Pod: PodAbsent}}}, false, false},
+		"a bootstrap record":                     {State{Record: record}, false, true},
+		"a bootstrap record, a pod and a volume": {State{Record: record, Replicas: []Replica{{Pod: PodReady, VolumeUID: "v"}}, Objects: Objects{RunsHash: "h", RunsVersion: "v"}}, false, true},
+		"a bootstrap record, a pod responds":     {State{Record: record, Replicas: []Replica{{Pod: PodReady, ClusterID: 1}}}, true, true},
+		"a bootstrap record, a member list":      {State{Record: record, Membership: Membership{Members: []Member{{}}}}, true, true},
+		"a bootstrap record, etcd's cluster ID":  {State{Record: record, Membership: Membership{ClusterID: 1}}, true, true},
+		"a recorded cluster ID":                  {State{Record: Record{Token: "t", ClusterID: 1, Members: record.Members}}, true, false},
+		"a cluster ID in the status":             {State{Record: record, ReportedClusterID: 1}, true, false},
+		"a sealed member":                        {State{Record: record.With(RecordedMember{Ordinal: 1, Mode: Sealed})}, true, false},
+		"a joining member":                       {State{Record: record.With(RecordedMember{Ordinal: 1, Mode: Joining})}, true, false},
+		"a volume":                               {State{Replicas: []Replica{{Pod: PodAbsent, VolumeUID: "v"}}}, true, false},
+		"a pod":                                  {State{Replicas: []Replica{{Pod: PodPending}}}, true, false},
+		"a StatefulSet's version":                {State{Objects: Objects{RunsVersion: "v"}}, true, false},
+		"a StatefulSet's spec hash":              {State{Objects: Objects{RunsHash: "h"}}, true, false},
+		"only a recorded cluster ID":             {State{Record: Record{Token: "t", ClusterID: 1}}, true, false},
+		"only a cluster ID in the status":        {State{ReportedClusterID: 1}, true, false},
 	} {
 		if got := c.state.Formed(); got != c.formed {
 			t.Errorf("%s: formed is %t", name, got)
@@ -43,7 +43,7 @@ func TestAnySignOfFormationPreventsBootstrap(t *testing.T) {
 		c.state.Declared = Declared{Replicas: 1, Lifecycle: "Running"}
 		c.state.Objects.Drift = []string{"Service a: missing"}
 		if _, founds := Decide(c.state).Action.(Bootstrap); founds && c.formed {
-			t.Errorf("%s: it is founded", name)
+			t.Errorf("%s: it is bootstrapped again", name)
 		}
 	}
 }
@@ -59,13 +59,13 @@ func TestRestoredRecordOfBootstrapCountsAsLost(t *testing.T) {
 		change func(*State)
 		want   bool
 	}{
-		"bootstrap":                   {func(*State) {}, false},
-		"a claim that etcd has used":  {claim(func(r *Replica) { r.LastUse.ClusterID = 1 }), true},
-		"a claim of a lost cluster":   {claim(func(r *Replica) { r.LostCluster = 1 }), true},
-		"a recovery Job on the claim": {job("v"), true},
-		"a recovery Job on another":   {job("w"), false},
-		"a recovery Job, no claim":    {both(job(""), claim(gone)), false},
-		"a newer record":              {func(s *State) { s.Record.ClusterID = 1; s.Replicas[0].LastUse.ClusterID = 1 }, false},
+		"bootstrap":                       {func(*State) {}, false},
+		"a claim that etcd has used":      {claim(func(r *Replica) { r.LastUse.ClusterID = 1 }), true},
+		"a claim of a lost cluster":       {claim(func(r *Replica) { r.LostCluster = 1 }), true},
+		"a recovery Job on the claim":     {job("v"), true},
+		"a recovery Job on another claim": {job("w"), false},
+		"a recovery Job, no claim":        {both(job(""), claim(gone)), false},
+		"a newer record":                  {func(s *State) { s.Record.ClusterID = 1; s.Replicas[0].LastUse.ClusterID = 1 }, false},
 	} {
 		s := State{Record: FoundingRecord("t", 1), Replicas: []Replica{{Pod: PodAbsent, VolumeUID: "v"}}}
 		c.change(&s)
@@ -90,13 +90,13 @@ func TestClientsWaitForCluster(t *testing.T) {
 		change          func(*Record)
 		closed, clients bool
 	}{
-		"a formed cluster":           {func(*Record) {}, false, false},
-		"a member may bootstrap":     {func(r *Record) { r.Members[0].Mode = Founding }, true, true},
-		"being restored":             {func(r *Record) { r.Members[0].Mode = Restoring }, true, true},
-		"restored, and not proven":   {func(r *Record) { r.RestoredFrom, r.ClusterID = "b", 0 }, true, true},
-		"restored, and proven":       {func(r *Record) { r.RestoredFrom = "b" }, false, false},
-		"being recovered":            {func(r *Record) { r.Recovery.ClusterID = 1 }, false, true},
-		"recovered from another one": {func(r *Record) { r.Recovery.ClusterID = 2 }, false, false},
+		"a formed cluster":               {func(*Record) {}, false, false},
+		"a member may bootstrap":         {func(r *Record) { r.Members[0].Mode = Founding }, true, true},
+		"being restored":                 {func(r *Record) { r.Members[0].Mode = Restoring }, true, true},
+		"restored, and not proven":       {func(r *Record) { r.RestoredFrom, r.ClusterID = "b", 0 }, true, true},
+		"restored, and proven":           {func(r *Record) { r.RestoredFrom = "b" }, false, false},
+		"being recovered":                {func(r *Record) { r.Recovery.ClusterID = 1 }, false, true},
+		"recovered from another cluster": {func(r *Record) { r.Recovery.ClusterID = 2 }, false, false},
 	} {
 		r := formed.With(formed.Members[0])
 		c.change(&r)
@@ -186,7 +186,7 @@ func TestExplain(t *testing.T) {
 	// A member that responds has not lost its volume, regardless of the record.
 	s := State{Name: "a", Record: Record{Members: []RecordedMember{{Mode: Sealed, VolumeUID: "v"}}}, Replicas: []Replica{{Pod: PodReady, VolumeUID: "w"}}}
 	if got := s.Explain(healthy); got != "" {
-		t.Errorf("got %q of a member that answers on another volume", got)
+		t.Errorf("got %q for a member that responds on another volume", got)
 	}
 }
 
@@ -276,13 +276,13 @@ func TestWantsOtherPods(t *testing.T) {
 		reported ID
 		want     bool
 	}{
-		"formed":               {formed, "3.5.35", 0, true},
-		"as declared":          {formed, "3.6.16", 0, false},
-		"no StatefulSet":       {formed, "", 0, false},
-		"founding":             {founding, "3.5.35", 0, false},
-		"founding, so it says": {founding, "3.5.35", 1, true},
-		"beyond founding":      {joining, "3.5.35", 0, true},
-		"no record":            {Record{}, "3.5.35", 0, true},
+		"formed":             {formed, "3.5.35", 0, true},
+		"up to date":         {formed, "3.6.16", 0, false},
+		"no StatefulSet":     {formed, "", 0, false},
+		"a bootstrap record": {founding, "3.5.35", 0, false},
+		"a bootstrap record, cluster ID in status": {founding, "3.5.35", 1, true},
+		"a member is joining":                      {joining, "3.5.35", 0, true},
+		"no record":                                {Record{}, "3.5.35", 0, true},
 	} {
 		s := State{Declared: Declared{Version: "3.6.16"}, Record: test.record, ReportedClusterID: test.reported}
 		s.Objects.RunsVersion = test.runs

@@ -38,7 +38,7 @@ func TestTraits(t *testing.T) {
 		}
 	}
 	if got := decide.TraitsOf(nil); got != (decide.Traits{}) {
-		t.Errorf("no action has %+v", got)
+		t.Errorf("a nil action has the traits %+v", got)
 	}
 }
 

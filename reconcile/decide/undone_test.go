@@ -104,7 +104,7 @@ func TestOtherActionsPrecedeRetry(t *testing.T) {
 		"ApplyObjects":   {Rule: "WaitForMembers", Verdict: Wait},
 	} {
 		if got := s.afterUndone(d, []Decision{undone}); got.Rule != want {
-			t.Errorf("besides %s: %s", d.Rule, got)
+			t.Errorf("together with %s: got %s", d.Rule, got)
 		}
 	}
 }
@@ -119,14 +119,14 @@ func TestRepeatsOfPass(t *testing.T) {
 		want    int // recorded number of drift corrections, or 0
 		last    time.Duration
 	}{
-		"carried out again":             {1, nil, true, 2, time.Second},
-		"carried out first":             {1, func(s *State, _ *Decision) { s.Repeated = nil }, true, 1, time.Second},
-		"not carried out":               {1, nil, false, 0, 0},
-		"not carried out, often before": {undoneThreshold, nil, false, undoneThreshold, 0},
-		"another, often before":         {undoneThreshold, func(_ *State, d *Decision) { d.Rule = "Seal" }, true, undoneThreshold, 0},
-		"another, seldom before":        {1, func(_ *State, d *Decision) { d.Rule = "Seal" }, true, 0, 0},
-		"locked":                        {1, func(_ *State, d *Decision) { *d = locked }, true, 1, 0},
-		"no longer wanted":              {1, func(s *State, _ *Decision) { s.Objects.Drift = nil }, true, 0, 0},
+		"carried out again":                      {1, nil, true, 2, time.Second},
+		"carried out for the first time":         {1, func(s *State, _ *Decision) { s.Repeated = nil }, true, 1, time.Second},
+		"not carried out":                        {1, nil, false, 0, 0},
+		"not carried out, often repeated before": {undoneThreshold, nil, false, undoneThreshold, 0},
+		"another action, often repeated before":  {undoneThreshold, func(_ *State, d *Decision) { d.Rule = "Seal" }, true, undoneThreshold, 0},
+		"another action, rarely repeated before": {1, func(_ *State, d *Decision) { d.Rule = "Seal" }, true, 0, 0},
+		"another pass holds the lease":           {1, func(_ *State, d *Decision) { *d = locked }, true, 1, 0},
+		"no longer wanted":                       {1, func(s *State, _ *Decision) { s.Objects.Drift = nil }, true, 0, 0},
 	} {
 		s, d := drifting(c.times)
 		if c.change != nil {
@@ -199,7 +199,7 @@ func TestSealsAreRemembered(t *testing.T) {
 			t.Errorf("%s: %+v", name, list)
 		}
 		if c.others > 0 && list[0].What != "Seal 20" {
-			t.Errorf("%s: not the newest first: %+v", name, list)
+			t.Errorf("%s: the newest entry is not first: %+v", name, list)
 		}
 	}
 }

@@ -37,8 +37,8 @@ func say(t *testing.T, w *world, lines ...string) (actions []decide.Action) {
 // of c2.
 func TestIncompleteRecordDoesNotTakeInAnotherClustersVolume(t *testing.T) {
 	for name, record := range map[string][]string{
-		"written again": {"set a-0 id=none"},
-		"lost":          {"remove record"},
+		"recreated from volumes": {"set a-0 id=none"},
+		"lost":                   {"remove record"},
 	} {
 		w := &world{}
 		say(t, w, "cluster a")

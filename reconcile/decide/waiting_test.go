@@ -67,10 +67,10 @@ func TestActionWithoutProgressBlocks(t *testing.T) {
 		t.Errorf("after half an hour: %s", d)
 	}
 	if broken := invariants.Broken(s, d); len(broken) > 0 {
-		t.Errorf("broken: %q", broken)
+		t.Errorf("broken invariants: %q", broken)
 	}
 	if again := decide.Waits(s, d, false); len(again) != 1 || !again[0].Since.Equal(dawn) {
-		t.Errorf("it begins again: %+v", again)
+		t.Errorf("the wait starts again: %+v", again)
 	}
 	other := try
 	other.Rule = "ScaleDown"
@@ -79,7 +79,7 @@ func TestActionWithoutProgressBlocks(t *testing.T) {
 	}
 	wait := decide.Decision{Rule: try.Rule, Verdict: decide.Wait, Message: "it must catch up"}
 	if d := decide.NoProgress(s, wait, ""); d != wait {
-		t.Errorf("what only waits is not tried: %s", d)
+		t.Errorf("a Wait counts as an action without progress: %s", d)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestAlternatingRulesWithoutProgressBlock(t *testing.T) {
 		s.Waited = decide.Waits(s, decide.Decision{Rule: fmt.Sprint("Rule", n), Verdict: decide.Wait}, false)
 	}
 	if len(s.Waited) != 10 || s.Waited[9].Rule == "" {
-		t.Errorf("%d are kept: %+v", len(s.Waited), s.Waited)
+		t.Errorf("%d waits are kept: %+v", len(s.Waited), s.Waited)
 	}
 }
 

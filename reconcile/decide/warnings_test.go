@@ -15,12 +15,12 @@ func TestCertificateWarnings(t *testing.T) {
 		state State
 		want  []string
 	}{
-		"nothing":         {State{Certificates: []Certificate{lasts("k", true, 2000*day)}}, nil},
-		"weak":            {State{Certificates: []Certificate{weak}}, []string{"k in Secret s is weak (P-224)"}},
-		"a leaf":          {State{Certificates: []Certificate{reissued}}, nil},
-		"root":            {State{Name: "a", ClientIsRoot: true}, []string{"Grant user a-client the permissions that they need, and delete the Secret"}},
-		"both":            {State{ClientIsRoot: true, Certificates: []Certificate{weak}}, []string{"is weak", "authentication is enabled"}},
-		"whatever is due": {State{Now: noon.Add(time.Hour), Certificates: []Certificate{weak}}, []string{"is weak"}},
+		"no problem":                   {State{Certificates: []Certificate{lasts("k", true, 2000*day)}}, nil},
+		"a weak CA":                    {State{Certificates: []Certificate{weak}}, []string{"k in Secret s is weak (P-224)"}},
+		"a weak leaf certificate":      {State{Certificates: []Certificate{reissued}}, nil},
+		"the client has the root role": {State{Name: "a", ClientIsRoot: true}, []string{"Grant user a-client the permissions that they need, and delete the Secret"}},
+		"a weak CA, and the root role": {State{ClientIsRoot: true, Certificates: []Certificate{weak}}, []string{"is weak", "authentication is enabled"}},
+		"whatever is due":              {State{Now: noon.Add(time.Hour), Certificates: []Certificate{weak}}, []string{"is weak"}},
 	} {
 		if got := c.state.CertificateWarnings(); !slices.EqualFunc(got, c.want, strings.Contains) {
 			t.Errorf("%s: %q, want %q", what, got, c.want)
@@ -36,11 +36,11 @@ func TestQuotaBelowDatabaseSizeWarns(t *testing.T) {
 		sizes []int64
 		want  []string
 	}{
-		"smaller":                 {512 * mebibyte, []int64{511 * mebibyte, 20 << 10}, nil},
-		"as large":                {512 * mebibyte, []int64{512 * mebibyte}, []string{"the database of a-0 uses 512Mi, but the declared etcd quota is 512Mi: etcd will reject writes"}},
-		"one is larger":           {512 * mebibyte, []int64{20 << 10, 600 * mebibyte}, []string{"the database of a-1 uses 600Mi"}},
-		"the quota is not known":  {0, []int64{600 * mebibyte}, nil},
-		"no member tells its own": {512 * mebibyte, []int64{0, 0}, nil},
+		"the databases are smaller":  {512 * mebibyte, []int64{511 * mebibyte, 20 << 10}, nil},
+		"a database is as large":     {512 * mebibyte, []int64{512 * mebibyte}, []string{"the database of a-0 uses 512Mi, but the declared etcd quota is 512Mi: etcd will reject writes"}},
+		"one database is larger":     {512 * mebibyte, []int64{20 << 10, 600 * mebibyte}, []string{"the database of a-1 uses 600Mi"}},
+		"the quota is not known":     {0, []int64{600 * mebibyte}, nil},
+		"no member reports its size": {512 * mebibyte, []int64{0, 0}, nil},
 	} {
 		s := State{Name: "a", Declared: Declared{Quota: c.quota}}
 		for n, size := range c.sizes {

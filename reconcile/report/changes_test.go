@@ -16,13 +16,13 @@ func TestChanges(t *testing.T) {
 		from, to object
 		want     string
 	}{
-		"nothing":        {object{"a": 1, "b": []int{1}}, object{"a": 1.0, "b": []int{1}}, ""},
-		"a field":        {object{"a": object{"b": 3, "c": 1}}, object{"a": object{"b": 5, "c": 1}}, "a.b: 3 -> 5"},
-		"a new part":     {object{}, object{"a": object{"b": "x", "c": object{"d": true}}}, "a.b: none -> x\na.c.d: none -> true"},
-		"a part is gone": {object{"a": object{"b": ""}}, object{}, `a.b: "" -> none`},
-		"a list":         {object{"a": []string{"x"}}, object{"a": []string{"x", "<y>"}}, `a: ["x"] -> ["x","<y>"]`},
-		"another kind":   {object{"a": "x"}, object{"a": object{"b": 1}}, `a: x -> {"b":1}`},
-		"other people's": {object{}, object{"a\n::error::": "b\x1b[31m\nc"}, `a\n::error::: none -> b\x1b[31m c`},
+		"no change":        {object{"a": 1, "b": []int{1}}, object{"a": 1.0, "b": []int{1}}, ""},
+		"a field":          {object{"a": object{"b": 3, "c": 1}}, object{"a": object{"b": 5, "c": 1}}, "a.b: 3 -> 5"},
+		"a new part":       {object{}, object{"a": object{"b": "x", "c": object{"d": true}}}, "a.b: none -> x\na.c.d: none -> true"},
+		"a removed part":   {object{"a": object{"b": ""}}, object{}, `a.b: "" -> none`},
+		"a list":           {object{"a": []string{"x"}}, object{"a": []string{"x", "<y>"}}, `a: ["x"] -> ["x","<y>"]`},
+		"a different type": {object{"a": "x"}, object{"a": object{"b": 1}}, `a: x -> {"b":1}`},
+		"untrusted text":   {object{}, object{"a\n::error::": "b\x1b[31m\nc"}, `a\n::error::: none -> b\x1b[31m c`},
 	} {
 		c := report.Cluster{Changes: report.Changes(test.from, test.to)}
 		if got := strings.ReplaceAll(strings.Join(c.Lines(), "\n"), "a\n::", `a\n::`); got != test.want {
@@ -75,22 +75,22 @@ func TestChangeShowsOnlyDifferences(t *testing.T) {
 		change report.Change
 		want   string
 	}{
-		"of an object": {report.Change{Object: "PodDisruptionBudget a", Field: "spec.minAvailable", From: 2, To: 3}, "PodDisruptionBudget a spec.minAvailable: 2 -> 3"},
-		"missing":      {report.Change{Object: "Service a", What: report.Made}, "Service a: will be created"},
-		"surplus":      {report.Change{Object: "CronJob a-backup", What: report.Deleted}, "CronJob a-backup: deleted"},
-		"secret":       {report.Change{Object: "Secret a-ca", What: report.Changed}, "Secret a-ca: changed; values are not shown"},
-		"a line":       {report.Change{Field: "f", From: "a\nb\nc\n", To: "a\nB\nc\n"}, "f: b -> B"},
-		"a new line":   {report.Change{Field: "f", From: "a\nc\n", To: "a\nb\nc\n"}, "f: none -> b"},
-		"no text":      {report.Change{Field: "f", From: "", To: "a\nb"}, `f: "" -> a b`},
-		"a long line":  {report.Change{Field: "f", From: long + "1", To: long + "2"}, "f: …" + long[:20] + "1 -> …" + long[:20] + "2"},
-		"a beginning":  {report.Change{Field: "f", From: long, To: "y"}, "f: " + long[:197] + "… -> y"},
-		"one in two":   {report.Change{Field: "f", From: strings.Repeat("é", 150) + "1", To: strings.Repeat("é", 150)}, "f: …" + strings.Repeat("é", 10) + "1 -> …" + strings.Repeat("é", 10)},
+		"field of an object":            {report.Change{Object: "PodDisruptionBudget a", Field: "spec.minAvailable", From: 2, To: 3}, "PodDisruptionBudget a spec.minAvailable: 2 -> 3"},
+		"object to create":              {report.Change{Object: "Service a", What: report.Made}, "Service a: will be created"},
+		"deleted object":                {report.Change{Object: "CronJob a-backup", What: report.Deleted}, "CronJob a-backup: deleted"},
+		"secret":                        {report.Change{Object: "Secret a-ca", What: report.Changed}, "Secret a-ca: changed; values are not shown"},
+		"a line":                        {report.Change{Field: "f", From: "a\nb\nc\n", To: "a\nB\nc\n"}, "f: b -> B"},
+		"a new line":                    {report.Change{Field: "f", From: "a\nc\n", To: "a\nb\nc\n"}, "f: none -> b"},
+		"empty text":                    {report.Change{Field: "f", From: "", To: "a\nb"}, `f: "" -> a b`},
+		"a long line":                   {report.Change{Field: "f", From: long + "1", To: long + "2"}, "f: …" + long[:20] + "1 -> …" + long[:20] + "2"},
+		"long value, nothing in common": {report.Change{Field: "f", From: long, To: "y"}, "f: " + long[:197] + "… -> y"},
+		"one in two":                    {report.Change{Field: "f", From: strings.Repeat("é", 150) + "1", To: strings.Repeat("é", 150)}, "f: …" + strings.Repeat("é", 10) + "1 -> …" + strings.Repeat("é", 10)},
 		"arguments": {report.Change{Field: "args", From: append(arguments("a"), "--s3-region=b", "z"), To: append(arguments("a"), "--s3-region=c", "--new", "z")},
 			`args: ["--s3-region=b"] -> ["--s3-region=c","--new"]`},
 		"an argument":          {report.Change{Field: "args", From: append(arguments("a"), "z"), To: append(arguments("a"), "y")}, `args: ["z"] -> ["y"]`},
 		"a new argument":       {report.Change{Field: "args", From: arguments("a"), To: append(arguments("a"), "y")}, `args: none -> ["y"]`},
 		"one of two arguments": {report.Change{Field: "args", From: append(arguments("a"), "y", "y"), To: append(arguments("a"), "y")}, `args: ["y"] -> none`},
-		"the order":            {report.Change{Field: "args", From: append(arguments("a"), "y", "z"), To: append(arguments("a"), "z", "y")}, `args: ["y","z"] -> ["z","y"]`},
+		"different order":      {report.Change{Field: "args", From: append(arguments("a"), "y", "z"), To: append(arguments("a"), "z", "y")}, `args: ["y","z"] -> ["z","y"]`},
 		"a long argument":      {report.Change{Field: "args", From: []any{"a", long + "1"}, To: []any{"a", long + "2"}}, `args: …` + long[:20] + `1"] -> …` + long[:20] + `2"]`},
 		"a long object":        {report.Change{Field: "o", From: object{"a": long, "b": 1}, To: object{"a": long, "b": 2}}, `o: …` + long[:14] + `","b":1} -> …` + long[:14] + `","b":2}`},
 	} {

@@ -45,19 +45,19 @@ func TestFollowingShowsOnlyChanges(t *testing.T) {
 		list[0].State.Backups.Last = &decide.Backup{Slot: noon}
 		list[4].Decision.Rule = "Stopping"
 	}); strings.Count(got, "\n") != 2 || !strings.HasPrefix(got, "prod/a ") || !strings.Contains(got, "\nshop/old  ") {
-		t.Errorf("two change:\n%s", got)
+		t.Errorf("two clusters change:\n%s", got)
 	}
 	var b bytes.Buffer
 	some := report.Report{Unobserved: true, Clusters: seenFleet()[:1]}
 	some.Clusters[0].State.Backups.Last = &decide.Backup{Slot: noon}
 	if err := following.Changes(&b, some); err != nil || b.String() != "" {
-		t.Errorf("some are not seen: %v\n%s", err, b.String())
+		t.Errorf("some clusters are not observed: %v\n%s", err, b.String())
 	}
 	if err := following.Changes(&b, report.Report{}); err != nil || strings.Count(b.String(), "  gone\n") != 6 {
-		t.Errorf("all are gone: %v\n%s", err, b.String())
+		t.Errorf("all clusters are gone: %v\n%s", err, b.String())
 	}
 	b.Reset()
 	if err := new(report.Following).Changes(&b, report.Report{}); err != nil || b.String() != "no clusters\n" {
-		t.Errorf("nothing: %v %q", err, b.String())
+		t.Errorf("no clusters: %v %q", err, b.String())
 	}
 }

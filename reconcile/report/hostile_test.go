@@ -36,45 +36,45 @@ func saying(text string) map[string]report.Report {
 		return told(v1alpha1.EtcdClusterStatus{Conditions: []metav1.Condition{c}})
 	}
 	return map[string]report.Report{
-		"its name":             {Clusters: []report.Cluster{{Namespace: "ns", Name: text, Decision: done}}},
-		"its namespace":        {Clusters: []report.Cluster{{Namespace: text, Name: "x", Decision: done}}},
-		"what declared it":     told(v1alpha1.EtcdClusterStatus{DeclaredRevision: text}),
-		"its source":           told(v1alpha1.EtcdClusterStatus{DeclaredRevision: "main@sha1:1", DeclaredSource: text}),
-		"a condition":          condition(metav1.Condition{Type: text}),
-		"its reason":           condition(metav1.Condition{Type: "Ready", Reason: text}),
-		"its message":          condition(metav1.Condition{Type: "Ready", Message: text}),
-		"a pod":                of(report.Cluster{Decision: done, State: decide.State{Name: "x", Replicas: []decide.Replica{{PodMessage: text}}}}),
-		"a volume":             of(report.Cluster{Decision: done, State: decide.State{Name: "x", Replicas: []decide.Replica{{VolumeUID: text, Stranded: text}}}}),
-		"a certificate":        of(report.Cluster{Decision: done, State: decide.State{Certificates: []decide.Certificate{{Secret: text, Key: text}}}}),
-		"why etcd is unknown":  of(report.Cluster{Decision: done, State: decide.State{Name: "x", Replicas: []decide.Replica{{}}, Membership: decide.Membership{Why: text}}}),
-		"a backup":             of(report.Cluster{Decision: done, State: decide.State{Backups: decide.Backups{Jobs: []decide.BackupJob{{Name: text, Phase: decide.JobFailed}}}}}),
-		"a changed field":      of(report.Cluster{Decision: done, Changes: []report.Change{{Object: "Service x", Field: text, From: 1, To: 2}}}),
-		"a changed value":      of(report.Cluster{Decision: done, Changes: []report.Change{{Field: "spec.x", From: "x", To: text}}}),
-		"values in a list":     of(report.Cluster{Decision: done, Changes: []report.Change{{Field: "spec.x", To: []any{text}}}}),
-		"a changed object":     of(report.Cluster{Decision: done, Changes: []report.Change{{Object: text, What: report.Made}}}),
-		"the revision":         {Revision: text},
-		"the signer":           {Signer: text},
-		"one of two sources":   {Sources: []report.Source{{Source: text, Revision: "main@sha1:1"}, {Source: "two", Revision: "main@sha1:2"}}},
-		"its revision":         {Sources: []report.Source{{Source: "one", Revision: text}, {Source: "two", Revision: "main@sha1:2"}}},
-		"its signer":           {Sources: []report.Source{{Source: "one", Revision: "main@sha1:1", Signer: text}, {Source: "two", Revision: "main@sha1:2"}}},
-		"an error":             {Error: text},
-		"a warning":            {Warnings: []string{text}},
-		"a problem":            {Problems: []report.Problem{{Message: text}}},
-		"a file":               {Problems: []report.Problem{{File: text, Line: 1, Message: "wrong"}}},
-		"a source":             {Problems: []report.Problem{{Source: text, Message: "wrong"}}},
-		"another source":       {Problems: []report.Problem{{Beside: text, Message: "wrong"}}},
-		"who is removed":       {Removals: []report.Removal{{Revision: "main@sha1:1", Clusters: []string{text}, Of: 1}}},
-		"what removes":         {Removals: []report.Removal{{Revision: text, Clusters: []string{"ns/x"}, Of: 1}}},
-		"a decision":           of(report.Cluster{Decision: decide.Decision{Rule: "InvalidSpec", Verdict: decide.Block, Message: text}}),
-		"an action":            of(report.Cluster{Decision: decide.Decision{Rule: "R", Verdict: decide.Act, Action: decide.RemoveMember{Name: text}, Message: "m"}}),
-		"an outcome":           of(report.Cluster{Decision: done, Outcome: &report.Outcome{Detail: text}}),
-		"a warning of one":     of(report.Cluster{Decision: done, Warnings: []string{text}}),
-		"an event":             of(report.Cluster{Decision: done, Events: []report.Event{{Object: text, Reason: text, Note: text}}}),
-		"why there is none":    of(report.Cluster{Decision: done, NoEvents: text}),
-		"an error of one":      of(report.Cluster{Error: text}),
-		"the name of a member": of(report.Cluster{Decision: done, State: member}),
-		"what a member runs":   of(report.Cluster{Decision: done, State: version}),
-		"an alarm":             of(report.Cluster{Decision: done, State: alarm}),
+		"the cluster name":                   {Clusters: []report.Cluster{{Namespace: "ns", Name: text, Decision: done}}},
+		"the cluster namespace":              {Clusters: []report.Cluster{{Namespace: text, Name: "x", Decision: done}}},
+		"the declared revision":              told(v1alpha1.EtcdClusterStatus{DeclaredRevision: text}),
+		"the declared source":                told(v1alpha1.EtcdClusterStatus{DeclaredRevision: "main@sha1:1", DeclaredSource: text}),
+		"a condition":                        condition(metav1.Condition{Type: text}),
+		"the reason of a condition":          condition(metav1.Condition{Type: "Ready", Reason: text}),
+		"the message of a condition":         condition(metav1.Condition{Type: "Ready", Message: text}),
+		"a pod":                              of(report.Cluster{Decision: done, State: decide.State{Name: "x", Replicas: []decide.Replica{{PodMessage: text}}}}),
+		"a volume":                           of(report.Cluster{Decision: done, State: decide.State{Name: "x", Replicas: []decide.Replica{{VolumeUID: text, Stranded: text}}}}),
+		"a certificate":                      of(report.Cluster{Decision: done, State: decide.State{Certificates: []decide.Certificate{{Secret: text, Key: text}}}}),
+		"why etcd is unknown":                of(report.Cluster{Decision: done, State: decide.State{Name: "x", Replicas: []decide.Replica{{}}, Membership: decide.Membership{Why: text}}}),
+		"a backup":                           of(report.Cluster{Decision: done, State: decide.State{Backups: decide.Backups{Jobs: []decide.BackupJob{{Name: text, Phase: decide.JobFailed}}}}}),
+		"a changed field":                    of(report.Cluster{Decision: done, Changes: []report.Change{{Object: "Service x", Field: text, From: 1, To: 2}}}),
+		"a changed value":                    of(report.Cluster{Decision: done, Changes: []report.Change{{Field: "spec.x", From: "x", To: text}}}),
+		"values in a list":                   of(report.Cluster{Decision: done, Changes: []report.Change{{Field: "spec.x", To: []any{text}}}}),
+		"a changed object":                   of(report.Cluster{Decision: done, Changes: []report.Change{{Object: text, What: report.Made}}}),
+		"the revision":                       {Revision: text},
+		"the signer":                         {Signer: text},
+		"one of two sources":                 {Sources: []report.Source{{Source: text, Revision: "main@sha1:1"}, {Source: "two", Revision: "main@sha1:2"}}},
+		"the revision of one of two sources": {Sources: []report.Source{{Source: "one", Revision: text}, {Source: "two", Revision: "main@sha1:2"}}},
+		"the signer of one of two sources":   {Sources: []report.Source{{Source: "one", Revision: "main@sha1:1", Signer: text}, {Source: "two", Revision: "main@sha1:2"}}},
+		"an error":                           {Error: text},
+		"a warning":                          {Warnings: []string{text}},
+		"a problem":                          {Problems: []report.Problem{{Message: text}}},
+		"a file":                             {Problems: []report.Problem{{File: text, Line: 1, Message: "wrong"}}},
+		"a source":                           {Problems: []report.Problem{{Source: text, Message: "wrong"}}},
+		"another source":                     {Problems: []report.Problem{{Beside: text, Message: "wrong"}}},
+		"a removed cluster":                  {Removals: []report.Removal{{Revision: "main@sha1:1", Clusters: []string{text}, Of: 1}}},
+		"the revision of a removal":          {Removals: []report.Removal{{Revision: text, Clusters: []string{"ns/x"}, Of: 1}}},
+		"a decision":                         of(report.Cluster{Decision: decide.Decision{Rule: "InvalidSpec", Verdict: decide.Block, Message: text}}),
+		"an action":                          of(report.Cluster{Decision: decide.Decision{Rule: "R", Verdict: decide.Act, Action: decide.RemoveMember{Name: text}, Message: "m"}}),
+		"an outcome":                         of(report.Cluster{Decision: done, Outcome: &report.Outcome{Detail: text}}),
+		"a warning about a cluster":          of(report.Cluster{Decision: done, Warnings: []string{text}}),
+		"an event":                           of(report.Cluster{Decision: done, Events: []report.Event{{Object: text, Reason: text, Note: text}}}),
+		"why there are no events":            of(report.Cluster{Decision: done, NoEvents: text}),
+		"an error of a cluster":              of(report.Cluster{Error: text}),
+		"the name of a member":               of(report.Cluster{Decision: done, State: member}),
+		"the version of a member":            of(report.Cluster{Decision: done, State: version}),
+		"an alarm":                           of(report.Cluster{Decision: done, State: alarm}),
 	}
 }
 
@@ -112,14 +112,14 @@ func TestHostileTextIsEscaped(t *testing.T) {
 					t.Errorf("%s as %s in %s: %s: %.300q", name, where, output, unfit, b.String())
 				}
 				if people := output != "json" && output != "state" && output != "yaml"; people && printabletest.Long(b.String()) {
-					t.Errorf("%s as %s in %s: a line of it is very long", name, where, output)
+					t.Errorf("%s as %s in %s: a line is too long", name, where, output)
 				}
 			}
 		}
 	}
 	for where := range saying("") {
 		if !printed[where] {
-			t.Errorf("%s is printed nowhere", where)
+			t.Errorf("%s is not printed in any output", where)
 		}
 	}
 	for output := range outputs {
@@ -143,7 +143,7 @@ func TestNames(t *testing.T) {
 	}
 	b.Reset()
 	if err := report.Names(&b, report.Report{}); err != nil || b.Len() != 0 {
-		t.Errorf("of nothing: %v %q", err, b.String())
+		t.Errorf("without clusters: %v %q", err, b.String())
 	}
 }
 

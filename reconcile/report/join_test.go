@@ -75,7 +75,7 @@ func TestJoin(t *testing.T) {
 			says(t, r, part.Kubernetes, joined, len(list))
 		}
 		if got := joined.Result(); got != report.Results()[worst] || joined.Unobserved != unobserved {
-			t.Errorf("seed %d: it comes to %s, and the worst of its parts to %s", seed, got, report.Results()[worst])
+			t.Errorf("seed %d: the joined result is %s, the worst result of a part is %s", seed, got, report.Results()[worst])
 		}
 		if len(joined.Clusters) != total || len(clusters) != total || len(joined.Removals) != removals {
 			t.Errorf("seed %d: %d clusters and %d removals, want %d and %d", seed, len(joined.Clusters), len(joined.Removals), total, removals)
@@ -96,20 +96,20 @@ func says(t *testing.T, r report.Report, name string, joined report.Report, part
 	}
 	for _, p := range r.Problems {
 		if !in(problems, p.String()) {
-			t.Errorf("of %d, %s: %q is not among %q", parts, name, p, problems)
+			t.Errorf("with %d parts, %s: problem %q is missing from %q", parts, name, p, problems)
 		}
 	}
 	for _, w := range r.Warnings {
 		if !in(joined.Warnings, w) {
-			t.Errorf("of %d, %s: %q is not among %q", parts, name, w, joined.Warnings)
+			t.Errorf("with %d parts, %s: warning %q is missing from %q", parts, name, w, joined.Warnings)
 		}
 	}
 	if r.Error != "" && !in(strings.Split(joined.Error, "; "), r.Error) {
-		t.Errorf("of %d, %s: %q is not in %q", parts, name, r.Error, joined.Error)
+		t.Errorf("with %d parts, %s: error %q is missing from %q", parts, name, r.Error, joined.Error)
 	}
 	for _, revision := range strings.Fields(r.Revision) {
 		if !slices.Contains(strings.Fields(joined.Revision), revision) {
-			t.Errorf("of %d, %s: %q is not in %q", parts, name, revision, joined.Revision)
+			t.Errorf("with %d parts, %s: revision %q is missing from %q", parts, name, revision, joined.Revision)
 		}
 	}
 }
@@ -138,11 +138,11 @@ func TestDigestDistinguishesKubernetesClusters(t *testing.T) {
 	plan := func(first, second string) string { return planOf(part(first, "a"), part(second, "b")) }
 	digest := plan("eu", "us")
 	if turned := planOf(part("us", "b"), part("eu", "a")); turned != digest {
-		t.Errorf("in a different order, it is %q, not %q", turned, digest)
+		t.Errorf("in a different order, the digest is %q, not %q", turned, digest)
 	}
 	for _, other := range []string{plan("us", "eu"), plan("eu", "ap"), plan("eu", "eu")} {
 		if digest == "" || other == digest {
-			t.Errorf("%q and %q", digest, other)
+			t.Errorf("different plans have the digests %q and %q", digest, other)
 		}
 	}
 }

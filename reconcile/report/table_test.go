@@ -110,7 +110,7 @@ func TestTable(t *testing.T) {
 			plain = strings.ReplaceAll(plain, code, "")
 		}
 		if plain != b.String() {
-			t.Errorf("%s: colours change more than colours:\n%s", name, plain)
+			t.Errorf("%s: color changes the text:\n%s", name, plain)
 		}
 	}
 }

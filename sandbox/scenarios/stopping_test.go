@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -135,9 +136,12 @@ func testVolumesWithOldData(t *testing.T, w *world) {
 	w.declare(modern, three)
 	w.run("--until-converged", "--timeout", "60s").requireCode(t, exitBlocked).requireRule(t, "a", "ClusterIDMismatch")
 	w.waitForPods("a", 3) // the run may have ended before all pods started
-	if r := w.run().requireCode(t, exitBlocked); !r.says("a-0, a-1 and a-2 started on data that existed before") {
-		t.Errorf("%s", r)
-	}
+	eventually(t, "all members respond", func() error {
+		if r := w.run().requireCode(t, exitBlocked); !r.says("a-0, a-1 and a-2 started on data that existed before") {
+			return errors.New(r.String())
+		}
+		return nil
+	})
 	if service, err := w.object(services, "a-client"); err != nil || service.Object["spec"].(map[string]any)["selector"] != nil {
 		t.Errorf("clients reach the old data: %v, %v", service, err)
 	}
