@@ -157,9 +157,15 @@ func (c *CustomResource) fieldLines(declaration map[string]any) []string {
 }
 
 // has reports whether an object has a field with the given path.
-func has(object map[string]any, path string) bool {
+func has(object map[string]any, path string) bool { return valueAt(object, path) != nil }
+
+// valueAt returns the value of the field with the given path, or nil.
+func valueAt(object map[string]any, path string) any {
 	value, _, err := unstructured.NestedFieldNoCopy(object, strings.Split(path, ".")...)
-	return value != nil && err == nil
+	if err != nil {
+		return nil
+	}
+	return value
 }
 
 // Ref refers to the object that manages the members' pods: a StatefulSet if Kind is nil, otherwise a custom resource.

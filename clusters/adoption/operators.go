@@ -229,35 +229,33 @@ func druidEtcd() map[string]Field {
 
 // druidOptions returns the options that etcd-druid writes to a ConfigMap, with etcd-druid's own defaults.
 func druidOptions(object *unstructured.Unstructured) map[string]string {
-	options := map[string]string{}
-	set := func(option string, path ...string) {
-		if value, _, err := unstructured.NestedFieldNoCopy(object.Object, path...); value != nil && err == nil {
-			options[option] = fmt.Sprint(value)
+	text := func(path string) string {
+		if value := valueAt(object.Object, path); value != nil {
+			return fmt.Sprint(value)
 		}
+		return ""
 	}
-	set(quotaOption, "spec", "etcd", "quota")
-	quota, err := resource.ParseQuantity(cmp.Or(options[quotaOption], "8Gi"))
+	options := map[string]string{
+		quotaOption:                 "invalid",
+		"snapshot-count":            text("spec.etcd.snapshotCount"),
+		"auto-compaction-mode":      text("spec.sharedConfig.autoCompactionMode"),
+		"auto-compaction-retention": cmp.Or(text("spec.sharedConfig.autoCompactionRetention"), "30m"),
+		"metrics":                   text("spec.etcd.metrics"),
+	}
+	quota, err := resource.ParseQuantity(cmp.Or(text("spec.etcd.quota"), "8Gi"))
 	if err == nil && quota.Value() > 0 {
 		options[quotaOption] = strconv.FormatInt(quota.Value(), 10)
-	} else {
-		options[quotaOption] = "invalid"
 	}
-	set("snapshot-count", "spec", "etcd", "snapshotCount")
-	set("auto-compaction-mode", "spec", "sharedConfig", "autoCompactionMode")
-	options["auto-compaction-retention"] = "30m"
-	set("auto-compaction-retention", "spec", "sharedConfig", "autoCompactionRetention")
-	set("metrics", "spec", "etcd", "metrics")
-	set("client-port", "spec", "etcd", "clientPort")
-	port := cmp.Or(options["client-port"], strconv.Itoa(defaultClientPort))
-	delete(options, "client-port")
-	options["listen-client-urls"] = "http://0.0.0.0:" + port
+	scheme := "http"
 	if has(object.Object, "spec.etcd.clientUrlTls") {
-		options["listen-client-urls"] = "https://0.0.0.0:" + port
-		options["client-cert-auth"] = "true"
+		scheme, options["client-cert-auth"] = "https", "true"
 	}
+	port := cmp.Or(text("spec.etcd.clientPort"), strconv.Itoa(defaultClientPort))
+	options["listen-client-urls"] = fmt.Sprintf("%s://0.0.0.0:%s", scheme, port)
 	if has(object.Object, "spec.etcd.peerUrlTls") {
 		options["peer-client-cert-auth"] = "true"
 	}
+	maps.DeleteFunc(options, func(_, value string) bool { return value == "" })
 	return options
 }
 

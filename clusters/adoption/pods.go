@@ -24,22 +24,19 @@ func DescribePods(custom *CustomResource, pods []corev1.Pod, claims []corev1.Per
 		Tool: custom.Kind.Tool, Custom: custom}
 	pods = slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !custom.runs(pod) })
 	slices.SortFunc(pods, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	var each []Source
-	for _, pod := range pods {
-		one := s
+	empty := s
+	for i, pod := range pods {
+		one := empty
 		if err := one.readMember(pod.Spec, claims); err != nil {
 			return Source{}, fmt.Errorf("pod %s: %w", pod.Name, err)
 		}
-		each = append(each, one)
+		if i == 0 {
+			s = one
+		} else {
+			s.compare(one)
+		}
 	}
-	if len(each) == 0 {
-		return s, nil
-	}
-	s = each[0]
 	s.Members = len(pods)
-	for _, one := range each[1:] {
-		s.compare(one)
-	}
 	s.readHosts(pods)
 	return s, nil
 }
@@ -62,7 +59,7 @@ func (s *Source) readMember(spec corev1.PodSpec, claims []corev1.PersistentVolum
 		return err
 	}
 	s.readOptions(container)
-	s.Storage, s.StorageClass = s.volumeOf(container, func(volume string) *corev1.PersistentVolumeClaimSpec {
+	s.readVolume(container, func(volume string) *corev1.PersistentVolumeClaimSpec {
 		for _, v := range spec.Volumes {
 			if v.Name == volume && v.PersistentVolumeClaim != nil {
 				return claimSpec(claims, v.PersistentVolumeClaim.ClaimName)
@@ -70,7 +67,6 @@ func (s *Source) readMember(spec corev1.PodSpec, claims []corev1.PersistentVolum
 		}
 		return nil
 	})
-	s.Ephemeral = s.Storage.IsZero()
 	return nil
 }
 
@@ -105,7 +101,7 @@ func (s *Source) compare(other Source) {
 	s.Elsewhere = s.Elsewhere || other.Elsewhere
 }
 
-// security lists the options of TLS that must be the same in all pods.
+// security lists the options that must be the same in all pods, because Problems and Steps check only one value.
 var security = strings.Fields(`auto-tls cert-file client-cert-auth force-new-cluster peer-auto-tls peer-cert-allowed-cn
 	peer-cert-allowed-hostname peer-cert-file peer-client-cert-auth peer-trusted-ca-file trusted-ca-file`)
 

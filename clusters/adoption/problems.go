@@ -122,7 +122,7 @@ func (s Source) stepsToKeepData() (steps []string) {
 	return steps
 }
 
-// stepsToCompare returns the steps for settings that the declaration may not contain.
+// stepsToCompare returns the steps for settings that may be missing from the declaration, or have other values there.
 func (s Source) stepsToCompare(dropped Dropped) (steps []string) {
 	if s.Elsewhere {
 		steps = append(steps, "Other objects or files set etcd's options. Compare them with the declaration, in "+

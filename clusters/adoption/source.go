@@ -104,10 +104,9 @@ func Describe(set *appsv1.StatefulSet, custom *CustomResource) (Source, error) {
 	}
 	s.Tool = toolOf(set, container.Image, optionsOf(container))
 	s.readOptions(container)
-	s.Storage, s.StorageClass = s.volumeOf(container, func(volume string) *corev1.PersistentVolumeClaimSpec {
+	s.readVolume(container, func(volume string) *corev1.PersistentVolumeClaimSpec {
 		return claimSpec(set.Spec.VolumeClaimTemplates, volume)
 	})
-	s.Ephemeral = s.Storage.IsZero()
 	if policy := set.Spec.PersistentVolumeClaimRetentionPolicy; policy != nil {
 		s.Deletes = policy.WhenDeleted == appsv1.DeletePersistentVolumeClaimRetentionPolicyType ||
 			policy.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType
@@ -287,6 +286,14 @@ func words(c *corev1.Container) []string {
 // isOperator reports whether a word of a script ends a command.
 func isOperator(word string) bool {
 	return strings.ContainsAny(word[:1], "&|;<>()") || strings.HasPrefix(word, "2>")
+}
+
+// readVolume sets the fields about a member's data volume. claimOf returns the claim of a volume, or nil.
+func (s *Source) readVolume(container *corev1.Container,
+	claimOf func(volume string) *corev1.PersistentVolumeClaimSpec,
+) {
+	s.Storage, s.StorageClass = s.volumeOf(container, claimOf)
+	s.Ephemeral = s.Storage.IsZero()
 }
 
 // volumeOf returns the size and storage class of a member's data volume, or zero values if the member does not have a

@@ -180,7 +180,7 @@ func TestJoiningMemberNamesListedMembers(t *testing.T) {
 	}
 	in.Live, in.Peers = nil, nil
 	if got := readFile(fileOf(t, in, 1))["initial-cluster"]; got != sealedCluster {
-		t.Errorf("without live files and member list: %v", got)
+		t.Errorf("with neither live files nor a member list: %v", got)
 	}
 }
 
