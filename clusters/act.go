@@ -92,6 +92,8 @@ func (c *cluster) carryOut(ctx context.Context, action decide.Action) (report.Ou
 		return c.changeEtcd(ctx, a, moveLeader(a))
 	case decide.DisarmAlarm:
 		return c.disarmAlarm(ctx, a)
+	case decide.Defragment:
+		return c.defragment(ctx, a)
 	case decide.EnableDowngrade:
 		return c.changeEtcd(ctx, a, downgrade(a))
 	case decide.CancelDowngrade:

@@ -72,6 +72,7 @@ func (f *fakeEtcd) serve(ordinal int, id uint64, address string) {
 	etcdserverpb.RegisterClusterServer(server, member)
 	etcdserverpb.RegisterMaintenanceServer(server, member)
 	etcdserverpb.RegisterAuthServer(server, member)
+	etcdserverpb.RegisterKVServer(server, member)
 	go func() { _ = server.Serve(listener) }()
 	f.t.Cleanup(server.Stop)
 	f.running[ordinal] = member
@@ -136,6 +137,7 @@ type fakeMember struct {
 	etcdserverpb.UnimplementedClusterServer
 	etcdserverpb.UnimplementedMaintenanceServer
 	etcdserverpb.UnimplementedAuthServer
+	etcdserverpb.UnimplementedKVServer
 	etcd *fakeEtcd
 	id   uint64
 	stop func()
@@ -143,6 +145,26 @@ type fakeMember struct {
 	hangs atomic.Bool
 	// takes is the response time of Status, in nanoseconds.
 	takes atomic.Int64
+	// defragmented is the number of requests for a defragmentation. defragment, if set, is called for each of them.
+	defragmented atomic.Int32
+	defragment   func(context.Context) error
+	// readsHang makes reads block until the request is canceled, as during a defragmentation.
+	readsHang atomic.Bool
+}
+
+func (m *fakeMember) Range(ctx context.Context, _ *etcdserverpb.RangeRequest) (*etcdserverpb.RangeResponse, error) {
+	if m.readsHang.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return &etcdserverpb.RangeResponse{Header: m.header()}, nil
+}
+
+func (m *fakeMember) Defragment(ctx context.Context, _ *etcdserverpb.DefragmentRequest) (*etcdserverpb.DefragmentResponse, error) {
+	if m.defragmented.Add(1); m.defragment != nil {
+		return &etcdserverpb.DefragmentResponse{}, m.defragment(ctx)
+	}
+	return &etcdserverpb.DefragmentResponse{}, nil
 }
 
 func (m *fakeMember) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) (*etcdserverpb.StatusResponse, error) {

@@ -167,12 +167,14 @@ func (c *cluster) observe(ctx context.Context) {
 		LockHolder: c.live.lockHolder(own.Lease, now),
 	}
 	c.state.Declared.Digest = digest
+	c.state.Declared.Defragmentation.Closed = objects.WindowClosed(&t.Cluster, now)
 	if own.Custom != nil {
 		c.state.ReportedClusterID, c.state.ReportedVersion = inventory.ReportedClusterID(own.Custom),
 			own.Custom.Status.Version
 		c.state.ReportedVoidRecovery = own.Custom.Status.VoidRecovery
 		c.state.Waited = status.Waited(own.Custom, c.state.Now)
 		c.state.Repeated = status.Repeated(own.Custom)
+		c.state.DefragmentationRequest = status.DefragmentationRequest(own.Custom)
 		c.state.LastSeen = status.LastSeen(own.Custom, c.state.Declared.Recovery.ClusterID)
 	}
 	err := errors.Join(c.listed.Unreadable, opened, clockless)
@@ -229,6 +231,7 @@ func (c *cluster) gather(ctx context.Context) error {
 	}
 	c.askEtcd(ctx)
 	status.RecallSilence(c.own.Custom, c.state.Membership.Members, c.state.Now)
+	status.RecallDefragmentation(c.own.Custom, c.state.Membership.Members)
 	return c.compare(ctx)
 }
 

@@ -72,7 +72,7 @@ func checked(
 // check returns an error if a response is invalid, and makes the response's text safe to display.
 func check(answer any) error {
 	switch a := answer.(type) {
-	case *etcdserverpb.MoveLeaderResponse:
+	case *etcdserverpb.MoveLeaderResponse, *etcdserverpb.DefragmentResponse:
 		return nil // etcd leaves it empty
 	case *etcdserverpb.StatusResponse:
 		return checkStatus(a)

@@ -146,6 +146,7 @@ type client struct {
 	clientv3.Cluster
 	clientv3.Maintenance
 	auth     etcdserverpb.AuthClient
+	kv       etcdserverpb.KVClient
 	conn     *grpc.ClientConn
 	dial     atomic.Value // the newest Dialer
 	lastUsed time.Time
@@ -259,7 +260,7 @@ func newClient(cluster Cluster, pod Pod) (*client, error) {
 	}
 	c.Cluster = clientv3.NewClusterFromClusterClient(etcdserverpb.NewClusterClient(c.conn), nil)
 	c.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(etcdserverpb.NewMaintenanceClient(c.conn), nil)
-	c.auth = etcdserverpb.NewAuthClient(c.conn)
+	c.auth, c.kv = etcdserverpb.NewAuthClient(c.conn), etcdserverpb.NewKVClient(c.conn)
 	return c, nil
 }
 

@@ -22,6 +22,9 @@ func Normalize(c *v1alpha1.EtcdCluster) {
 	if a := c.Spec.Etcd.AutoCompaction; a != nil {
 		a.Retention = normalRetention(a.Mode, a.Retention)
 	}
+	if d := c.Spec.Etcd.Defragmentation; d != nil && d.Window != nil {
+		d.Window.Duration = normalDuration(d.Window.Duration)
+	}
 	b := c.Spec.Backup
 	if b == nil {
 		return

@@ -27,6 +27,7 @@ var decisions = []decision{
 	{nil, "storage", `size storageClassName retention`},
 	{nil, "etcd", `quota autoCompaction.mode autoCompaction.retention snapshotCount heartbeatInterval electionTimeout
 		maxRequestBytes options`},
+	{nil, "etcd.defragmentation", `minFreePercent minFree window.schedule window.timeZone window.duration`},
 	{nil, "pod.resources", `limits requests`}, // left to ResourceQuotas
 	{(*refusals).image, "image", `repository`},
 	{(*refusals).priorityClass, "pod", `priorityClassName`},

@@ -42,9 +42,9 @@ func makeReadable(status *v1alpha1.EtcdClusterStatus) {
 		printable.Line(status.Leader)
 	for i := range status.Members {
 		m := &status.Members[i]
-		m.Name, m.Version, m.Message, m.Alarms =
+		m.Name, m.Version, m.Message, m.DefragmentationFailure, m.Alarms =
 			printable.Line(m.Name), printable.Line(m.Version), printable.Line(m.Message),
-			slices.Clone(m.Alarms)
+			printable.Line(m.DefragmentationFailure), slices.Clone(m.Alarms)
 		for n := range m.Alarms {
 			m.Alarms[n] = printable.Line(m.Alarms[n])
 		}
@@ -95,6 +95,7 @@ func newStatus(
 	if old.ClusterID != "" && old.ClusterID == status.ClusterID {
 		status.RestoredFrom = cmp.Or(status.RestoredFrom, old.RestoredFrom)
 	}
+	setDefragmentation(&status, entry)
 	setConditions(&status, entry, source, metav1.NewTime(s.Now))
 	setBackupConditions(&status, declared, s)
 	setFieldsRewritten(&status, metav1.NewTime(s.Now))

@@ -31,6 +31,7 @@ func (t Target) Declared() decide.Declared {
 		Problems:         t.Problems,
 		ConfirmedMembers: strings.TrimSpace(t.Cluster.Annotations[v1alpha1.AnnotationConfirmMembers]),
 	}
+	d.Defragmentation = objects.DefragmentationOf(&t.Cluster)
 	if spec.ReplaceAfter != nil {
 		// Declarations are validated when they are read. If the duration is invalid, members are never replaced.
 		d.ReplaceAfter, _ = time.ParseDuration(string(*spec.ReplaceAfter))

@@ -122,7 +122,7 @@ func notApplied(custom *v1alpha1.EtcdCluster) []string {
 // unbuildable returns the problems that prevent the objects of a cluster from being created.
 func (t Target) unbuildable() []string {
 	c := t.Cluster
-	return append(objects.CheckOptions(c.Spec), objects.CheckBackup(c.Spec, c.Namespace, c.Name)...)
+	return objects.Check(c.Spec, c.Namespace, c.Name)
 }
 
 // contested is the problem with a cluster that several sources declare. It does not name the sources, because they may

@@ -11,3 +11,7 @@ const AnnotationConfirmNewCluster = "etcd.quorate.dev/confirm-new-cluster"
 // members, separated by commas, then a slash and a digest of the recorded members and the volumes. Because of the
 // digest, the value is valid only for this loss. The volumes of the other members may then be deleted.
 const AnnotationConfirmMembers = "etcd.quorate.dev/confirm-members"
+
+// AnnotationDefragment requests in git that all members are defragmented once, regardless of how much space is unused.
+// Its value is any text, such as a date. A different value is a new request.
+const AnnotationDefragment = "etcd.quorate.dev/defragment"

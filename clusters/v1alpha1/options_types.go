@@ -49,6 +49,11 @@ type EtcdOptions struct {
 	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || (quantity(string(self)).compareTo(quantity('1Ki')) >= 0 && quantity(string(self)).compareTo(quantity('10Mi')) <= 0)",message="maxRequestBytes must be between 1Ki and 10Mi"
 	MaxRequestBytes resource.Quantity `json:"maxRequestBytes,omitzero"`
 
+	// defragmentation specifies when members return unused space in their databases to the file system. If unset, members
+	// are defragmented only on request, with the annotation etcd.quorate.dev/defragment. Changes do not restart members.
+	// +optional
+	Defragmentation *Defragmentation `json:"defragmentation,omitempty"`
+
 	// options sets further etcd options, by their command-line names in etcd 3.6. Only options that are safe to set on
 	// a cluster run by Quorate are accepted.
 	// +optional
@@ -94,4 +99,48 @@ type AutoCompaction struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=32
 	Retention string `json:"retention"`
+}
+
+// Defragmentation specifies when members are defragmented. A member does not serve requests while it is defragmented.
+// Therefore, one member is defragmented at a time, the leader last and only after it has transferred leadership, and
+// only while all members are healthy, no rollout is in progress and no backup is being taken.
+type Defragmentation struct {
+	// minFreePercent is the minimum unused share of a member's database file, in percent. A member is defragmented if
+	// its unused space reaches both minFreePercent and minFree. Defaults to 45.
+	// +optional
+	// +kubebuilder:default=45
+	// +kubebuilder:validation:Minimum=5
+	// +kubebuilder:validation:Maximum=95
+	MinFreePercent int32 `json:"minFreePercent,omitempty"`
+	// minFree is the minimum unused space in a member's database file. Defaults to 200Mi.
+	// +optional
+	// +kubebuilder:default="200Mi"
+	// +kubebuilder:validation:XValidation:rule="string(self).size() <= 36 && !string(self).matches('[eE].{4}')",message="a quantity may have at most 36 characters and an exponent of at most two digits"
+	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || (quantity(string(self)).compareTo(quantity('1Mi')) >= 0 && quantity(string(self)).compareTo(quantity('100Gi')) <= 0)",message="minFree must be between 1Mi and 100Gi; is a unit missing, as in 200Mi?"
+	MinFree resource.Quantity `json:"minFree,omitzero"`
+	// window specifies when defragmentation may start. If unset, it may start at any time, but the only member of a
+	// cluster is then defragmented only on request, because it interrupts all clients.
+	// +optional
+	Window *MaintenanceWindow `json:"window,omitempty"`
+}
+
+// MaintenanceWindow is a recurring period.
+type MaintenanceWindow struct {
+	// schedule is the cron schedule of the beginning of the window, in the format of spec.backup.schedule, such as
+	// "0 2 * * 6" or "H 2 * * *".
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=100
+	Schedule string `json:"schedule"`
+	// timeZone is the IANA time zone of the schedule, such as Europe/Berlin. Defaults to Etc/UTC.
+	// +optional
+	// +kubebuilder:default="Etc/UTC"
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') && self != 'Local'",message="timeZone must be an IANA time zone, such as Europe/Berlin"
+	TimeZone string `json:"timeZone,omitempty"`
+	// duration is how long the window stays open. A defragmentation that has started is completed even if the window
+	// closes.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && duration(self) >= duration('5m') && duration(self) <= duration('168h')",message="duration must be between 5m and 168h, such as 2h"
+	Duration Duration `json:"duration"`
 }

@@ -100,6 +100,9 @@ type EtcdClusterStatus struct {
 	// +optional
 	// +listType=atomic
 	Members []MemberStatus `json:"members,omitempty"`
+	// defragmentation is the most recent request to defragment all members once.
+	// +optional
+	Defragmentation *DefragmentationStatus `json:"defragmentation,omitempty"`
 	// backup reports the newest backups and drills.
 	// +optional
 	Backup *BackupStatus `json:"backup,omitempty"`
@@ -161,6 +164,19 @@ type RewrittenField struct {
 	// digest is the digest of the applied value and the returned value.
 	// +required
 	Digest string `json:"digest"`
+}
+
+// DefragmentationStatus is a request to defragment all members once.
+type DefragmentationStatus struct {
+	// request is the value of the annotation etcd.quorate.dev/defragment.
+	// +required
+	Request string `json:"request"`
+	// since is the time at which a pass first found the request.
+	// +required
+	Since metav1.Time `json:"since"`
+	// completed is true once all members have been defragmented, or once this was tried.
+	// +optional
+	Completed bool `json:"completed,omitempty"`
 }
 
 // BackupStatus reports the backups that passes have observed. The store may contain other backups.
@@ -334,6 +350,12 @@ type MemberStatus struct {
 	// dbSizeInUse is the part of dbSize that holds data, in bytes. Defragmentation frees the rest.
 	// +optional
 	DBSizeInUse int64 `json:"dbSizeInUse,omitempty"`
+	// defragmentedAt is the time of the pass that last defragmented the member, or tried to.
+	// +optional
+	DefragmentedAt metav1.Time `json:"defragmentedAt,omitzero"`
+	// defragmentationFailure is the reason why that defragmentation failed.
+	// +optional
+	DefragmentationFailure string `json:"defragmentationFailure,omitempty"`
 	// alarms lists the alarms that the member has raised: NOSPACE, CORRUPT.
 	// +optional
 	// +listType=atomic

@@ -93,8 +93,7 @@ func unbuildable(declared []reconcile.Declaration) []report.Problem {
 	var problems []report.Problem
 	for _, d := range declared {
 		c := d.Cluster
-		for _, message := range append(objects.CheckOptions(c.Spec),
-			objects.CheckBackup(c.Spec, c.Namespace, c.Name)...) {
+		for _, message := range objects.Check(c.Spec, c.Namespace, c.Name) {
 			problem := d.Where
 			problem.Cluster, problem.Message = c.Namespace+"/"+c.Name, message
 			path, _, _ := strings.Cut(message, ":")

@@ -83,6 +83,12 @@ type DisarmAlarm struct {
 	Kind AlarmKind `json:"kind"`
 }
 
+// Defragment makes a member return the unused space in its database to the file system.
+type Defragment struct {
+	ID   ID     `json:"id"`
+	Name string `json:"name"`
+}
+
 // DeleteObjects deletes all objects of a cluster that has no pods, except its custom resource and volumes.
 type DeleteObjects struct{}
 
@@ -181,7 +187,7 @@ func KindOf(a Action) string {
 func Actions() []Action {
 	return []Action{
 		Bootstrap{}, Seal{}, ApplyObjects{}, RenewCertificates{}, Declare{}, StopPods{}, StopReplicas{}, StartRollout{},
-		EnableDowngrade{}, CancelDowngrade{}, DisarmAlarm{}, StartBackup{}, DiscardBackup{},
+		EnableDowngrade{}, CancelDowngrade{}, DisarmAlarm{}, Defragment{}, StartBackup{}, DiscardBackup{},
 		StartRestore{}, StopRestore{}, FinishRestore{}, StartRecovery{}, StopRecovery{}, FinishRecovery{},
 		DeleteObjects{}, AddLearner{}, PromoteLearner{}, RemoveMember{}, MoveLeader{}, RestartReplica{}, DeleteVolume{},
 	}
@@ -205,6 +211,7 @@ func (RenewCertificates) action() {}
 func (EnableDowngrade) action()   {}
 func (CancelDowngrade) action()   {}
 func (DisarmAlarm) action()       {}
+func (Defragment) action()        {}
 func (DeleteObjects) action()     {}
 func (StartBackup) action()       {}
 func (DiscardBackup) action()     {}
@@ -236,6 +243,7 @@ func (a StartRollout) String() string {
 func (a EnableDowngrade) String() string { return "EnableDowngrade " + a.Version }
 func (a CancelDowngrade) String() string { return "CancelDowngrade " + a.Version }
 func (a DisarmAlarm) String() string     { return fmt.Sprintf("DisarmAlarm %s of %s", a.Kind, a.ID) }
+func (a Defragment) String() string      { return fmt.Sprintf("Defragment %s (%s)", a.Name, a.ID) }
 func (Declare) String() string           { return "Declare" }
 func (StopPods) String() string          { return "StopPods" }
 func (a StopReplicas) String() string {

@@ -504,7 +504,8 @@ var wrongs = []wrong{
 // TestInvariantsRejectWrongDecisions checks that each invariant rejects wrong decisions.
 func TestInvariantsRejectWrongDecisions(t *testing.T) {
 	caught := map[string]bool{}
-	for _, c := range slices.Concat(wrongs, wrongsAboutData, wrongsAboutBackups, wrongsAboutRestores, wrongsAboutRecoveries, wrongsAboutAdoptions) {
+	for _, c := range slices.Concat(wrongs, wrongsAboutData, wrongsAboutBackups, wrongsAboutRestores, wrongsAboutRecoveries, wrongsAboutAdoptions,
+		wrongsAboutDefragmentation) {
 		t.Run(c.invariant+"/"+c.what, func(t *testing.T) {
 			w := healthy(t)
 			if c.change != nil {
@@ -663,7 +664,7 @@ func fails(n int, ago time.Duration) func(*world) {
 
 // TestInvariantsAcceptRightDecisions checks that all invariants accept right decisions.
 func TestInvariantsAcceptRightDecisions(t *testing.T) {
-	for _, c := range slices.Concat(right, rightsAboutData, rightsAboutAdoptions) {
+	for _, c := range slices.Concat(right, rightsAboutData, rightsAboutAdoptions, rightsAboutDefragmentation) {
 		t.Run(c.what, func(t *testing.T) {
 			w := healthy(t)
 			if c.change != nil {

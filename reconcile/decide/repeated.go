@@ -37,6 +37,8 @@ func (s State) subject(d Decision) string {
 		return KindOf(a) + " " + a.Name
 	case PromoteLearner:
 		return KindOf(a) + " " + a.Name
+	case Defragment:
+		return KindOf(a) + " " + a.Name
 	case ApplyObjects, Declare:
 		// The message names the objects and how they differ from this declaration and from these members and volumes.
 		// If any of them changes, nothing was reverted.
@@ -116,7 +118,7 @@ func (s State) isRecent(r Repeated) bool {
 // are safe without that action. No other rule is skipped, because later rules would change something that it protects,
 // such as a suspended cluster or members that trust a different CA.
 var mayBeSkipped = append(
-	[]string{"RenewCertificates", ruleSeal, "Bootstrap", ruleApplyObjects, "DisarmAlarm", "BackUp"}, membershipRules...)
+	[]string{"RenewCertificates", ruleSeal, "Bootstrap", ruleApplyObjects, "DisarmAlarm", "Defragment", "BackUp"}, membershipRules...)
 
 // firstThatLasts returns the decision of the first rule that applies. Actions that keep being reverted come last, and a
 // repair that other actions have delayed comes first, so that neither prevents member repairs.

@@ -143,11 +143,7 @@ func rollOneMember(s State) (Decision, bool) {
 	if behind := s.behind(); len(behind) > 0 {
 		return wait(recheckSettling, "before the next restart, %s", sentence(behind))
 	}
-	last := len(outdated) - 1
-	victim := outdated[last]
-	if victim.Leader && last > 0 {
-		victim = outdated[last-1]
-	}
+	victim := leaderLast(outdated)
 	left := fmt.Sprintf("%d of %s must be restarted", len(outdated),
 		plural(len(s.Membership.Members), "member", "members"))
 	if victim.Leader && len(s.Membership.Voters()) > 1 {

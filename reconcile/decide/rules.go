@@ -118,6 +118,8 @@ var rules = []rule{
 	{Rule{"GuestLost", "A member of the adopted cluster left etcd's list, and git does not release it. Do not " +
 		"add or remove members."}, besideBackup(guestLost)},
 	{Rule{"ScaleUp", "An ordinal below the declared size has no member. Add a learner."}, besideBackup(scaleUp)},
+	{Rule{"Defragment", "Much of a member's database file is unused, or git requests a defragmentation. Defragment " +
+		"one member at a time, the leader last."}, defragment},
 	{Rule{"AlarmRaised", "A member has raised an alarm, and etcd rejects writes. Only a larger quota is rolled out."},
 		besideBackup(alarmRaised)},
 	{Rule{"BackUp", "Backups are declared, but none has been taken yet, or none since an upgrade was declared. " +

@@ -72,6 +72,9 @@ type State struct {
 	Generation int64 `json:"generation,omitempty"`
 	// LastSeen are the members as last reported in the status, while a recovery is requested.
 	LastSeen []SeenMember `json:"lastSeen,omitempty"`
+	// DefragmentationRequest is the newest request to defragment all members once, according to the custom resource's
+	// status.
+	DefragmentationRequest DefragmentationRequest `json:"defragmentationRequest,omitzero"`
 	// Backups is the observed state of backups.
 	Backups Backups `json:"backups,omitzero"`
 	// Restore is the observed state of the data being restored.
@@ -105,6 +108,8 @@ type Declared struct {
 	Storage string `json:"storage,omitempty"`
 	// Quota is the database quota of each member, in bytes, or zero if unknown.
 	Quota int64 `json:"quota,omitempty"`
+	// Defragmentation is when members are defragmented.
+	Defragmentation Defragmentation `json:"defragmentation,omitzero"`
 	// Retention is whether volumes are kept when the lifecycle is Deleted: Retain or Delete.
 	Retention Retention `json:"retention,omitempty"`
 	// ReplaceAfter is how long a member may be unresponsive before it is replaced. Zero means that unresponsive members

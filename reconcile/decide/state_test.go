@@ -238,6 +238,7 @@ func TestActionsPrintOnOneLine(t *testing.T) {
 		"EnableDowngrade 3.6":                           EnableDowngrade{"3.6"},
 		"CancelDowngrade 3.6":                           CancelDowngrade{"3.6"},
 		"DisarmAlarm NOSPACE of ff":                     DisarmAlarm{255, "NOSPACE"},
+		"Defragment a-1 (ff)":                           Defragment{255, "a-1"},
 		"DeleteObjects":                                 DeleteObjects{},
 		"RenewCertificates":                             RenewCertificates{},
 		"StopPods":                                      StopPods{},

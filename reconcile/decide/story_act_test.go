@@ -160,6 +160,13 @@ func (w *world) actOnEtcd(action decide.Action) error {
 		w.each(func(m *decide.Member) {
 			m.Alarms = slices.DeleteFunc(m.Alarms, func(kind decide.AlarmKind) bool { return m.ID == a.ID && kind == a.Kind })
 		})
+	case decide.Defragment:
+		w.each(func(m *decide.Member) {
+			if m.ID == a.ID {
+				m.DBSize, m.Defragmented = m.DBSizeInUse, decide.LastDefragmentation{At: w.Now}
+			}
+		})
+		w.DefragmentationRequest = w.RequestToReport(a.ID)
 	case decide.EnableDowngrade:
 		list.Downgrade = a.Version
 	case decide.CancelDowngrade:

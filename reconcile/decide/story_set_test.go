@@ -60,6 +60,12 @@ func (w *world) setOne(target, key, text string) (err error) {
 		}
 	case "status void":
 		w.ReportedVoidRecovery = w.Declared.Recovery.Word
+	case "status defragment":
+		w.DefragmentationRequest = decide.DefragmentationRequest{Request: decidetest.Text(text), Since: w.Now}
+	case "status defragment-since":
+		w.DefragmentationRequest.Since, err = w.ago(text)
+	case "status defragment-completed":
+		w.DefragmentationRequest.Completed, err = strconv.ParseBool(text)
 	case "status version":
 		w.ReportedVersion = text
 	case "objects replicas":
@@ -130,7 +136,7 @@ func (w *world) setExpiry(c decide.Certificate, lifetime time.Duration, days str
 // missing.
 func (w *world) setSlot(ordinal int, key, text string) error {
 	switch key {
-	case "etcd", "learner", "alarms", "id", "applied", "revision", "storage", "runs", "silent-for", "disagrees", "hash", "hash-why", "db":
+	case "etcd", "learner", "alarms", "id", "applied", "revision", "storage", "runs", "silent-for", "disagrees", "hash", "hash-why", "db", "in-use", "defragmented", "defragmentation-failure":
 		return w.setMember(ordinal, key, text)
 	case "replaced":
 		times, err := strconv.Atoi(text)
@@ -246,6 +252,12 @@ func (w *world) setMember(ordinal int, key, text string) (err error) {
 		case "db":
 			n, err = strconv.Atoi(text)
 			m.DBSize = int64(n) << 20
+		case "in-use":
+			m.DBSizeInUse, err = decidetest.Mebibytes(text)
+		case "defragmented":
+			m.Defragmented.At, err = w.ago(text)
+		case "defragmentation-failure":
+			m.Defragmented.Failure = text
 		case "revision":
 			m.Revision, err = strconv.ParseInt(text, 10, 64)
 		case "storage":

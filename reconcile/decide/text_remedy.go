@@ -68,6 +68,9 @@ func (s State) remedy(d Decision) string {
 			"etcdctl endpoint status shows which members lag behind"
 	case "WaitForMembers":
 		return s.remedyForMembers()
+	case "Defragment":
+		return "the status of the custom resource does not keep what passes report, perhaps because the EtcdCluster " +
+			"definition is older than Quorate; or the member's log shows why there is no progress"
 	case "CancelDowngrade", "PrepareUpgrade", "Downgrade", "DisarmAlarm", "Seal":
 		return "the leader's log shows why there is no progress"
 	}

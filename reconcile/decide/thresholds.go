@@ -25,6 +25,8 @@ const (
 	undoneThreshold            = 3
 	undonePause                = 10 * time.Minute
 	delayThreshold             = 5
+	defragmentationPause       = time.Hour
+	failedDefragmentationPause = 24 * time.Hour
 	noteAgain                  = 10 * time.Minute
 	unrelated                  = 30 * time.Minute
 	recheckStarting            = 200 * time.Millisecond
@@ -86,6 +88,11 @@ func patiences() []Threshold {
 		{"Delayed repair", 0, delayThreshold, 0,
 			"Once object changes have preceded the repair of a member this many times, the repair comes first: " +
 				"a lost member is replaced even if an object keeps being reverted."},
+		{"Defragmentation: pause", defragmentationPause, 0, 0,
+			"If a member's database still has much unused space after a defragmentation, it is not defragmented again " +
+				"before this time, because it does not serve requests meanwhile."},
+		{"Defragmentation: pause after a failure", failedDefragmentationPause, 0, 0,
+			"The cause, such as a full volume, will rarely be gone earlier. A new request does not wait."},
 		{"Wait recorded in the status", noteAgain, 0, 0,
 			"The entry is updated once it is this old, not on every pass."},
 		{"Two separate waits", unrelated, 0, 0,

@@ -18,8 +18,8 @@ type Traits struct {
 	// become a voter, whichever happens first.
 	Joins bool
 	// Unplannable is true if the action only records the current state, or prepares the next action. How often that is
-	// needed depends on how soon pods start and volumes disappear, and on which member leads, which a plan cannot
-	// predict.
+	// needed depends on how soon pods start and volumes disappear, on which member leads, and on how much space members
+	// use, which a plan cannot predict.
 	Unplannable bool
 }
 
@@ -56,6 +56,8 @@ func TraitsOf(a Action) Traits {
 		return Traits{NeverRestart: Allowed, ChangesEtcd: true, Joins: true}
 	case DisarmAlarm:
 		return Traits{NeverRestart: Allowed, ChangesEtcd: true}
+	case Defragment:
+		return Traits{NeverRestart: Allowed, ChangesEtcd: true, Unplannable: true}
 	case MoveLeader:
 		return Traits{ChangesEtcd: true, Unplannable: true}
 	case RemoveMember, EnableDowngrade, CancelDowngrade:
@@ -84,6 +86,8 @@ func (s State) DescribeAction(action Action) string {
 	case PromoteLearner:
 		return kind + " " + a.Name
 	case RemoveMember:
+		return kind + " " + a.Name
+	case Defragment:
 		return kind + " " + a.Name
 	case MoveLeader:
 		return kind + " " + s.listedName(a.From) + " to " + s.listedName(a.To)

@@ -14,15 +14,15 @@ func TestTraits(t *testing.T) {
 		want string
 	}{
 		"NeverRestart: Allowed": {func(t decide.Traits) bool { return t.NeverRestart == decide.Allowed },
-			"Seal RenewCertificates DisarmAlarm StartBackup StartRestore FinishRestore AddLearner PromoteLearner"},
+			"Seal RenewCertificates DisarmAlarm Defragment StartBackup StartRestore FinishRestore AddLearner PromoteLearner"},
 		"NeverRestart: AllowedIfRunning":    {func(t decide.Traits) bool { return t.NeverRestart == decide.AllowedIfRunning }, "Bootstrap Declare"},
 		"NeverRestart: AllowedIfNoneLeaves": {func(t decide.Traits) bool { return t.NeverRestart == decide.AllowedIfNoneLeaves }, "ApplyObjects"},
 		"DiscardsData":                      {func(t decide.Traits) bool { return t.DiscardsData }, "StartRecovery FinishRecovery DeleteVolume"},
 		"ChangesEtcd": {func(t decide.Traits) bool { return t.ChangesEtcd },
-			"EnableDowngrade CancelDowngrade DisarmAlarm AddLearner PromoteLearner RemoveMember MoveLeader"},
+			"EnableDowngrade CancelDowngrade DisarmAlarm Defragment AddLearner PromoteLearner RemoveMember MoveLeader"},
 		"IssuesCertificates": {func(t decide.Traits) bool { return t.IssuesCertificates }, "Bootstrap ApplyObjects RenewCertificates"},
 		"Joins":              {func(t decide.Traits) bool { return t.Joins }, "AddLearner PromoteLearner"},
-		"Unplannable":        {func(t decide.Traits) bool { return t.Unplannable }, "Seal ApplyObjects MoveLeader"},
+		"Unplannable":        {func(t decide.Traits) bool { return t.Unplannable }, "Seal ApplyObjects Defragment MoveLeader"},
 		"DiscardsData and not refused": {func(t decide.Traits) bool {
 			return t.DiscardsData && t.NeverRestart != decide.Refused
 		}, ""},
@@ -52,6 +52,7 @@ func TestDescribeAction(t *testing.T) {
 		"Seal a-0 and a-2":                           decide.Seal{ClusterID: 7, Members: decide.Ordinals(0).With(0).With(2)},
 		"AddLearner a-2":                             decide.AddLearner{Ordinal: 2, PeerURL: "https://a-2"},
 		"MoveLeader a-0 to " + decide.ID(9).String(): decide.MoveLeader{From: 1, To: 9},
+		"Defragment a-0":                             decide.Defragment{ID: 1, Name: "a-0"},
 		"DisarmAlarm NOSPACE":                        decide.DisarmAlarm{ID: 1, Kind: decide.AlarmNoSpace},
 		"DeleteVolume a-1":                           decide.DeleteVolume{Ordinal: 1, VolumeUID: "u"},
 		"FinishRecovery":                             decide.FinishRecovery{ClusterID: 7, VolumeUID: "u"},

@@ -40,6 +40,7 @@ func (w *world) report(changed bool) string {
 	}
 	w.Waited, w.Repeated = decide.Waits(w.State, d, changed), repeated
 	w.Backups.BeforeDeletion = w.BackupBeforeDeletion()
+	w.DefragmentationRequest = w.RequestToReport(0)
 	var out strings.Builder
 	for _, entry := range w.Waited {
 		fmt.Fprintf(&out, "waited %s for=(%s) since=%s seen=%s\n", entry.Rule, entry.For, w.Now.Sub(entry.Since), w.Now.Sub(entry.Seen))

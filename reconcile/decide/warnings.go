@@ -8,7 +8,8 @@ import (
 
 // Warnings returns the warnings that a report contains in addition to the decision, except about certificates.
 func (s State) Warnings() []string {
-	warnings := slices.Concat(s.EtcdWarnings(), s.BackupWarnings(), s.RewriteWarnings())
+	warnings := slices.Concat(s.EtcdWarnings(), s.defragmentationWarnings(), s.BackupWarnings(),
+		s.RewriteWarnings())
 	for i, warning := range warnings {
 		warnings[i] = s.inNamespace(warning)
 	}

@@ -100,6 +100,8 @@ type Event struct {
 type Outcome struct {
 	Changed bool   `json:"changed"`
 	Detail  string `json:"detail,omitempty"`
+	// Failure is why the action failed after it had begun, if it must not simply be repeated.
+	Failure string `json:"failure,omitempty"`
 }
 
 // Problem is a problem in a declaration.

@@ -18,6 +18,13 @@ func From(s decide.State, seed uint64) *World {
 	w.LockHolder = s.LockHolder
 	w.status.clusterID, w.status.version, w.status.waited = s.ReportedClusterID, s.ReportedVersion, s.Waited
 	w.status.repeated, w.status.void = s.Repeated, s.ReportedVoidRecovery
+	w.status.request = s.DefragmentationRequest
+	w.status.defragmented = map[decide.ID]decide.LastDefragmentation{}
+	for _, m := range s.Membership.Members {
+		if !m.Defragmented.At.IsZero() {
+			w.status.defragmented[m.ID] = m.Defragmented
+		}
+	}
 	w.record = s.Record
 	w.founds.token, w.founds.id = s.Record.Token, s.FoundingID
 	w.cut = !s.Membership.Known && anyReady(s)
@@ -255,6 +262,7 @@ func (w *World) fromData(s decide.State, r decide.Replica) data {
 	for _, seen := range s.Membership.Members {
 		if seen.ID == m.id && seen.Answers {
 			d.index, d.storage, d.variant = seen.Applied, minorOf(seen.StorageVersion), int(seen.Hash.Sum)
+			d.size, d.inUse = seen.DBSize, seen.DBSizeInUse
 		}
 	}
 	for _, seen := range s.Membership.Members {

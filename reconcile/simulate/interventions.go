@@ -56,7 +56,12 @@ func (w *World) RaiseAlarm(n int, kind decide.AlarmKind) {
 
 // FillDatabase makes the database of every member grow to 2Gi. From then on, each voter with a quota of at most 2Gi, or
 // with an unknown quota, raises NOSPACE once clients can write.
-func (w *World) FillDatabase() { w.dbSize = fullSize }
+func (w *World) FillDatabase() {
+	w.dbSize = fullSize
+	for n := range w.volumes {
+		w.changeVolume(n, func(v *volume) { v.data.size, v.data.inUse = 0, 0 })
+	}
+}
 
 // raiseNoSpace makes voters whose database has reached its quota raise NOSPACE.
 func (w *World) raiseNoSpace(r *raft) {

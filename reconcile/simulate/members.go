@@ -39,6 +39,8 @@ func (w *World) changeEtcd(s decide.State, action decide.Action) []write {
 		if slices.Contains(r.alarms, decide.Alarm(a)) {
 			return []write{{fmt.Sprintf("disarm %s of %s", a.Kind, a.ID), func() { r.disarm(decide.Alarm(a)) }}}
 		}
+	case decide.Defragment:
+		return w.defragment(s, r, a)
 	case decide.EnableDowngrade, decide.CancelDowngrade:
 		return changeDowngrade(r, a)
 	}

@@ -29,6 +29,7 @@ func (w *World) observe(says decide.Membership) decide.State {
 		s.ReportedVoidRecovery = w.status.void
 		s.Waited = slices.Clone(w.status.waited)
 		s.Repeated = slices.Clone(w.status.repeated)
+		s.DefragmentationRequest = w.status.request
 		s.Generation = w.backups.generation
 	}
 	s.Backups, s.Restore, s.Recovery = w.seenBackups(), w.seenRestore(), w.seenRecovery()
@@ -331,6 +332,9 @@ func (w *World) list(r *raft) []decide.Member {
 		} else if w.exists(w.customResource()) {
 			entry.SilentSince = w.status.silent[m.id]
 		}
+		if w.exists(w.customResource()) {
+			entry.Defragmented = w.status.defragmented[m.id]
+		}
 		list = append(list, entry)
 	}
 	return list
@@ -347,7 +351,7 @@ func (w *World) sayOfItself(entry *decide.Member, n int) {
 	d := w.volumes[n].data
 	entry.Version = w.pods[n].version
 	entry.RaftIndex, entry.Applied = d.index, d.index
-	entry.DBSize = w.dbSize
+	entry.DBSize, entry.DBSizeInUse = w.sizeOf(d)
 	if entry.Revision = cmp.Or(w.record.Restored.Revision, restoredRevision); w.startsElsewhere {
 		entry.Revision--
 	}

@@ -139,7 +139,7 @@ func (r *path) fault(key, value string) error {
 		"apart": func(n int) { r.Apart(n, true) }, "together": func(n int) { r.Apart(n, false) },
 		"unready": func(n int) { r.Unready(n, true) }, "ready-again": func(n int) { r.Unready(n, false) },
 		"slow": func(n int) { r.Slow(n, true) }, "fast": func(n int) { r.Slow(n, false) },
-		"nospace": func(n int) { r.RaiseAlarm(n, "NOSPACE") }, "corrupt-alarm": func(n int) { r.RaiseAlarm(n, "CORRUPT") }, "remove-member": r.RemoveMember,
+		"nospace": func(n int) { r.RaiseAlarm(n, "NOSPACE") }, "corrupt-alarm": func(n int) { r.RaiseAlarm(n, "CORRUPT") }, "remove-member": r.RemoveMember, "fragment": r.Fragment, "keep-fragmented": r.KeepFragmented,
 		"mislead": func(n int) { r.Mislead(n, true) }, "unmislead": func(n int) { r.Mislead(n, false) }, "lie": func(n int) { r.Lie(n, true) }, "unlie": func(n int) { r.Lie(n, false) }, "add-member": r.AddMember, "add-learner": r.AddLearner,
 	}
 	byName := map[string]func(string){"delete": r.Delete, "change": r.Change, "occupy": r.Occupy, "rewrite": r.Rewrite, "rewrite-unsafely": r.RewriteUnsafely}

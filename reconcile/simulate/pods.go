@@ -54,6 +54,9 @@ type data struct {
 	wrote   int    // the oldest version that wrote entries in the log, as a minor number; zero for an empty log
 	corrupt bool
 	variant int // identifies the content; etcd serves any variant
+	// size and inUse are the size of the database file and the part in use, in bytes. Both are zero if the size is
+	// dbSize, all of which is in use.
+	size, inUse int64
 }
 
 // crashed returns the pod after its etcd has exited on its own.

@@ -14,6 +14,7 @@ type stalls struct {
 	zombie    map[int]bool // members with a different member list
 	liar      map[int]bool // members that claim to be the only voter while no other member responds
 	forbidden bool         // Quorate is not allowed to reach etcd through the API server
+	fragmented map[int]bool // members whose defragmentation has no effect
 	// annotations is true if the API server drops annotations of claims, as an admission policy may do.
 	annotations bool
 }

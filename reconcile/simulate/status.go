@@ -20,6 +20,9 @@ type status struct {
 	backup    *decide.Backup          // the newest backup
 	// lastBackup is the backup that the deletion relies on.
 	lastBackup *decide.Backup
+	// request is the newest request to defragment all members, and defragmented is when each member was defragmented.
+	request      decide.DefragmentationRequest
+	defragmented map[decide.ID]decide.LastDefragmentation // never changed, only replaced
 	// void is the Word of a recovery request that was void.
 	void string
 }
@@ -37,6 +40,7 @@ func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 	next.rewritten = w.rewrittenObjects()
 	next.backup, next.lastBackup = s.Backups.Last, s.BackupBeforeDeletion()
 	next.void = s.VoidRecoveryToReport()
+	next.reportDefragmentation(s, d, changed)
 	w.judgeVoid(s)
 	isNews := !next.equal(w.status)
 	w.status = next
@@ -77,7 +81,8 @@ func (t status) equal(other status) bool {
 	return t.clusterID == other.clusterID && t.version == other.version && maps.Equal(t.silent, other.silent) &&
 		maps.Equal(t.stranded, other.stranded) && slices.Equal(t.waited, other.waited) &&
 		slices.Equal(t.rewritten, other.rewritten) && t.void == other.void && t.backup == other.backup &&
-		sameBackup(t.lastBackup, other.lastBackup)
+		sameBackup(t.lastBackup, other.lastBackup) && t.request == other.request &&
+		maps.Equal(t.defragmented, other.defragmented)
 }
 
 func sameBackup(a, b *decide.Backup) bool { return a == b || a != nil && b != nil && *a == *b }

@@ -164,6 +164,22 @@ func setBackups(d *decide.Declared, key, value string) (err error) {
 	return err
 }
 
+// setDefragmentation changes the declared defragmentation.
+func setDefragmentation(d *decide.Declared, key, value string) (err error) {
+	order := &d.Defragmentation
+	switch key {
+	case "defragment-percent":
+		order.MinFreePercent, err = strconv.Atoi(value)
+	case "defragment-free":
+		order.MinFree, err = Mebibytes(value)
+	case "window":
+		order.Windowed, order.Closed = value != "none", value == "closed"
+	case "defragment":
+		order.Request = Text(value)
+	}
+	return err
+}
+
 // Mebibytes parses a number of MiB and returns it in bytes.
 func Mebibytes(value string) (int64, error) {
 	n, err := strconv.ParseInt(value, 10, 64)
@@ -195,6 +211,8 @@ func SetSpec(d *decide.Declared, key, value string) (err error) {
 		err = setSource(d, key, value)
 	case "backups", "before-upgrade", "before-deletion", "verifies-backups", "backup-deadline", "backup-to":
 		err = setBackups(d, key, value)
+	case "defragment-percent", "defragment-free", "window", "defragment":
+		err = setDefragmentation(d, key, value)
 	case "orphaned":
 		d.Orphaned = Text(value)
 	case "renamedFrom":

@@ -24,6 +24,7 @@
 //	set spec replicas=5 version=3.7.3 hash=h2 storage=2Gi quota=4096 lifecycle=Running|Stopped|Deleted retention=Retain|Delete
 //	set spec suspended=true replaceAfter=10m orphaned=(main@sha1:1 declares it no longer) renamedFrom=(b/old)
 //	set spec backups=true verifies-backups=true backup-to=(s3://new) before-upgrade=true before-deletion=true
+//	set spec defragment-percent=45 defragment-free=200 window=open|closed|none defragment=(now)|none
 //	set spec restore=(tuesday of b/a)|none
 //	set spec recovery=(c1 1)|none backup=(tuesday) lost=(0 2) old-volumes=Retain|Delete refused=(no)
 //	set spec confirmed=a0,a1/DIGEST problem=(storage: shrinks)
@@ -50,7 +51,7 @@
 // # Words of stories
 //
 // These directives change a replica, its entry in the record, its member, the size of its database and of its quota in
-// MiB, or the observed state of etcd, the record, the status, the objects, the CA and its certificates.
+// MiB, the part of the database in use in MiB, when it was last defragmented, or the observed state of etcd, the record, the status, the objects, the CA and its certificates.
 //
 //	set a-1 pod=Failing since=3m message=(exit code 1) volume=v9|terminating|none token=t9 lost=c1 used=3.6.16/3.6 mode=Founding|Joining|Restoring|Sealed|none
 //	set a-1 pod=Starting started=20s
@@ -60,12 +61,13 @@
 //	set a-1 unbound=true no-peers=true no-data=true stopped-by-check=true
 //	set a-1 etcd=answers|silent|unstarted|added|none learner=true alarms=(NOSPACE) id=b1 cluster=c2
 //	set a-1 runs=3.6.16 storage=3.6 applied=100 revision=1018 silent-for=10m disagrees=(lists a-3 as a learner) hash=5c0ffee0@120/100 hash-why=(permission denied)
-//	set a-1 db=20 quota=20
+//	set a-1 db=20 quota=20 in-use=10 defragmented=2h defragmentation-failure=(no space left on device)
 //	set etcd known=false why=(no response within 2s) cluster=c2 leader=a-1 downgrade=3.6
 //	set etcd unconfirmed|disputed|unrecorded=true why=(a-0: its member list is not confirmed)
 //	set etcd forbidden=(pods/portforward is forbidden)
 //	set record cluster=c2 token=t2 log=3.5 ca=none|CA1 uncompared=true founds=c1
 //	set status cluster=c2 version=3.6.16 generation=2 seen=(a-0 18 a-1 20) void=true
+//	set status defragment=(now) defragment-since=2m defragment-completed=true
 //	set backups last=10m|none revision=900 job=a-backup-gen2 generation=2 cluster=c2 in=(s3://old) verified=true to=(s3://old)
 //	set backups hidden=(jobs is forbidden) foreign=(CronJob a-backup)
 //	set job-29400000 created=1m stored=30s
@@ -115,6 +117,7 @@
 //	fault kill-pod=a-1 force-delete=a-1 crash=a-1 lose-volume=a-1 delete-claim=a-1 replace-claim=a-1 recreate-claim=a-1 old-data=a-1 strand=a-1 corrupt=a-1
 //	fault hang=a-1 unhang=a-1 node-down=a-1 node-up=a-1 mute=a-1 unmute=a-1 slow=a-1 fast=a-1 apart=a-1 together=a-1
 //	fault unready=a-1 ready-again=a-1 nospace=a-1 fill-database corrupt-alarm=a-1 nameless-alarm
+//	fault fragment=a-1 keep-fragmented=a-1
 //	fault differ=a-1 check-data mislead=a-1 unmislead=a-1 lie=a-1 unlie=a-1
 //	fault add-member=a-3 add-learner=a-3 remove-member=a-2 add-stranger
 //	fault delete=(ConfigMap a-members) change=(Service a) occupy=(Service a) delete-status put-back-record

@@ -56,6 +56,10 @@ func declaredLines(d decide.Declared, line func(name, format string, args ...any
 	if d.Quota > 0 {
 		line("", "quota=%d", d.Quota>>20)
 	}
+	if order := d.Defragmentation; order != (decide.Defragmentation{}) {
+		line("", "defragmentation %d%% and %dMi windowed=%t closed=%t request=%s", order.MinFreePercent, order.MinFree>>20,
+			order.Windowed, order.Closed, orNone(order.Request))
+	}
 	if d.Suspended {
 		line("", "suspended")
 	}
@@ -277,6 +281,9 @@ func describeMember(m decide.Member) string {
 	}
 	if m.StorageVersion != "" {
 		words = append(words, "storage="+m.StorageVersion)
+	}
+	if m.DBSizeInUse > 0 {
+		words = append(words, fmt.Sprintf("db=%d in-use=%d", m.DBSize>>20, m.DBSizeInUse>>20))
 	}
 	if m.Hash.Known() {
 		words = append(words, fmt.Sprintf("%x@%d/%d", m.Hash.Sum, m.Hash.Revision, m.Hash.CompactRevision))

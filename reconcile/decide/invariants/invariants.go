@@ -126,7 +126,7 @@ var invariants = []invariant{
 }
 
 var everyInvariant = slices.Concat(invariants, rolloutInvariants, backupInvariants, restoreInvariants,
-	recoveryInvariants, alarmInvariants, adoptionInvariants)
+	recoveryInvariants, alarmInvariants, adoptionInvariants, defragmentationInvariants)
 
 // All lists the invariants that Broken checks.
 func All() []Invariant {

@@ -53,7 +53,8 @@ func quorumSurvives(s decide.State, d decide.Decision) string {
 	case nil, decide.Bootstrap, decide.Seal, decide.ApplyObjects, decide.RenewCertificates, decide.Declare,
 		decide.StartRollout, decide.StartBackup, decide.DiscardBackup, decide.StartRestore, decide.StopRestore,
 		decide.FinishRestore, decide.StartRecovery, decide.StopRecovery, decide.FinishRecovery,
-		decide.EnableDowngrade, decide.CancelDowngrade, decide.DisarmAlarm, decide.AddLearner, decide.MoveLeader:
+		decide.EnableDowngrade, decide.CancelDowngrade, decide.DisarmAlarm, decide.Defragment, decide.AddLearner,
+		decide.MoveLeader:
 		return "" // votes do not change, and pods are not restarted
 	case decide.StopPods, decide.StopReplicas, decide.DeleteObjects, decide.DeleteVolume:
 		return "" // other invariants check stopped clusters and unused volumes
@@ -209,6 +210,9 @@ func hitsWhatWasSeen(s decide.State, d decide.Decision) string {
 	case decide.PromoteLearner:
 		m, _ := memberByID(s, a.ID)
 		seen = m.Name == a.Name && m.Learner
+	case decide.Defragment:
+		m, listed := memberByID(s, a.ID)
+		seen = listed && m.Name == a.Name
 	case decide.DisarmAlarm:
 		seen = false
 		for _, alarm := range s.Membership.StaleAlarms {

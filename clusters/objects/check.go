@@ -3,6 +3,7 @@ package objects
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,12 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile/decide"
 )
+
+// Check returns the problems with a spec that the EtcdCluster definition cannot detect.
+func Check(spec v1alpha1.EtcdClusterSpec, namespace, name string) []string {
+	return slices.Concat(CheckOptions(spec), checkDefragmentation(spec, namespace, name),
+		CheckBackup(spec, namespace, name))
+}
 
 // CheckBackup returns the problems with spec.backup and spec.restore that the EtcdCluster definition cannot detect. It
 // needs the cluster's name because the schedule may depend on it.

@@ -1,0 +1,69 @@
+package objects
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"quorate.dev/quorate/clusters/schedule"
+	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/internal/printable"
+	"quorate.dev/quorate/reconcile/decide"
+)
+
+// longestRequest is the maximum length, in bytes, of a request to defragment all members. The rest is ignored.
+const longestRequest = 64
+
+// DefragmentationOf returns the declared defragmentation. It does not know the time: see WindowClosed.
+func DefragmentationOf(c *v1alpha1.EtcdCluster) decide.Defragmentation {
+	order := decide.Defragmentation{Request: requestOf(c)}
+	if d := c.Spec.Etcd.Defragmentation; d != nil {
+		// Do not compute the exact value: for 1e20000000, it takes seconds.
+		order.MinFreePercent, order.MinFree = int(d.MinFreePercent), int64(min(d.MinFree.AsApproximateFloat64(), 1<<62))
+		order.Windowed = d.Window != nil
+	}
+	return order
+}
+
+// requestOf returns the request to defragment all members, safe to display, or "".
+func requestOf(c *v1alpha1.EtcdCluster) string {
+	request := printable.Line(strings.TrimSpace(c.Annotations[v1alpha1.AnnotationDefragment]))
+	return strings.TrimSpace(strings.ToValidUTF8(request[:min(len(request), longestRequest)], ""))
+}
+
+// WindowClosed reports whether git declares a maintenance window for defragmentation that is not open at the given
+// time. A window that cannot be parsed is never open.
+func WindowClosed(c *v1alpha1.EtcdCluster, now time.Time) bool {
+	d := c.Spec.Etcd.Defragmentation
+	if d == nil || d.Window == nil {
+		return false
+	}
+	times, err := windowSchedule(d.Window, c.Namespace+"/"+c.Name)
+	length, invalid := time.ParseDuration(string(d.Window.Duration))
+	if err != nil || invalid != nil {
+		return true // checked when the declaration is read
+	}
+	opened := times.Newest(now)
+	return opened.IsZero() || now.Sub(opened) >= length
+}
+
+func windowSchedule(w *v1alpha1.MaintenanceWindow, key string) (schedule.Schedule, error) {
+	return schedule.Parse(w.Schedule, w.TimeZone, key)
+}
+
+// checkDefragmentation returns the problems with spec.etcd.defragmentation that the EtcdCluster definition cannot
+// detect.
+func checkDefragmentation(spec v1alpha1.EtcdClusterSpec, namespace, name string) (problems []string) {
+	d := spec.Etcd.Defragmentation
+	if d == nil || d.Window == nil {
+		return nil
+	}
+	const at = "spec.etcd.defragmentation.window"
+	if _, err := schedule.Parse(d.Window.Schedule, "Etc/UTC", namespace+"/"+name); err != nil {
+		problems = append(problems, fmt.Sprintf("%s.schedule: %v", at, err))
+	}
+	if err := schedule.CheckTimeZone(d.Window.TimeZone); err != nil {
+		problems = append(problems, fmt.Sprintf("%s.timeZone: %v", at, err))
+	}
+	return problems
+}
