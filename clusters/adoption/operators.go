@@ -220,8 +220,8 @@ func druidEtcd() map[string]Field {
 	for _, name := range []string{"serverPort", "clientPort", "wrapperPort"} {
 		fields["spec.etcd."+name] = drop("replicas use etcd's default ports")
 	}
-	for _, name := range []string{"defragmentationSchedule", "etcdDefragTimeout", "heartbeatDuration",
-		"bootstrapWithExistingCluster"} {
+	fields["spec.etcd.defragmentationSchedule"] = drop("declare spec.etcd.defragmentation instead, which has limits")
+	for _, name := range []string{"etcdDefragTimeout", "heartbeatDuration", "bootstrapWithExistingCluster"} {
 		fields["spec.etcd."+name] = drop(forOperator)
 	}
 	return fields

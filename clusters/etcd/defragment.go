@@ -77,4 +77,3 @@ func timeToDefragment(inUse int64) time.Duration {
 	perGiB := time.Duration(min(max(0, inUse), largest)>>20) * defragmentPerGiB / 1024
 	return min(defragmentTimeMax, defragmentTime+perGiB)
 }
-

@@ -18,7 +18,7 @@ func TestEveryQuantityIsKnown(t *testing.T) {
 		got = append(got, strings.Join(path, "."))
 	}
 	slices.Sort(got)
-	want := []string{"spec.etcd.maxRequestBytes", "spec.etcd.quota", "spec.pod.resources.limits.*", "spec.pod.resources.requests.*", "spec.storage.size"}
+	want := []string{"spec.etcd.defragmentation.minFree", "spec.etcd.maxRequestBytes", "spec.etcd.quota", "spec.pod.resources.limits.*", "spec.pod.resources.requests.*", "spec.storage.size"}
 	if !slices.Equal(got, want) {
 		t.Errorf("quantities are %q, want %q: a new quantity needs the same rules as the others", got, want)
 	}

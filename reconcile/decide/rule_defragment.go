@@ -126,7 +126,9 @@ func (s State) requestedSince() time.Time {
 	return last.Since
 }
 
-func (s State) defragmentedBefore(m Member, since time.Time) bool { return m.Defragmented.At.Before(since) }
+func (s State) defragmentedBefore(m Member, since time.Time) bool {
+	return m.Defragmented.At.Before(since)
+}
 
 // RequestToReport returns the request for the status after a pass that has defragmented the member with the given ID,
 // or tried to. The ID is zero if the pass has not tried to.

@@ -7,32 +7,32 @@ import (
 
 // The durations, numbers and sizes that decisions depend on. Thresholds documents each of them, with the reason.
 const (
-	pendingPatience            = 30 * time.Second
-	startPatience              = 10 * time.Second
-	crashPatience              = time.Minute
-	patience                   = 2 * time.Minute
-	longPatience               = 30 * time.Minute
-	strandedPatience           = 10 * time.Minute
-	crashLoopThreshold         = 4
-	crashesWithoutData         = 2
-	checkStopThreshold         = 2
-	replacementThreshold       = 3
-	replacementMemory          = 24 * time.Hour
-	snapshotPatience           = time.Minute
-	joinPatience               = 20 * time.Second
-	refusalPatience            = 20 * time.Second
-	smallDatabase        int64 = 256 << 20
-	undoneThreshold            = 3
-	undonePause                = 10 * time.Minute
-	delayThreshold             = 5
-	defragmentationPause       = time.Hour
-	failedDefragmentationPause = 24 * time.Hour
-	noteAgain                  = 10 * time.Minute
-	unrelated                  = 30 * time.Minute
-	recheckStarting            = 200 * time.Millisecond
-	recheckSettling            = 500 * time.Millisecond
-	recheck                    = time.Second
-	recheckStopped             = 10 * time.Second
+	pendingPatience                  = 30 * time.Second
+	startPatience                    = 10 * time.Second
+	crashPatience                    = time.Minute
+	patience                         = 2 * time.Minute
+	longPatience                     = 30 * time.Minute
+	strandedPatience                 = 10 * time.Minute
+	crashLoopThreshold               = 4
+	crashesWithoutData               = 2
+	checkStopThreshold               = 2
+	replacementThreshold             = 3
+	replacementMemory                = 24 * time.Hour
+	snapshotPatience                 = time.Minute
+	joinPatience                     = 20 * time.Second
+	refusalPatience                  = 20 * time.Second
+	smallDatabase              int64 = 256 << 20
+	undoneThreshold                  = 3
+	undonePause                      = 10 * time.Minute
+	delayThreshold                   = 5
+	defragmentationPause             = time.Hour
+	failedDefragmentationPause       = 24 * time.Hour
+	noteAgain                        = 10 * time.Minute
+	unrelated                        = 30 * time.Minute
+	recheckStarting                  = 200 * time.Millisecond
+	recheckSettling                  = 500 * time.Millisecond
+	recheck                          = time.Second
+	recheckStopped                   = 10 * time.Second
 )
 
 // Threshold is a duration, a number of times, or a size that decisions depend on.

@@ -8,12 +8,12 @@ import (
 
 // stalls holds external faults that do not end by themselves.
 type stalls struct {
-	quota     bool         // pods cannot be created
-	finalizer bool         // claims are not deleted
-	loyal     bool         // leaders do not transfer leadership
-	zombie    map[int]bool // members with a different member list
-	liar      map[int]bool // members that claim to be the only voter while no other member responds
-	forbidden bool         // Quorate is not allowed to reach etcd through the API server
+	quota      bool         // pods cannot be created
+	finalizer  bool         // claims are not deleted
+	loyal      bool         // leaders do not transfer leadership
+	zombie     map[int]bool // members with a different member list
+	liar       map[int]bool // members that claim to be the only voter while no other member responds
+	forbidden  bool         // Quorate is not allowed to reach etcd through the API server
 	fragmented map[int]bool // members whose defragmentation has no effect
 	// annotations is true if the API server drops annotations of claims, as an admission policy may do.
 	annotations bool

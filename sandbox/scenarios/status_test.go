@@ -28,21 +28,27 @@ type status struct {
 	ClientSecretName   string             `json:"clientSecretName"`
 	Members            []memberStatus     `json:"members"`
 	Waiting            []waitStatus       `json:"waiting"`
+	Defragmentation    struct {
+		Request   string `json:"request"`
+		Completed bool   `json:"completed"`
+	} `json:"defragmentation"`
 }
 
 type memberStatus struct {
-	Name        string      `json:"name"`
-	ID          string      `json:"id"`
-	Role        string      `json:"role"`
-	Version     string      `json:"version"`
-	Health      string      `json:"health"`
-	Message     string      `json:"message"`
-	Revision    int64       `json:"revision"`
-	DBSize      int64       `json:"dbSize"`
-	DBSizeInUse int64       `json:"dbSizeInUse"`
-	Alarms      []string    `json:"alarms"`
-	Pod         string      `json:"pod"`
-	Since       metav1.Time `json:"since"`
+	Name        string `json:"name"`
+	ID          string `json:"id"`
+	Role        string `json:"role"`
+	Version     string `json:"version"`
+	Health      string `json:"health"`
+	Message     string `json:"message"`
+	Revision    int64  `json:"revision"`
+	DBSize      int64  `json:"dbSize"`
+	DBSizeInUse int64  `json:"dbSizeInUse"`
+	// DefragmentedAt is zero if the member was never defragmented.
+	DefragmentedAt metav1.Time `json:"defragmentedAt"`
+	Alarms         []string    `json:"alarms"`
+	Pod            string      `json:"pod"`
+	Since          metav1.Time `json:"since"`
 }
 
 // condition returns the condition of the given type, or an empty condition.
