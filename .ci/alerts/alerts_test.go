@@ -96,6 +96,8 @@ var cases = []struct {
 		[]string{"EtcdClusterBlocked 65 shop/a rule=QuorumLost"}},
 	{"space runs out", map[string]string{`quorate_cluster_alarms{namespace="shop",name="a",alarm="NOSPACE"}`: `0x60 1x120`}, []string{"EtcdAlarmRaised 61 alarm=NOSPACE shop/a"}},
 	{"the database grows", map[string]string{`quorate_cluster_db_size_bytes{namespace="shop",name="a"}`: `79x60 81x120`}, []string{"DatabaseNearQuota 71 shop/a"}},
+	{"the database is almost full", map[string]string{`quorate_cluster_db_size_bytes{namespace="shop",name="a"}`: `79x60 96x120`},
+		[]string{"DatabaseAlmostFull 63 shop/a", "DatabaseNearQuota 71 shop/a"}},
 	{"a certificate is not renewed", map[string]string{`quorate_cluster_certificate_expiry_timestamp_seconds{namespace="shop",name="a"}`: `700000x60 600000x120`},
 		[]string{"CertificateExpiring 121 shop/a"}},
 	{"a certificate of a day is not renewed", map[string]string{`quorate_cluster_certificates_urgent{namespace="shop",name="a"}`: `0x60 1x120`}, []string{"CertificateExpiring 121 shop/a"}},

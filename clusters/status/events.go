@@ -32,6 +32,7 @@ func Events(
 	events = append(events, eventsOfDecision(custom, status, entry, by)...)
 	events = append(events, expiryEvents(custom, status, by)...)
 	events = append(events, rewrittenEvents(custom, status, by)...)
+	events = append(events, spaceEvents(custom, status, by)...)
 	events = append(events, backupEvents(custom, status, by)...)
 	for i := range events {
 		events[i].Note = printable.Line(events[i].Note)

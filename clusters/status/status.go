@@ -99,6 +99,7 @@ func newStatus(
 	setConditions(&status, entry, source, metav1.NewTime(s.Now))
 	setBackupConditions(&status, declared, s)
 	setFieldsRewritten(&status, metav1.NewTime(s.Now))
+	setDatabaseNearQuota(&status, s)
 	return status
 }
 

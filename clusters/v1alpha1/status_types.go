@@ -30,6 +30,9 @@ const (
 	// ConditionFieldsRewritten is true while an admission policy or webhook changes the values of fields that Quorate
 	// applies. The message names the fields.
 	ConditionFieldsRewritten = "FieldsRewritten"
+	// ConditionDatabaseNearQuota is true while a member's database uses at least 80 percent of the quota (reason
+	// NearQuota), or 95 percent (AlmostFull). At 100 percent, etcd rejects writes.
+	ConditionDatabaseNearQuota = "DatabaseNearQuota"
 	// ConditionBackupStale is true when the newest scheduled backup has not succeeded within its deadline. The message
 	// contains the age of the newest backup and the reason why the last backup failed.
 	ConditionBackupStale = "BackupStale"
@@ -44,8 +47,8 @@ type EtcdClusterStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// conditions are Ready, Reconciling, Stalled and SourceReady. CertificatesValid is added if TLS is enabled, and
-	// RemovalHeld or Orphaned once git no longer declares the cluster. FieldsRewritten, BackupStale and
-	// BackupUnverified report further problems.
+	// RemovalHeld or Orphaned once git no longer declares the cluster. FieldsRewritten, DatabaseNearQuota, BackupStale
+	// and BackupUnverified report further problems.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

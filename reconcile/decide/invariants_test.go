@@ -501,11 +501,15 @@ var wrongs = []wrong{
 	{"Done means nothing is left to do", "an ordinal beyond the declared size", func(w *world) { move(w, 2, 5) }, decision{decide.Done, nil, "done"}},
 }
 
+func everyWrong() []wrong {
+	return slices.Concat(wrongs, wrongsAboutData, wrongsAboutBackups, wrongsAboutRestores, wrongsAboutRecoveries,
+		wrongsAboutAdoptions, wrongsAboutDefragmentation)
+}
+
 // TestInvariantsRejectWrongDecisions checks that each invariant rejects wrong decisions.
 func TestInvariantsRejectWrongDecisions(t *testing.T) {
 	caught := map[string]bool{}
-	for _, c := range slices.Concat(wrongs, wrongsAboutData, wrongsAboutBackups, wrongsAboutRestores, wrongsAboutRecoveries, wrongsAboutAdoptions,
-		wrongsAboutDefragmentation) {
+	for _, c := range everyWrong() {
 		t.Run(c.invariant+"/"+c.what, func(t *testing.T) {
 			w := healthy(t)
 			if c.change != nil {

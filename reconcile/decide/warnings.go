@@ -109,18 +109,3 @@ func (s State) instead() string {
 	}
 	return Enumerate(there)
 }
-
-// spaceWarnings returns warnings about members whose database exceeds the declared quota. etcd does not shrink a
-// database by itself.
-func (s State) spaceWarnings() []string {
-	var warnings []string
-	for _, m := range s.MembersInOrder() {
-		if quota := s.Declared.Quota; quota > 0 && m.DBSize >= quota {
-			warnings = append(warnings,
-				fmt.Sprintf("the database of %s uses %dMi, but the declared etcd quota is %dMi: etcd will reject "+
-					"writes once it runs with this quota. Declare a larger etcd.quota, or compact and defragment first",
-					s.nameOf(m), m.DBSize>>20, quota>>20))
-		}
-	}
-	return warnings
-}

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -36,11 +37,12 @@ func TestQuotaBelowDatabaseSizeWarns(t *testing.T) {
 		sizes []int64
 		want  []string
 	}{
-		"the databases are smaller":  {512 * mebibyte, []int64{511 * mebibyte, 20 << 10}, nil},
-		"a database is as large":     {512 * mebibyte, []int64{512 * mebibyte}, []string{"the database of a-0 uses 512Mi, but the declared etcd quota is 512Mi: etcd will reject writes"}},
-		"one database is larger":     {512 * mebibyte, []int64{20 << 10, 600 * mebibyte}, []string{"the database of a-1 uses 600Mi"}},
-		"the quota is not known":     {0, []int64{600 * mebibyte}, nil},
-		"no member reports its size": {512 * mebibyte, []int64{0, 0}, nil},
+		"the databases are smaller":    {500 * mebibyte, []int64{399 * mebibyte, 20 << 10}, nil},
+		"a database is near its quota": {500 * mebibyte, []int64{400 * mebibyte, 20 << 10}, []string{"the database of a-0 uses 400Mi of the declared etcd quota of 500Mi: if it reaches the quota"}},
+		"a database is as large":       {512 * mebibyte, []int64{512 * mebibyte}, []string{"the database of a-0 uses 512Mi, but the declared etcd quota is 512Mi: etcd will reject writes"}},
+		"one database is larger":       {512 * mebibyte, []int64{20 << 10, 600 * mebibyte}, []string{"the database of a-1 uses 600Mi"}},
+		"the quota is not known":       {0, []int64{600 * mebibyte}, nil},
+		"no member reports its size":   {512 * mebibyte, []int64{0, 0}, nil},
 	} {
 		s := State{Name: "a", Declared: Declared{Quota: c.quota}}
 		for n, size := range c.sizes {
@@ -48,6 +50,33 @@ func TestQuotaBelowDatabaseSizeWarns(t *testing.T) {
 		}
 		if got := s.EtcdWarnings(); !slices.EqualFunc(got, c.want, strings.Contains) {
 			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
+	}
+}
+
+// TestSpace checks that the fullest database determines how close a cluster is to its quota.
+func TestSpace(t *testing.T) {
+	for what, c := range map[string]struct {
+		quota int64
+		sizes []int64
+		want  Space
+		name  string
+	}{
+		"free":                {1000, []int64{10, 799}, SpaceFree, "a-1"},
+		"near the quota":      {1000, []int64{800, 10}, SpaceNearQuota, "a-0"},
+		"not yet full":        {1000, []int64{10, 949}, SpaceNearQuota, "a-1"},
+		"almost full":         {1000, []int64{950, 800}, SpaceAlmostFull, "a-0"},
+		"over the quota":      {1000, []int64{math.MaxInt64, 0}, SpaceAlmostFull, "a-0"},
+		"unknown sizes":       {1000, []int64{0, -1}, SpaceUnknown, ""},
+		"unknown quota":       {0, []int64{800}, SpaceUnknown, ""},
+		"unknown member list": {1000, nil, SpaceUnknown, ""},
+	} {
+		s := State{Name: "a", Declared: Declared{Quota: c.quota}}
+		for n, size := range c.sizes {
+			s.Membership.Members = append(s.Membership.Members, Member{Name: s.ReplicaName(n), DBSize: size})
+		}
+		if got, name := s.Space(); got != c.want || name != c.name {
+			t.Errorf("%s: %s of %s", what, got, name)
 		}
 	}
 }

@@ -282,7 +282,7 @@ func describeMember(m decide.Member) string {
 	if m.StorageVersion != "" {
 		words = append(words, "storage="+m.StorageVersion)
 	}
-	if m.DBSizeInUse > 0 {
+	if m.DBSizeInUse > 0 && m.DBSizeInUse != m.DBSize {
 		words = append(words, fmt.Sprintf("db=%d in-use=%d", m.DBSize>>20, m.DBSizeInUse>>20))
 	}
 	if m.Hash.Known() {
