@@ -99,12 +99,16 @@ func (s State) standsBehindList(m Member) bool {
 	return !m.Learner && !s.Membership.HasQuorum()
 }
 
-// silentSince returns the time from which both passes and Kubernetes have found a member unhealthy.
+// silentSince returns the time from which both passes and Kubernetes have found a member unhealthy. A member may be
+// unresponsive because it is still being defragmented, until the kubelet restarts it.
 func silentSince(m Member, r Replica) time.Time {
-	if r.PodSince.After(m.SilentSince) {
-		return r.PodSince
+	since := m.SilentSince
+	for _, later := range []time.Time{r.PodSince, m.Defragmented.At.Add(defragmentationLimit)} {
+		if later.After(since) {
+			since = later
+		}
 	}
-	return m.SilentSince
+	return since
 }
 
 // sealedBlindly reports whether a member was sealed when its record was lost, so that it is unknown whether it has

@@ -208,7 +208,7 @@ func (s State) defragmentationWarnings() []string {
 				last.At.UTC().Format(time.RFC3339), last.Failure))
 		}
 	}
-	if why := s.whyNotDefragment(); s.defragmentsAll() && why != "" {
+	if why := s.whyNotDefragment(); s.defragmentsAll() && why != "" && s.toRun() {
 		warnings = append(warnings, fmt.Sprintf("the requested defragmentation (%s) is waiting: %s",
 			s.Declared.Defragmentation.Request, why))
 	}

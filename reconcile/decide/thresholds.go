@@ -25,6 +25,7 @@ const (
 	undoneThreshold                  = 3
 	undonePause                      = 10 * time.Minute
 	delayThreshold                   = 5
+	defragmentationLimit             = 6 * time.Minute
 	defragmentationPause             = time.Hour
 	failedDefragmentationPause       = 24 * time.Hour
 	noteAgain                        = 10 * time.Minute
@@ -88,6 +89,9 @@ func patiences() []Threshold {
 		{"Delayed repair", 0, delayThreshold, 0,
 			"Once object changes have preceded the repair of a member this many times, the repair comes first: " +
 				"a lost member is replaced even if an object keeps being reverted."},
+		{"Defragmentation: limit", defragmentationLimit, 0, 0,
+			"A member does not count as unresponsive for this long after its defragmentation began. " +
+				"After five minutes without a response, the kubelet restarts it, which ends the defragmentation."},
 		{"Defragmentation: pause", defragmentationPause, 0, 0,
 			"If a member's database still has much unused space after a defragmentation, it is not defragmented again " +
 				"before this time, because it does not serve requests meanwhile."},
