@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// defragment defragments a member if that is still safe. If the request fails or is not answered in time, the outcome
-// contains the reason, because the status must remember the attempt: etcd may still complete it.
+// defragment defragments a member if it is still safe to do so. If the request fails or times out, the outcome contains
+// the reason, so that the status records the attempt. etcd may still complete the defragmentation.
 func (c *cluster) defragment(ctx context.Context, a decide.Defragment) (report.Outcome, error) {
 	again := c.state
 	again.Membership = c.askAgain(ctx).Membership

@@ -14,7 +14,7 @@ import (
 )
 
 // TestDefragment checks that a member is defragmented only if the current state still allows it, at most once per
-// action, and that a failure is reported as the outcome, so that the status remembers it.
+// action, and that a failure is reported in the outcome, so that the status records it.
 func TestDefragment(t *testing.T) {
 	done := "etcd: Defragment a-1: from 0.0Mi to 0.0Mi in "
 	for name, test := range map[string]struct {

@@ -145,7 +145,7 @@ type fakeMember struct {
 	hangs atomic.Bool
 	// takes is the response time of Status, in nanoseconds.
 	takes atomic.Int64
-	// defragmented is the number of requests for a defragmentation. defragment, if set, is called for each of them.
+	// defragmented is the number of defragmentation requests. defragment, if set, is called for each request.
 	defragmented atomic.Int32
 	defragment   func(context.Context) error
 	// readsHang makes reads block until the request is canceled, as during a defragmentation.

@@ -159,15 +159,15 @@ func (c *cluster) observe(ctx context.Context) {
 	// with it. This machine's clock may be wrong.
 	now, clockless := c.kube().Now()
 	c.state = decide.State{
-		Name:       t.Cluster.Name,
-		Namespace:  t.Cluster.Namespace,
-		Now:        now.UTC().Truncate(time.Second),
-		Declared:   c.declared(),
-		Replicas:   c.replicas(),
-		LockHolder: c.live.lockHolder(own.Lease, now),
+		Name:         t.Cluster.Name,
+		Namespace:    t.Cluster.Namespace,
+		Now:          now.UTC().Truncate(time.Second),
+		Declared:     c.declared(),
+		Replicas:     c.replicas(),
+		LockHolder:   c.live.lockHolder(own.Lease, now),
+		WindowClosed: objects.WindowClosed(&t.Cluster, now),
 	}
 	c.state.Declared.Digest = digest
-	c.state.Declared.Defragmentation.Closed = objects.WindowClosed(&t.Cluster, now)
 	if own.Custom != nil {
 		c.state.ReportedClusterID, c.state.ReportedVersion = inventory.ReportedClusterID(own.Custom),
 			own.Custom.Status.Version

@@ -220,7 +220,7 @@ func druidEtcd() map[string]Field {
 	for _, name := range []string{"serverPort", "clientPort", "wrapperPort"} {
 		fields["spec.etcd."+name] = drop("replicas use etcd's default ports")
 	}
-	fields["spec.etcd.defragmentationSchedule"] = drop("declare spec.etcd.defragmentation instead, which has limits")
+	fields["spec.etcd.defragmentationSchedule"] = drop("declare thresholds in spec.etcd.defragmentation instead")
 	for _, name := range []string{"etcdDefragTimeout", "heartbeatDuration", "bootstrapWithExistingCluster"} {
 		fields["spec.etcd."+name] = drop(forOperator)
 	}

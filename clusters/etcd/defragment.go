@@ -10,12 +10,12 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// To defragment its database, a member copies the part that is in use. On very slow disks, that takes 100 seconds per
-// GiB. The liveness probe restarts a member that does not respond for five minutes.
+// To defragment its database, a member copies the part in use. On very slow disks, this takes 100 seconds per GiB. If
+// the member does not respond to its liveness probe for five minutes, the kubelet restarts it.
 const (
 	defragmentTime    = 30 * time.Second
 	defragmentPerGiB  = 100 * time.Second
-	defragmentTimeMax = time.Hour
+	defragmentTimeMax = 6 * time.Minute
 )
 
 // Defragmented is the result of a defragmentation.
@@ -26,9 +26,9 @@ type Defragmented struct {
 	Took time.Duration
 }
 
-// Defragment makes a member return unused space in its database to the file system. Meanwhile, the member does not
-// serve requests. If Defragment returns a NotYet, it has not requested anything. If it returns another error, the
-// member may still complete the defragmentation.
+// Defragment makes a member return unused space in its database to the file system. Until this is done, the member does
+// not serve requests. If Defragment returns a NotYet, it has not requested the defragmentation. If it returns a
+// different error, the member may still complete the defragmentation.
 func (c *Clients) Defragment(ctx context.Context, cluster Cluster, id decide.ID) (done Defragmented, err error) {
 	r, err := c.readerOf(ctx, cluster, id)
 	if err != nil {
@@ -48,8 +48,8 @@ func (c *Clients) Defragment(ctx context.Context, cluster Cluster, id decide.ID)
 	return done, nil
 }
 
-// readerOf returns the reply of a member that responds to reads. While a member is defragmented, it responds to
-// requests for its status, but not to reads. A second defragmentation would only prolong that.
+// readerOf returns the reply of a member that responds to reads. While a member is being defragmented, it responds to
+// status requests but not to reads. A second defragmentation would only prolong this.
 func (c *Clients) readerOf(ctx context.Context, cluster Cluster, id decide.ID) (*reply, error) {
 	replies, m, err := c.members(ctx, cluster)
 	if err != nil {

@@ -54,7 +54,7 @@ func TestDefragment(t *testing.T) {
 		}
 		_, err = clients.Defragment(t.Context(), s.cluster(3), 7)
 		if notYet := (etcd.NotYet{}); !errors.As(err, &notYet) {
-			t.Errorf("a member that is not listed: %v", err)
+			t.Errorf("an unlisted member: %v", err)
 		}
 	})
 }

@@ -11,28 +11,28 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// longestRequest is the maximum length, in bytes, of a request to defragment all members. The rest is ignored.
+// longestRequest is the length in bytes to which a request to defragment all members is truncated.
 const longestRequest = 64
 
-// DefragmentationOf returns the declared defragmentation. It does not know the time: see WindowClosed.
+// DefragmentationOf returns the declared defragmentation.
 func DefragmentationOf(c *v1alpha1.EtcdCluster) decide.Defragmentation {
 	order := decide.Defragmentation{Request: requestOf(c)}
 	if d := c.Spec.Etcd.Defragmentation; d != nil {
-		// Do not compute the exact value: for 1e20000000, it takes seconds.
+		// Do not compute the exact value. For 1e20000000, that would take seconds.
 		order.MinFreePercent, order.MinFree = int(d.MinFreePercent), int64(min(d.MinFree.AsApproximateFloat64(), 1<<62))
 		order.Windowed = d.Window != nil
 	}
 	return order
 }
 
-// requestOf returns the request to defragment all members, safe to display, or "".
+// requestOf returns the request to defragment all members, in a form that is safe to display, or "".
 func requestOf(c *v1alpha1.EtcdCluster) string {
 	request := printable.Line(strings.TrimSpace(c.Annotations[v1alpha1.AnnotationDefragment]))
 	return strings.TrimSpace(strings.ToValidUTF8(request[:min(len(request), longestRequest)], ""))
 }
 
-// WindowClosed reports whether git declares a maintenance window for defragmentation that is not open at the given
-// time. A window that cannot be parsed is never open.
+// WindowClosed reports whether a maintenance window for defragmentation is declared but not open at the given time. A
+// window that cannot be parsed is never open.
 func WindowClosed(c *v1alpha1.EtcdCluster, now time.Time) bool {
 	d := c.Spec.Etcd.Defragmentation
 	if d == nil || d.Window == nil {
@@ -41,7 +41,7 @@ func WindowClosed(c *v1alpha1.EtcdCluster, now time.Time) bool {
 	times, err := windowSchedule(d.Window, c.Namespace+"/"+c.Name)
 	length, invalid := time.ParseDuration(string(d.Window.Duration))
 	if err != nil || invalid != nil {
-		return true // checked when the declaration is read
+		return true // declarations are validated when they are read
 	}
 	opened := times.Newest(now)
 	return opened.IsZero() || now.Sub(opened) >= length

@@ -8,7 +8,7 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// DefragmentationRequest returns the newest request to defragment all members that a pass has found.
+// DefragmentationRequest returns the newest request to defragment all members, as recorded in the status.
 func DefragmentationRequest(custom *v1alpha1.EtcdCluster) decide.DefragmentationRequest {
 	r := custom.Status.Defragmentation
 	if r == nil {
@@ -17,7 +17,8 @@ func DefragmentationRequest(custom *v1alpha1.EtcdCluster) decide.Defragmentation
 	return decide.DefragmentationRequest{Request: r.Request, Since: r.Since.UTC(), Completed: r.Completed}
 }
 
-// RecallDefragmentation sets when passes last defragmented each member. custom is nil if it does not exist.
+// RecallDefragmentation sets the last defragmentation of each member from the status. custom is nil if the custom
+// resource does not exist.
 func RecallDefragmentation(custom *v1alpha1.EtcdCluster, members []decide.Member) {
 	if custom == nil {
 		return
@@ -32,8 +33,8 @@ func RecallDefragmentation(custom *v1alpha1.EtcdCluster, members []decide.Member
 	}
 }
 
-// setDefragmentation reports the request to defragment all members, and which member the pass has defragmented or tried
-// to.
+// setDefragmentation reports the request to defragment all members, and the member that the pass has defragmented or
+// tried to defragment.
 func setDefragmentation(status *v1alpha1.EtcdClusterStatus, entry report.Cluster) {
 	var tried decide.ID
 	if a, is := entry.Decision.Action.(decide.Defragment); is && entry.Outcome != nil && entry.Outcome.Changed {

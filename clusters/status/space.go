@@ -12,7 +12,7 @@ import (
 )
 
 // setDatabaseNearQuota sets a condition if a database is near its quota, and removes it once all databases are known to
-// be smaller. The message does not contain the size, because every change of the status is written.
+// be smaller. The message does not contain the size, because the status is written whenever it changes.
 func setDatabaseNearQuota(status *v1alpha1.EtcdClusterStatus, s decide.State) {
 	const kind = v1alpha1.ConditionDatabaseNearQuota
 	space, member := s.Space()
@@ -23,8 +23,8 @@ func setDatabaseNearQuota(status *v1alpha1.EtcdClusterStatus, s decide.State) {
 	case share > 0:
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 			Type: kind, Status: metav1.ConditionTrue, Reason: string(space),
-			Message: fmt.Sprintf("the database of %s uses at least %d percent of etcd.quota: at 100 percent, etcd rejects "+
-				"writes", member, share),
+			Message: fmt.Sprintf("the database of %s uses at least %d percent of etcd.quota; at 100 percent, etcd "+
+				"rejects writes", member, share),
 			ObservedGeneration: status.ObservedGeneration, LastTransitionTime: metav1.NewTime(s.Now),
 		})
 	}
@@ -35,7 +35,8 @@ func spaceEvents(custom *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus
 	const kind = v1alpha1.ConditionDatabaseNearQuota
 	before := meta.FindStatusCondition(custom.Status.Conditions, kind)
 	after := meta.FindStatusCondition(status.Conditions, kind)
-	if after == nil || before != nil && before.Reason == after.Reason {
+	almostFull := string(decide.SpaceAlmostFull)
+	if after == nil || before != nil && (before.Reason == after.Reason || after.Reason != almostFull) {
 		return nil
 	}
 	event.Warning, event.Reason, event.Note = true, kind, after.Message

@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// TestDatabaseNearQuota checks that a database is reported once at 80 percent of its quota and once at 95 percent, that
-// the report ends when the database is smaller, and that it is kept while sizes are unknown.
+// TestDatabaseNearQuota checks that a database is reported once at 80 percent of its quota and once at 95 percent. The
+// condition is removed once the database is smaller, and is kept while its size is unknown.
 func TestDatabaseNearQuota(t *testing.T) {
 	custom := &v1alpha1.EtcdCluster{}
 	for _, step := range []struct {
@@ -21,7 +21,7 @@ func TestDatabaseNearQuota(t *testing.T) {
 		reason string
 		event  bool
 	}{{799, "", false}, {800, "NearQuota", true}, {900, "NearQuota", false}, {950, "AlmostFull", true}, {0, "AlmostFull", false},
-		{2000, "AlmostFull", false}, {850, "NearQuota", true}, {100, "", false}} {
+		{2000, "AlmostFull", false}, {850, "NearQuota", false}, {100, "", false}} {
 		s := decide.State{Name: "a", Now: time.Unix(1, 0), Declared: decide.Declared{Quota: 1000},
 			Membership: decide.Membership{Members: []decide.Member{{ID: 1, Name: "a-0", DBSize: step.size}}}}
 		next := *custom.Status.DeepCopy()

@@ -12,6 +12,6 @@ const AnnotationConfirmNewCluster = "etcd.quorate.dev/confirm-new-cluster"
 // digest, the value is valid only for this loss. The volumes of the other members may then be deleted.
 const AnnotationConfirmMembers = "etcd.quorate.dev/confirm-members"
 
-// AnnotationDefragment requests in git that all members are defragmented once, regardless of how much space is unused.
-// Its value is any text, such as a date. A different value is a new request.
+// AnnotationDefragment requests in git that all members be defragmented once, however little space is unused. Its value
+// is any text, such as a date. A different value is a new request.
 const AnnotationDefragment = "etcd.quorate.dev/defragment"

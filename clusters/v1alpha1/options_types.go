@@ -101,9 +101,9 @@ type AutoCompaction struct {
 	Retention string `json:"retention"`
 }
 
-// Defragmentation specifies when members are defragmented. A member does not serve requests while it is defragmented.
-// Therefore, one member is defragmented at a time, the leader last and only after it has transferred leadership, and
-// only while all members are healthy, no rollout is in progress and no backup is being taken.
+// Defragmentation specifies when members are defragmented. A member does not serve requests while it is being
+// defragmented. Therefore, members are defragmented one at a time, the leader last, after it has transferred
+// leadership. All members must be healthy, and no rollout or backup may be in progress.
 type Defragmentation struct {
 	// minFreePercent is the minimum unused share of a member's database file, in percent. A member is defragmented if
 	// its unused space reaches both minFreePercent and minFree. Defaults to 45.
@@ -118,15 +118,15 @@ type Defragmentation struct {
 	// +kubebuilder:validation:XValidation:rule="string(self).size() <= 36 && !string(self).matches('[eE].{4}')",message="a quantity may have at most 36 characters and an exponent of at most two digits"
 	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || (quantity(string(self)).compareTo(quantity('1Mi')) >= 0 && quantity(string(self)).compareTo(quantity('100Gi')) <= 0)",message="minFree must be between 1Mi and 100Gi; is a unit missing, as in 200Mi?"
 	MinFree resource.Quantity `json:"minFree,omitzero"`
-	// window specifies when defragmentation may start. If unset, it may start at any time, but the only member of a
-	// cluster is then defragmented only on request, because it interrupts all clients.
+	// window specifies when defragmentation may start. If unset, defragmentation may start at any time, but a cluster
+	// with one member is then defragmented only on request, because this interrupts all clients.
 	// +optional
 	Window *MaintenanceWindow `json:"window,omitempty"`
 }
 
 // MaintenanceWindow is a recurring period.
 type MaintenanceWindow struct {
-	// schedule is the cron schedule of the beginning of the window, in the format of spec.backup.schedule, such as
+	// schedule is the cron schedule on which the window opens, in the format of spec.backup.schedule, such as
 	// "0 2 * * 6" or "H 2 * * *".
 	// +required
 	// +kubebuilder:validation:MinLength=1

@@ -31,7 +31,7 @@ const (
 	// applies. The message names the fields.
 	ConditionFieldsRewritten = "FieldsRewritten"
 	// ConditionDatabaseNearQuota is true while a member's database uses at least 80 percent of the quota (reason
-	// NearQuota), or 95 percent (AlmostFull). At 100 percent, etcd rejects writes.
+	// NearQuota) or at least 95 percent (reason AlmostFull). At 100 percent, etcd rejects writes.
 	ConditionDatabaseNearQuota = "DatabaseNearQuota"
 	// ConditionBackupStale is true when the newest scheduled backup has not succeeded within its deadline. The message
 	// contains the age of the newest backup and the reason why the last backup failed.
@@ -177,7 +177,7 @@ type DefragmentationStatus struct {
 	// since is the time at which a pass first found the request.
 	// +required
 	Since metav1.Time `json:"since"`
-	// completed is true once all members have been defragmented, or once this was tried.
+	// completed is true once the defragmentation of every member has been attempted, even if an attempt failed.
 	// +optional
 	Completed bool `json:"completed,omitempty"`
 }

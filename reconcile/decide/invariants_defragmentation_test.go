@@ -6,7 +6,7 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-const defragmentedWithCare = "a member is defragmented only while the others serve"
+const defragmentedWithCare = "a member is defragmented only while the others serve requests"
 
 // fragmented makes most of the space in each database unused, and declares defragmentation.
 func fragmented(w *world) {
@@ -16,7 +16,7 @@ func fragmented(w *world) {
 	}
 }
 
-// requested requests that all members are defragmented.
+// requested requests the defragmentation of all members.
 func requested(w *world) { w.Declared.Defragmentation.Request = "now" }
 
 var defragmentsFollower = acts(decide.Defragment{ID: 0xa1, Name: "a-1"})
@@ -24,7 +24,7 @@ var defragmentsFollower = acts(decide.Defragment{ID: 0xa1, Name: "a-1"})
 var wrongsAboutDefragmentation = []wrong{
 	{defragmentedWithCare, "defragments the leader", fragmented, acts(decide.Defragment{ID: 0xa0, Name: "a-0"})},
 	{defragmentedWithCare, "defragments while a member does not respond", also(fragmented, silent(2)), defragmentsFollower},
-	{defragmentedWithCare, "defragments beside a learner", also(fragmented, func(w *world) { w.Membership.Members[2].Learner = true }), defragmentsFollower},
+	{defragmentedWithCare, "defragments while a member is a learner", also(fragmented, func(w *world) { w.Membership.Members[2].Learner = true }), defragmentsFollower},
 	{defragmentedWithCare, "defragments before a member is added", also(fragmented, func(w *world) { w.Declared.Replicas = 4 }), defragmentsFollower},
 	{defragmentedWithCare, "defragments during a downgrade", also(fragmented, func(w *world) { w.Membership.Downgrade = "3.5" }), defragmentsFollower},
 	{defragmentedWithCare, "defragments during a rollout", also(fragmented, func(w *world) { w.Declared.SpecHash = "h2" }), defragmentsFollower},
@@ -32,9 +32,9 @@ var wrongsAboutDefragmentation = []wrong{
 		w.Backups.Jobs = []decide.BackupJob{{Name: "a-backup-1", Phase: decide.JobRuns}}
 	}), defragmentsFollower},
 	{defragmentedWithCare, "defragments during a CORRUPT alarm", also(fragmented, func(w *world) { w.Membership.Members[2].Alarms = []decide.AlarmKind{"CORRUPT"} }), defragmentsFollower},
-	{defragmentedWithCare, "defragments although nothing is declared", also(fragmented, func(w *world) { w.Declared.Defragmentation = decide.Defragmentation{} }), defragmentsFollower},
-	{defragmentedWithCare, "defragments although too little is unused", also(fragmented, func(w *world) { w.Membership.Members[1].DBSizeInUse = 399 << 20 }), defragmentsFollower},
-	{defragmentedWithCare, "defragments outside the window", also(fragmented, func(w *world) { w.Declared.Defragmentation.Closed = true }), defragmentsFollower},
+	{defragmentedWithCare, "defragments although defragmentation is not declared", also(fragmented, func(w *world) { w.Declared.Defragmentation = decide.Defragmentation{} }), defragmentsFollower},
+	{defragmentedWithCare, "defragments although too little space is unused", also(fragmented, func(w *world) { w.Membership.Members[1].DBSizeInUse = 399 << 20 }), defragmentsFollower},
+	{defragmentedWithCare, "defragments outside the window", also(fragmented, func(w *world) { w.WindowClosed = true }), defragmentsFollower},
 	{defragmentedWithCare, "carries out a request that is not recorded", requested, defragmentsFollower},
 	{defragmentedWithCare, "carries out a request twice", also(requested, func(w *world) {
 		w.DefragmentationRequest = decide.DefragmentationRequest{Request: "now", Since: w.Now.Add(-time.Minute)}

@@ -90,7 +90,7 @@ type Member struct {
 	DBSize      int64       `json:"dbSize,omitempty"`
 	DBSizeInUse int64       `json:"dbSizeInUse,omitempty"`
 	Alarms      []AlarmKind `json:"alarms,omitempty"`
-	// Defragmented is when passes last defragmented the member, according to the custom resource's status.
+	// Defragmented is the last defragmentation of the member, according to the custom resource's status.
 	Defragmented LastDefragmentation `json:"defragmented,omitzero"`
 
 	// Hash is the hash of the member's data. Hashes are requested only if the members' data may differ, and always for

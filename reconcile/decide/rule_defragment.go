@@ -10,31 +10,31 @@ import (
 
 // Defragmentation is the declared defragmentation of members.
 type Defragmentation struct {
-	// MinFreePercent and MinFree, in bytes, are how much of a database file must be unused before the member is
+	// MinFreePercent and MinFree, in bytes, are the minimum unused space in a database file before the member is
 	// defragmented. Both must be reached. MinFreePercent is zero if members are defragmented only on request.
 	MinFreePercent int   `json:"minFreePercent,omitempty"`
 	MinFree        int64 `json:"minFree,omitempty"`
-	// Windowed is true if git declares a maintenance window, and Closed is true outside the window.
+	// Windowed is true if git declares a maintenance window.
 	Windowed bool `json:"windowed,omitempty"`
-	Closed   bool `json:"closed,omitempty"`
 	// Request identifies a request in git to defragment all members once, or is empty.
 	Request string `json:"request,omitempty"`
 }
 
-// DefragmentationRequest is a request to defragment all members once, as remembered in the status.
+// DefragmentationRequest is a request to defragment all members once, as recorded in the status.
 type DefragmentationRequest struct {
-	// Request identifies the request, as in Defragmentation, or is empty if there has been none.
+	// Request identifies the request, as in Defragmentation, or is empty if no request is recorded.
 	Request string `json:"request,omitempty"`
 	// Since is when a pass first found the request.
 	Since time.Time `json:"since,omitzero"`
-	// Completed is true once all members have been defragmented since then, or once this was tried.
+	// Completed is true once the defragmentation of every member has been attempted since then.
 	Completed bool `json:"completed,omitempty"`
 }
 
-// LastDefragmentation is when a pass last defragmented a member, or tried to. It is zero if the time is unknown.
+// LastDefragmentation describes the last time that a pass defragmented a member, or tried to. It is zero if the time is
+// unknown.
 type LastDefragmentation struct {
 	At time.Time `json:"at,omitzero"`
-	// Failure is why it failed, or empty.
+	// Failure is why the defragmentation failed, or empty.
 	Failure string `json:"failure,omitempty"`
 }
 
@@ -42,10 +42,10 @@ type LastDefragmentation struct {
 // defragmentation (etcd pull request 14730).
 var keepsDataOnDefragmentation = etcdversion.Must("3.5.6")
 
-// defragment makes one member return the unused space in its database to the file system. Meanwhile, the member does
-// not serve requests, and it does not apply changes. If it led, all clients would have to wait, so the leader is
-// defragmented last, after it has transferred leadership. A request takes effect once it is recorded in the status, so
-// that it is not carried out again and again if the status cannot be written.
+// defragment makes one member return the unused space in its database to the file system. Until this is done, the
+// member does not serve requests or apply changes. Defragmenting the leader would make all clients wait, so the leader
+// comes last, after it has transferred leadership. A request takes effect only once it is recorded in the status, so
+// that it is not carried out repeatedly if the status cannot be written.
 func defragment(s State) (Decision, bool) {
 	due := s.dueForDefragmentation()
 	if len(due) == 0 || s.whyNotDefragment() != "" {
@@ -53,8 +53,8 @@ func defragment(s State) (Decision, bool) {
 	}
 	if order := s.Declared.Defragmentation.Request; s.defragmentsAll() && s.DefragmentationRequest.Request != order {
 		_, backsUp := s.startDueBackup()
-		d, _ := wait(recheck, "git requests that all members are defragmented (%s): recording the request first", order)
-		return d, !backsUp && !s.alarmed() // otherwise, later rules must not wait
+		d, _ := wait(recheck, "git requests defragmentation of all members (%s): recording the request first", order)
+		return d, !backsUp && !s.alarmed() // do not delay a due backup or AlarmRaised
 	}
 	next := leaderLast(due)
 	why := s.describeUnused(next)
@@ -62,11 +62,11 @@ func defragment(s State) (Decision, bool) {
 		return s.transferLeadership(next, func(Member) bool { return true }, "%s, and %s is the leader", why,
 			s.nameOf(next))
 	}
-	return act(Defragment{next.ID, s.nameOf(next)}, "%s: defragmenting %s, which does not serve requests meanwhile",
+	return act(Defragment{next.ID, s.nameOf(next)}, "%s: defragmenting %s, which does not serve requests until done",
 		why, s.nameOf(next))
 }
 
-// leaderLast returns the last of the members that is not the leader, or the leader if it is the only one.
+// leaderLast returns the last member that is not the leader, or the leader if it is the only member in the list.
 func leaderLast(members []Member) Member {
 	last := len(members) - 1
 	if members[last].Leader && last > 0 {
@@ -75,7 +75,7 @@ func leaderLast(members []Member) Member {
 	return members[last]
 }
 
-// dueForDefragmentation lists the members that git wants to be defragmented now.
+// dueForDefragmentation returns the members that are due for defragmentation.
 func (s State) dueForDefragmentation() []Member {
 	var due []Member
 	for _, m := range s.MembersInOrder() {
@@ -86,22 +86,22 @@ func (s State) dueForDefragmentation() []Member {
 	return due
 }
 
-// mustReturnSpace reports whether so much of a member's database file is unused that the member must be defragmented.
-// The only voter is defragmented only in a declared window, because that interrupts all clients.
+// mustReturnSpace reports whether a member must be defragmented because of its unused space. Without a declared window,
+// the only voter is not defragmented for this reason, because that interrupts all clients.
 func (s State) mustReturnSpace(m Member) bool {
 	order := s.Declared.Defragmentation
-	if order.MinFreePercent == 0 || order.Closed || !order.Windowed && len(s.Membership.Voters()) < 2 {
+	if order.MinFreePercent == 0 || s.WindowClosed || !order.Windowed && len(s.Membership.Voters()) < 2 {
 		return false
 	}
 	percent := float64(m.unused()) / float64(max(m.DBSize, 1)) * 100
 	return m.unused() >= order.MinFree && percent >= float64(order.MinFreePercent) && !s.justDefragmented(m)
 }
 
-// unused returns how many bytes of the member's database file are unused.
+// unused returns the unused space in the member's database file, in bytes.
 func (m Member) unused() int64 { return max(m.DBSize-m.DBSizeInUse, 0) }
 
-// justDefragmented reports whether a member was defragmented so recently that doing it again would not help. A time in
-// the future does not count.
+// justDefragmented reports whether a member was defragmented so recently that another defragmentation would not help. A
+// time in the future does not count.
 func (s State) justDefragmented(m Member) bool {
 	pause := defragmentationPause
 	if m.Defragmented.Failure != "" {
@@ -111,13 +111,13 @@ func (s State) justDefragmented(m Member) bool {
 	return !at.IsZero() && s.Now.Sub(at) < pause && !YetToCome(at, s.Now)
 }
 
-// defragmentsAll reports whether git requests that all members are defragmented once, and this is not complete.
+// defragmentsAll reports whether git requests defragmentation of all members and the request is not completed.
 func (s State) defragmentsAll() bool {
 	order, last := s.Declared.Defragmentation.Request, s.DefragmentationRequest
 	return order != "" && (last.Request != order || !last.Completed)
 }
 
-// requestedSince returns when a pass first found the request, and never a time in the future.
+// requestedSince returns when a pass first found the request. It never returns a time in the future.
 func (s State) requestedSince() time.Time {
 	last := s.DefragmentationRequest
 	if last.Request != s.Declared.Defragmentation.Request || last.Since.After(s.Now) {
@@ -130,8 +130,8 @@ func (s State) defragmentedBefore(m Member, since time.Time) bool {
 	return m.Defragmented.At.Before(since)
 }
 
-// RequestToReport returns the request for the status after a pass that has defragmented the member with the given ID,
-// or tried to. The ID is zero if the pass has not tried to.
+// RequestToReport returns the request to record in the status. tried is the ID of the member that the pass has
+// defragmented, or tried to defragment, and zero if there was no attempt.
 func (s State) RequestToReport(tried ID) DefragmentationRequest {
 	order, next := s.Declared.Defragmentation.Request, s.DefragmentationRequest
 	if order == "" || next.Request == order && next.Completed {
@@ -182,29 +182,29 @@ func (s State) whyNotDefragment() string {
 	}
 	for _, v := range s.running() {
 		if !v.AtLeast(keepsDataOnDefragmentation) {
-			return fmt.Sprintf("if etcd %s stops during a defragmentation, its data may differ from other members' data; declare %s or newer", v,
-				keepsDataOnDefragmentation)
+			return fmt.Sprintf("if etcd %s stops during a defragmentation, its data may differ from other members' "+
+				"data; declare %s or newer", v, keepsDataOnDefragmentation)
 		}
 	}
 	return ""
 }
 
-// describeUnused describes the unused space of a member, or the request.
+// describeUnused describes why a member is due: its unused space, or the request.
 func (s State) describeUnused(m Member) string {
 	if !s.mustReturnSpace(m) {
-		return fmt.Sprintf("git requests that all members are defragmented (%s)", s.Declared.Defragmentation.Request)
+		return fmt.Sprintf("git requests defragmentation of all members (%s)", s.Declared.Defragmentation.Request)
 	}
-	return fmt.Sprintf("%dMi of the %dMi in the database of %s are unused", m.unused()>>20, m.DBSize>>20, s.nameOf(m))
+	return fmt.Sprintf("%dMi of the %dMi in the database of %s is unused", m.unused()>>20, m.DBSize>>20, s.nameOf(m))
 }
 
-// defragmentationWarnings returns warnings about failed defragmentations, and about a request that is waiting.
+// defragmentationWarnings returns warnings about failed defragmentations and a waiting request.
 func (s State) defragmentationWarnings() []string {
 	var warnings []string
 	for _, m := range s.MembersInOrder() {
-		// etcd may have completed the defragmentation after the failure.
+		// etcd may have completed the defragmentation after the request failed.
 		if last := m.Defragmented; last.Failure != "" && (!m.Answers || m.unused() >= m.DBSize/20) {
-			warnings = append(warnings, fmt.Sprintf("the defragmentation of %s at %s failed: %s. To try again now, "+
-				"declare a different value for the annotation etcd.quorate.dev/defragment", s.nameOf(m),
+			warnings = append(warnings, fmt.Sprintf("the defragmentation of %s at %s failed: %s. To retry now, "+
+				"set the annotation etcd.quorate.dev/defragment to a new value in git", s.nameOf(m),
 				last.At.UTC().Format(time.RFC3339), last.Failure))
 		}
 	}

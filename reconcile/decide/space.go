@@ -2,7 +2,7 @@ package decide
 
 import "fmt"
 
-// The shares of the quota, in percent, from which a database is reported as near its quota, and as almost full.
+// The percentages of the quota from which a database is reported as near its quota or almost full.
 const (
 	nearQuota  = 80
 	almostFull = 95
@@ -19,16 +19,19 @@ const (
 	SpaceAlmostFull Space = "AlmostFull"
 )
 
-// Space returns how close the fullest database is to its quota, and the name of its member.
+// Space returns how close the fullest database is to its quota, and the name of its member. It is unknown while a
+// smaller database may not be the fullest, because a member does not report a size.
 func (s State) Space() (fullest Space, name string) {
-	most := -1.0
+	most, all := -1.0, true
 	for _, m := range s.MembersInOrder() {
-		if percent, known := s.percentOfQuota(m); known && percent > most {
+		percent, known := s.percentOfQuota(m)
+		if known && percent > most {
 			most, name = percent, s.nameOf(m)
 		}
+		all = all && known
 	}
 	switch {
-	case most < 0:
+	case most < 0 || most < nearQuota && !all:
 		return SpaceUnknown, ""
 	case most < nearQuota:
 		return SpaceFree, name
@@ -38,7 +41,8 @@ func (s State) Space() (fullest Space, name string) {
 	return SpaceAlmostFull, name
 }
 
-// percentOfQuota returns the size of a member's database in percent of the declared quota, and whether it is known.
+// percentOfQuota returns the size of a member's database as a percentage of the declared quota, and whether the
+// percentage is known.
 func (s State) percentOfQuota(m Member) (percent float64, known bool) {
 	if s.Declared.Quota <= 0 || m.DBSize <= 0 {
 		return 0, false
@@ -46,8 +50,8 @@ func (s State) percentOfQuota(m Member) (percent float64, known bool) {
 	return float64(m.DBSize) / float64(s.Declared.Quota) * 100, true
 }
 
-// spaceWarnings returns warnings about members whose database is near the declared quota, or exceeds it. etcd does not
-// shrink a database by itself.
+// spaceWarnings returns warnings about members whose database is near or above the declared quota. etcd does not shrink
+// a database by itself.
 func (s State) spaceWarnings() []string {
 	var warnings []string
 	for _, m := range s.MembersInOrder() {

@@ -72,6 +72,8 @@ type State struct {
 	Generation int64 `json:"generation,omitempty"`
 	// LastSeen are the members as last reported in the status, while a recovery is requested.
 	LastSeen []SeenMember `json:"lastSeen,omitempty"`
+	// WindowClosed is true outside the maintenance window for defragmentation, if git declares one.
+	WindowClosed bool `json:"windowClosed,omitempty"`
 	// DefragmentationRequest is the newest request to defragment all members once, according to the custom resource's
 	// status.
 	DefragmentationRequest DefragmentationRequest `json:"defragmentationRequest,omitzero"`

@@ -17,6 +17,7 @@ import (
 func (w *world) setOne(target, key, text string) (err error) {
 	if target == "spec" {
 		err = decidetest.SetSpec(&w.Declared, key, text)
+		w.WindowClosed = key == "window" && text == "closed" || key != "window" && w.WindowClosed
 		if w.Declared.Adoption.PeerURL != "" {
 			w.Declared.Adoption.PeerURL = w.peerURL(0)
 		}

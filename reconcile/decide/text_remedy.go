@@ -69,8 +69,8 @@ func (s State) remedy(d Decision) string {
 	case "WaitForMembers":
 		return s.remedyForMembers()
 	case "Defragment":
-		return "the status of the custom resource does not keep what passes report, perhaps because the EtcdCluster " +
-			"definition is older than Quorate; or the member's log shows why there is no progress"
+		return "if the status of the custom resource does not keep what passes report, the EtcdCluster definition " +
+			"may be older than Quorate; otherwise, the member's log shows why there is no progress"
 	case "CancelDowngrade", "PrepareUpgrade", "Downgrade", "DisarmAlarm", "Seal":
 		return "the leader's log shows why there is no progress"
 	}

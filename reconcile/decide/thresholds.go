@@ -93,10 +93,10 @@ func patiences() []Threshold {
 			"A member does not count as unresponsive for this long after its defragmentation began. " +
 				"After five minutes without a response, the kubelet restarts it, which ends the defragmentation."},
 		{"Defragmentation: pause", defragmentationPause, 0, 0,
-			"If a member's database still has much unused space after a defragmentation, it is not defragmented again " +
-				"before this time, because it does not serve requests meanwhile."},
+			"If a member's database still has much unused space after a defragmentation, the member is not " +
+				"defragmented again within this time, because each defragmentation makes it unavailable."},
 		{"Defragmentation: pause after a failure", failedDefragmentationPause, 0, 0,
-			"The cause, such as a full volume, will rarely be gone earlier. A new request does not wait."},
+			"The cause, such as a full volume, is rarely fixed sooner. A new request does not wait."},
 		{"Wait recorded in the status", noteAgain, 0, 0,
 			"The entry is updated once it is this old, not on every pass."},
 		{"Two separate waits", unrelated, 0, 0,

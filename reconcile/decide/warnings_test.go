@@ -67,6 +67,8 @@ func TestSpace(t *testing.T) {
 		"not yet full":        {1000, []int64{10, 949}, SpaceNearQuota, "a-1"},
 		"almost full":         {1000, []int64{950, 800}, SpaceAlmostFull, "a-0"},
 		"over the quota":      {1000, []int64{math.MaxInt64, 0}, SpaceAlmostFull, "a-0"},
+		"one unknown size":    {1000, []int64{100, 0}, SpaceUnknown, ""},
+		"full beside unknown": {1000, []int64{990, 0}, SpaceAlmostFull, "a-0"},
 		"unknown sizes":       {1000, []int64{0, -1}, SpaceUnknown, ""},
 		"unknown quota":       {0, []int64{800}, SpaceUnknown, ""},
 		"unknown member list": {1000, nil, SpaceUnknown, ""},

@@ -100,7 +100,7 @@ type Event struct {
 type Outcome struct {
 	Changed bool   `json:"changed"`
 	Detail  string `json:"detail,omitempty"`
-	// Failure is why the action failed after it had begun, if it must not simply be repeated.
+	// Failure is why the action failed after it had begun. It is set only if the action must not simply be repeated.
 	Failure string `json:"failure,omitempty"`
 }
 

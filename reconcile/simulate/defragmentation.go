@@ -7,7 +7,7 @@ func (w *World) Fragment(n int) {
 	w.changeVolume(n, func(v *volume) { v.data.size, v.data.inUse = w.dbSize, w.dbSize/2 })
 }
 
-// KeepFragmented makes defragmentation of a member have no effect.
+// KeepFragmented makes defragmenting a member have no effect.
 func (w *World) KeepFragmented(n int) { w.stuck.fragmented = with(w.stuck.fragmented, n, true) }
 
 // sizeOf returns the size of a member's database file and the part in use, in bytes.
@@ -31,7 +31,7 @@ func (w *World) defragment(s decide.State, r *raft, a decide.Defragment) []write
 			}
 		}
 		if r.leader == m.id && len(r.members) > 1 {
-			w.violate("%s is defragmented although it leads", a.Name)
+			w.violate("%s is defragmented although it is the leader", a.Name)
 		}
 		if !w.stuck.fragmented[m.ordinal] {
 			w.changeVolume(m.ordinal, func(v *volume) { v.data.size = v.data.inUse })
@@ -39,7 +39,7 @@ func (w *World) defragment(s decide.State, r *raft, a decide.Defragment) []write
 	}}}
 }
 
-// reportDefragmentation notes in the status which members were defragmented, and the state of the request.
+// reportDefragmentation records in the status when each member was defragmented, and the state of the request.
 func (t *status) reportDefragmentation(s decide.State, d decide.Decision, changed bool) {
 	var tried decide.ID
 	if a, is := d.Action.(decide.Defragment); is && changed {

@@ -18,6 +18,7 @@ func From(s decide.State, seed uint64) *World {
 	w.LockHolder = s.LockHolder
 	w.status.clusterID, w.status.version, w.status.waited = s.ReportedClusterID, s.ReportedVersion, s.Waited
 	w.status.repeated, w.status.void = s.Repeated, s.ReportedVoidRecovery
+	w.windowClosed = s.WindowClosed
 	w.status.request = s.DefragmentationRequest
 	w.status.defragmented = map[decide.ID]decide.LastDefragmentation{}
 	for _, m := range s.Membership.Members {

@@ -16,12 +16,13 @@ func (w *World) Observe() decide.State { return w.observe(w.membership()) }
 // observe is like Observe, with the given membership.
 func (w *World) observe(says decide.Membership) decide.State {
 	s := decide.State{
-		Name:       w.name,
-		Namespace:  w.namespace,
-		Now:        w.now,
-		Declared:   w.Declared,
-		LockHolder: w.LockHolder,
-		Membership: says,
+		Name:         w.name,
+		Namespace:    w.namespace,
+		Now:          w.now,
+		Declared:     w.Declared,
+		LockHolder:   w.LockHolder,
+		Membership:   says,
+		WindowClosed: w.windowClosed,
 	}
 	s.Declared.Digest = cmp.Or(w.Declared.Digest, digestOf(w.Declared))
 	if w.exists(w.customResource()) {

@@ -55,7 +55,7 @@ type data struct {
 	corrupt bool
 	variant int // identifies the content; etcd serves any variant
 	// size and inUse are the size of the database file and the part in use, in bytes. Both are zero if the size is
-	// dbSize, all of which is in use.
+	// dbSize and all of it is in use.
 	size, inUse int64
 }
 

@@ -78,6 +78,9 @@ type World struct {
 	letGo      bool         // the StatefulSet was deleted without its pods
 	putBack    bool         // the record was reverted manually, and passes cannot detect it yet
 
+	// windowClosed is true if the maintenance window for defragmentation is closed.
+	windowClosed bool
+
 	// Together is true if the cluster is bootstrapped so that two members may join at the same time.
 	Together bool
 

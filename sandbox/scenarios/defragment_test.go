@@ -12,8 +12,8 @@ import (
 // defragments declares defragmentation of databases with at least 32 MiB of unused space.
 const defragments = "etcd: {defragmentation: {minFree: 32Mi}}"
 
-// TestDefragmentation checks that members with much unused space are defragmented one after the other while
-// applications write, that no pod restarts, and that a request in git is carried out once.
+// TestDefragmentation checks that members with much unused space are defragmented one at a time while applications
+// write, and that no pod restarts. A request in git is carried out once.
 func TestDefragmentation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -55,8 +55,8 @@ func TestDefragmentation(t *testing.T) {
 	w.deleteAll()
 }
 
-// BenchmarkDefragmentation measures how long applications cannot write while a follower, and then the leader, of a
-// cluster with 256 MiB of unused space is defragmented.
+// BenchmarkDefragmentation measures how long applications cannot write while the followers, and then the leader, are
+// defragmented. Each member has 256 MiB of unused space.
 func BenchmarkDefragmentation(b *testing.B) {
 	w := newWorld(b)
 	w.declare(modern, three, "etcd: {quota: 2Gi}")
@@ -92,7 +92,7 @@ func BenchmarkDefragmentation(b *testing.B) {
 	w.deleteAll()
 }
 
-// fragment writes and deletes data, so that the given number of MiB in each member's database are unused.
+// fragment writes and deletes data so that each member's database has the given number of MiB of unused space.
 func (w *world) fragment(mebibytes int) {
 	w.t.Helper()
 	m := w.member("a", 0)

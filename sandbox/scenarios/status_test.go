@@ -44,7 +44,7 @@ type memberStatus struct {
 	Revision    int64  `json:"revision"`
 	DBSize      int64  `json:"dbSize"`
 	DBSizeInUse int64  `json:"dbSizeInUse"`
-	// DefragmentedAt is zero if the member was never defragmented.
+	// DefragmentedAt is zero if the member has never been defragmented.
 	DefragmentedAt metav1.Time `json:"defragmentedAt"`
 	Alarms         []string    `json:"alarms"`
 	Pod            string      `json:"pod"`

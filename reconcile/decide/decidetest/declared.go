@@ -173,7 +173,7 @@ func setDefragmentation(d *decide.Declared, key, value string) (err error) {
 	case "defragment-free":
 		order.MinFree, err = Mebibytes(value)
 	case "window":
-		order.Windowed, order.Closed = value != "none", value == "closed"
+		order.Windowed = value != "none"
 	case "defragment":
 		order.Request = Text(value)
 	}

@@ -50,8 +50,9 @@
 //
 // # Words of stories
 //
-// These directives change a replica, its entry in the record, its member, the size of its database and of its quota in
-// MiB, the part of the database in use in MiB, when it was last defragmented, or the observed state of etcd, the record, the status, the objects, the CA and its certificates.
+// These directives change a replica, its entry in the record, its member, the size of its database, the part in use and
+// the quota in MiB, when it was last defragmented, or the observed state of etcd, the record, the status, the objects,
+// the CA and its certificates.
 //
 //	set a-1 pod=Failing since=3m message=(exit code 1) volume=v9|terminating|none token=t9 lost=c1 used=3.6.16/3.6 mode=Founding|Joining|Restoring|Sealed|none
 //	set a-1 pod=Starting started=20s

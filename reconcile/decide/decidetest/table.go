@@ -18,6 +18,9 @@ func Table(s decide.State) string {
 	declaredLines(s.Declared, line)
 	line("record", "token=%s cluster=%s%s", orNone(s.Record.Token), idOrNone(s.Record.ClusterID),
 		describeRemoved(s, s.Record))
+	if s.WindowClosed {
+		line("", "the maintenance window is closed")
+	}
 	if s.FoundingID != 0 {
 		line("", "bootstraps cluster %s", s.FoundingID)
 	}
@@ -57,8 +60,8 @@ func declaredLines(d decide.Declared, line func(name, format string, args ...any
 		line("", "quota=%d", d.Quota>>20)
 	}
 	if order := d.Defragmentation; order != (decide.Defragmentation{}) {
-		line("", "defragmentation %d%% and %dMi windowed=%t closed=%t request=%s", order.MinFreePercent, order.MinFree>>20,
-			order.Windowed, order.Closed, orNone(order.Request))
+		line("", "defragmentation %d%% and %dMi windowed=%t request=%s", order.MinFreePercent, order.MinFree>>20,
+			order.Windowed, orNone(order.Request))
 	}
 	if d.Suspended {
 		line("", "suspended")

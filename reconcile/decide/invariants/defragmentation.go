@@ -4,10 +4,11 @@ import "quorate.dev/quorate/reconcile/decide"
 
 // defragmentationInvariants are the invariants about defragmentation, during which a member does not serve requests.
 var defragmentationInvariants = []invariant{
-	{Invariant{"a member is defragmented only while the others serve",
+	{Invariant{"a member is defragmented only while the others serve requests",
 		"A member is defragmented only on request, or if defragmentation is declared, the maintenance window is open " +
-			"and the member's unused space reaches the declared limits. All members must be healthy voters that match " +
-			"the spec, no backup may be in progress, and the member must not lead, unless it is the only voter."},
+			"and the member's unused space reaches the declared thresholds. All members must be healthy voters that " +
+			"match the spec. No backup may be in progress. The member must not be the leader, unless it is the only " +
+			"voter."},
 		defragmentedWithCare},
 }
 
@@ -26,7 +27,7 @@ func defragmentedWithCare(s decide.State, d decide.Decision) string {
 	case len(members) != s.Declared.Replicas || s.Membership.Downgrade != "":
 		return "defragments a member while members change"
 	case wronglyDefragmented(s, m):
-		return "defragments a member without need"
+		return "defragments a member unnecessarily"
 	}
 	for _, r := range s.Replicas {
 		if r.PodVersion+r.PodSpecHash != "" && (r.PodVersion != s.Declared.Version || r.PodSpecHash != s.Declared.SpecHash) {
@@ -46,7 +47,7 @@ func defragmentedWithCare(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// wronglyDefragmented reports whether neither the limits nor a recorded request require that the member is defragmented.
+// wronglyDefragmented reports whether neither the thresholds nor a recorded request require defragmenting the member.
 func wronglyDefragmented(s decide.State, m decide.Member) bool {
 	order, last := s.Declared.Defragmentation, s.DefragmentationRequest
 	if order.Request != "" && last.Request == order.Request && !last.Completed {
@@ -54,6 +55,6 @@ func wronglyDefragmented(s decide.State, m decide.Member) bool {
 	}
 	unused := m.DBSize - m.DBSizeInUse
 	alone := len(s.Membership.Members) == 1 && !order.Windowed
-	return order.MinFreePercent == 0 || order.Closed || alone || unused < order.MinFree ||
+	return order.MinFreePercent == 0 || s.WindowClosed || alone || unused < order.MinFree ||
 		float64(unused) < float64(m.DBSize)*float64(order.MinFreePercent)/100*0.999999
 }
