@@ -8,13 +8,18 @@ import (
 	"time"
 
 	"quorate.dev/quorate/clusters/etcd"
+	"quorate.dev/quorate/clusters/status"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
 )
 
+// timeToRefresh is the timeout for reading the custom resource after an action.
+const timeToRefresh = 5 * time.Second
+
 // defragment defragments a member if it is still safe to do so. If the request fails or times out, the outcome contains
-// the reason, so that the status records the attempt. etcd may still complete the defragmentation.
+// the reason, so that the status records it. etcd may still complete the defragmentation. The attempt itself is recorded
+// first: otherwise, a pass that dies would be followed by another attempt, again and again.
 func (c *cluster) defragment(ctx context.Context, a decide.Defragment) (report.Outcome, error) {
 	again := c.state
 	again.Membership = c.askAgain(ctx).Membership
@@ -27,12 +32,17 @@ func (c *cluster) defragment(ctx context.Context, a decide.Defragment) (report.O
 	if err := c.stillOurs(ctx); err != nil {
 		return report.Outcome{}, err
 	}
-	done, err := c.live.etcd.Defragment(ctx, c.etcd(c.asked(), c.clientTLS()), a.ID)
+	begin := func() error { return c.noteDefragmentation(ctx, a) }
+	done, err := c.live.etcd.Defragment(ctx, c.etcd(c.asked(), c.clientTLS()), a.ID, begin)
+	c.refresh(ctx)
 	if notYet := (etcd.NotYet{}); errors.As(err, &notYet) {
-		return report.Outcome{Detail: "etcd: not yet: " + notYet.Error()}, nil
+		return report.Outcome{Detail: "etcd: not yet: " + strings.Join(strings.Fields(notYet.Error()), " ")}, nil
 	}
 	if lost := c.stillOurs(ctx); err != nil && errors.Is(lost, reconcile.ErrLocked) {
 		return report.Outcome{}, lost
+	}
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) { // Quorate is being stopped
+		return report.Outcome{Changed: true, Detail: "etcd: " + decide.Unfinished, Failure: decide.Unfinished}, nil
 	}
 	if err != nil {
 		failure := strings.Join(strings.Fields(err.Error()), " ")
@@ -43,3 +53,41 @@ func (c *cluster) defragment(ctx context.Context, a decide.Defragment) (report.O
 }
 
 func mebibytes(size int64) string { return fmt.Sprintf("%.1fMi", float64(size)/(1<<20)) }
+
+// noteDefragmentation records in the status that the defragmentation of a member begins.
+func (c *cluster) noteDefragmentation(ctx context.Context, a decide.Defragment) error {
+	custom := c.own.Custom
+	if custom == nil {
+		return errors.New("the custom resource does not exist yet")
+	}
+	next := custom.Status.DeepCopy()
+	if !status.NoteDefragmentation(next, c.state, a.ID) {
+		return errors.New("the custom resource's status does not list the member yet")
+	}
+	live, err := c.kube().ApplyStatus(ctx, custom, *next)
+	if err != nil {
+		return err
+	}
+	c.own.Custom = live
+	if !status.KeepsDefragmentation(live.Status, a.ID, c.state.Now) {
+		return errors.New("the custom resource's status does not keep the attempt: update the EtcdCluster definition " +
+			"with \"quorate install\"")
+	}
+	return nil
+}
+
+// refresh makes sure that the status can be written although something else has changed the custom resource during an
+// action. It keeps the old resourceVersion if the spec was changed, or if the custom resource cannot be read.
+func (c *cluster) refresh(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeToRefresh)
+	defer cancel()
+	seen := c.own.Custom
+	if seen == nil {
+		return
+	}
+	now, err := c.kube().LookCluster(ctx, seen.Namespace, seen.Name)
+	if err == nil && now != nil && now.GetUID() == seen.UID && now.GetGeneration() == seen.Generation {
+		c.own.Custom = seen.DeepCopy()
+		c.own.Custom.ResourceVersion = now.GetResourceVersion()
+	}
+}

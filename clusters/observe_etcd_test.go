@@ -27,6 +27,9 @@ type life struct {
 	claims []*corev1.PersistentVolumeClaim
 	record decide.Record
 	adopts decide.AdoptionOrder
+	// drops makes the API server of keepStatus drop what is written. stop ends the run.
+	drops bool
+	stop  func()
 }
 
 func newLife(t *testing.T) *life {

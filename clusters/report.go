@@ -42,7 +42,7 @@ func (c *cluster) Report(
 	if status.WorthWriting(custom.Status, next) &&
 		!(status.MovesRevision(custom.Status, next) && now.Sub(kube.StatusWrittenAt(custom)) < round) {
 		// On a conflict, another pass has written a newer status.
-		err := c.kube().ApplyStatus(ctx, custom, next)
+		_, err := c.kube().ApplyStatus(ctx, custom, next)
 		if written = err == nil; !kube.IsConflict(err) {
 			failures = append(failures, err)
 		}
@@ -63,7 +63,7 @@ func (c *cluster) reportUnobserved(ctx context.Context, why string, now time.Tim
 	if !isNews {
 		return nil
 	}
-	if err := c.kube().ApplyStatus(ctx, custom, next); !kube.IsConflict(err) {
+	if _, err := c.kube().ApplyStatus(ctx, custom, next); !kube.IsConflict(err) {
 		return c.live.advised(custom.Namespace, err)
 	}
 	return nil // another pass has written a newer status

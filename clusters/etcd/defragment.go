@@ -2,11 +2,13 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"quorate.dev/quorate/internal/panics"
 	"quorate.dev/quorate/reconcile/decide"
 )
 
@@ -28,47 +30,71 @@ type Defragmented struct {
 
 // Defragment makes a member return unused space in its database to the file system. Until this is done, the member does
 // not serve requests. If Defragment returns a NotYet, it has not requested the defragmentation. If it returns a
-// different error, the member may still complete the defragmentation.
-func (c *Clients) Defragment(ctx context.Context, cluster Cluster, id decide.ID) (done Defragmented, err error) {
+// different error, the member may still complete the defragmentation. Defragment calls begin before the request, and does
+// not make the request if begin returns an error.
+func (c *Clients) Defragment(
+	ctx context.Context, cluster Cluster, id decide.ID, begin func() error,
+) (done Defragmented, err error) {
 	r, err := c.readerOf(ctx, cluster, id)
+	if err == nil {
+		err = begin()
+	}
 	if err != nil {
 		return Defragmented{}, NotYet{fmt.Errorf("defragment member %s: %w", id, err)}
 	}
 	limit := timeToDefragment(r.status.DbSizeInUse)
 	limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no response within %s", limit))
 	defer cancel()
-	begin := time.Now()
+	start := time.Now()
 	if _, err := r.client.Defragment(limited, ""); err != nil {
 		return Defragmented{}, fmt.Errorf("defragment member %s: %w", id, shortError{cause(limited, err)})
 	}
-	done = Defragmented{Before: r.status.DbSize, After: r.status.DbSize, Took: time.Since(begin)}
+	done = Defragmented{Before: r.status.DbSize, After: r.status.DbSize, Took: time.Since(start)}
 	if now, err := c.statusOf(ctx, r); err == nil {
 		done.After = now.DbSize
 	}
 	return done, nil
 }
 
-// readerOf returns the reply of a member that responds to reads. While a member is being defragmented, it responds to
-// status requests but not to reads. A second defragmentation would only prolong this.
+// readerOf returns the reply of a member if all members respond to reads and the member does not lead others. A member
+// that is being defragmented does not respond to reads; etcd 3.5 responds to status requests as usual.
 func (c *Clients) readerOf(ctx context.Context, cluster Cluster, id decide.ID) (*reply, error) {
 	replies, m, err := c.members(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
 	r := replyOf(uint64(id), uint64(m.ClusterID), replies)
-	if r == nil {
-		return nil, fmt.Errorf("it does not respond: %s", why(replies))
+	switch {
+	case r == nil || decide.Answering(m.Members) < len(m.Members):
+		return nil, fmt.Errorf("not all members respond: %s", why(replies))
+	case r.leads() && len(m.Members) > 1:
+		return nil, errors.New("it leads")
 	}
+	failures := make([]error, len(m.Members))
+	var reading panics.Group
+	for i, member := range m.Members {
+		reading.Go(func() {
+			if err := c.read(ctx, replyOf(uint64(member.ID), uint64(m.ClusterID), replies)); err != nil {
+				failures[i] = fmt.Errorf("%s does not respond to reads: %w", member.Name, shortError{err})
+			}
+		})
+	}
+	reading.Wait()
+	return r, errors.Join(failures...)
+}
+
+// read reads a key from a member's own database.
+func (c *Clients) read(ctx context.Context, r *reply) error {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
 	read, err := r.client.kv.Range(ctx, &etcdserverpb.RangeRequest{Key: []byte{0}, Serializable: true, KeysOnly: true})
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("it does not respond to reads: %w", cause(ctx, err))
+		return cause(ctx, err)
 	case !r.is(read.Header):
-		return nil, errAnother
+		return errAnother
 	}
-	return r, nil
+	return nil
 }
 
 // timeToDefragment returns the timeout for the defragmentation of a database with the given size in use, in bytes.

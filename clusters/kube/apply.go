@@ -47,10 +47,10 @@ func explained(err error) error {
 }
 
 // ApplyStatus writes the status of an EtcdCluster, unless the cluster has been deleted, replaced or changed since it
-// was read.
+// was read. It returns the live object.
 func (c *Client) ApplyStatus(
 	ctx context.Context, cluster *v1alpha1.EtcdCluster, status v1alpha1.EtcdClusterStatus,
-) error {
+) (*v1alpha1.EtcdCluster, error) {
 	body, err := json.Marshal(map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(),
 		"kind":       v1alpha1.Kind,
@@ -59,14 +59,18 @@ func (c *Client) ApplyStatus(
 		"status": status,
 	})
 	if err != nil {
-		return fmt.Errorf("encode the status of EtcdCluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
+		return nil, fmt.Errorf("encode the status of EtcdCluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
 	}
 	force := true
-	_, err = c.dynamic.Resource(v1alpha1.Resource).Namespace(cluster.Namespace).
+	live, err := c.dynamic.Resource(v1alpha1.Resource).Namespace(cluster.Namespace).
 		Patch(ctx, cluster.Name, types.ApplyPatchType, body,
 			metav1.PatchOptions{FieldManager: statusManager, Force: &force}, "status")
 	if err != nil {
-		return fmt.Errorf("write the status of EtcdCluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
+		return nil, fmt.Errorf("write the status of EtcdCluster %s/%s: %w", cluster.Namespace, cluster.Name, explained(err))
 	}
-	return nil
+	written, err := decodeCluster(live)
+	if err != nil {
+		return nil, fmt.Errorf("read EtcdCluster %s/%s: %w", cluster.Namespace, cluster.Name, err)
+	}
+	return written, nil
 }

@@ -1,6 +1,8 @@
 package objects
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"time"
@@ -11,8 +13,12 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// longestRequest is the length in bytes to which a request to defragment all members is truncated.
-const longestRequest = 64
+// A request to defragment all members is shown as it is if it has at most longestRequest bytes. Otherwise, a digest
+// replaces its end.
+const (
+	longestRequest = 64
+	shownOfRequest = 44
+)
 
 // DefragmentationOf returns the declared defragmentation.
 func DefragmentationOf(c *v1alpha1.EtcdCluster) decide.Defragmentation {
@@ -25,10 +31,16 @@ func DefragmentationOf(c *v1alpha1.EtcdCluster) decide.Defragmentation {
 	return order
 }
 
-// requestOf returns the request to defragment all members, in a form that is safe to display, or "".
+// requestOf returns the request to defragment all members, in a form that is safe to display, or "". Different requests
+// have different results.
 func requestOf(c *v1alpha1.EtcdCluster) string {
-	request := printable.Line(strings.TrimSpace(c.Annotations[v1alpha1.AnnotationDefragment]))
-	return strings.TrimSpace(strings.ToValidUTF8(request[:min(len(request), longestRequest)], ""))
+	text := strings.TrimSpace(c.Annotations[v1alpha1.AnnotationDefragment])
+	shown := printable.Line(text)
+	if shown == text && len(text) <= longestRequest {
+		return text
+	}
+	sum := sha256.Sum256([]byte(text))
+	return strings.ToValidUTF8(shown[:min(len(shown), shownOfRequest)], "") + "~" + hex.EncodeToString(sum[:8])
 }
 
 // WindowClosed reports whether a maintenance window for defragmentation is declared but not open at the given time. A

@@ -50,7 +50,7 @@ func TestReferencePage(t *testing.T) {
 var annotations = map[string]string{
 	v1alpha1.AnnotationConfirmNewCluster: "confirms that this is a new cluster although it resembles one that git no longer declares: the ID of that cluster, or several, separated by commas. " +
 		"The new cluster is bootstrapped beside it. See [RenamedInGit](../operations.md#renamedingit).",
-	v1alpha1.AnnotationDefragment: "requests that all members be [defragmented](../how-to/reclaim-space.md#on-request) once, however little space is unused: any text of up to 64 characters. " +
+	v1alpha1.AnnotationDefragment: "requests that all members be [defragmented](../how-to/reclaim-space.md#on-request) once, however little space is unused: any text. A text with more than 64 bytes is abbreviated in the status. " +
 		"A different text is a new request.",
 	v1alpha1.AnnotationConfirmMembers: "confirms that the members that etcd still lists have all data that matters, after at least half of the recorded voters left its list at the same time: " +
 		"the value in the message of the rule, which contains the listed members and is valid for this loss only. The volumes of the others are deleted, and their members are recreated. See [MembersMissing](../operations.md#membersmissing).",

@@ -36,10 +36,9 @@ func memberStatuses(s decide.State, old v1alpha1.EtcdClusterStatus) []v1alpha1.M
 		status := v1alpha1.MemberStatus{
 			Name: nameOf(s, m), ID: m.ID.String(), Role: roleOf(m), Version: m.Version, Health: v1alpha1.MemberHealthy,
 			Revision: m.Revision, DBSize: m.DBSize, DBSizeInUse: m.DBSizeInUse, Alarms: m.AlarmNames(),
-			DefragmentationFailure: m.Defragmented.Failure,
 		}
-		if at := m.Defragmented.At; !at.IsZero() {
-			status.DefragmentedAt = metav1.NewTime(at)
+		if last := m.DefragmentationToReport(); !last.At.IsZero() {
+			status.DefragmentedAt, status.DefragmentationFailure = metav1.NewTime(last.At), last.Failure
 		}
 		ordinal, ours := s.OrdinalOf(m)
 		if ours && s.Replica(ordinal).PodUID != "" {

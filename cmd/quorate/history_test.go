@@ -50,7 +50,7 @@ func TestSlowHistoryDoesNotDelayOtherSources(t *testing.T) {
 		live := w.cluster(name)
 		s := live.Status
 		s.SourceRevision, s.DeclaredSource = "main@sha1:"+strings.Repeat(string(rune('a'+i)), 40), url
-		if err := w.client.ApplyStatus(w.Context(), live, s); err != nil {
+		if _, err := w.client.ApplyStatus(w.Context(), live, s); err != nil {
 			t.Fatal(err)
 		}
 	}

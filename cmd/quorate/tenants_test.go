@@ -136,7 +136,7 @@ func (w *tenants) made(clusters ...string) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		if err := w.client.ApplyStatus(w.Context(), live, v1alpha1.EtcdClusterStatus{ClusterID: idOf(cluster)}); err != nil {
+		if _, err := w.client.ApplyStatus(w.Context(), live, v1alpha1.EtcdClusterStatus{ClusterID: idOf(cluster)}); err != nil {
 			w.Fatal(err)
 		}
 	}

@@ -31,7 +31,8 @@ type NeverRestart struct{}
 // Refuses returns the reason why an action is not allowed, or "" if it is.
 func (NeverRestart) Refuses(_ string, s decide.State, a decide.Action) string {
 	runs := s.Declared.Lifecycle == decide.Running && s.Declared.Orphaned == ""
-	allowed := false
+	_, movesLeader := a.(decide.MoveLeader)
+	allowed := movesLeader && decide.ToDefragment(s, a)
 	switch decide.TraitsOf(a).NeverRestart {
 	case decide.Allowed:
 		allowed = true

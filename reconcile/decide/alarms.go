@@ -91,11 +91,18 @@ func alarmRaised(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	message := strings.Join(facts, "; ")
-	if s.onlyOutOfSpace() {
+	if space, _ := s.Space(); s.onlyOutOfSpace() && space == SpaceFree {
+		message += ". The databases have room again. Run etcdctl alarm disarm"
+	} else if s.onlyOutOfSpace() {
 		message += ". Compact and defragment, or declare a larger etcd.quota; then run etcdctl alarm disarm"
 	}
 	if held != "" {
 		message += ". The rollout is on hold: " + held
+	}
+	_, backsUp := s.startDueBackup() // see besideBackup
+	if d, acts := defragment(s); acts && d.Verdict == Act && !backsUp {
+		d.Message += ". Manual action is also required: " + message
+		return d, true
 	}
 	return block("%s", message)
 }

@@ -35,7 +35,6 @@ var wrongsAboutDefragmentation = []wrong{
 	{defragmentedWithCare, "defragments although defragmentation is not declared", also(fragmented, func(w *world) { w.Declared.Defragmentation = decide.Defragmentation{} }), defragmentsFollower},
 	{defragmentedWithCare, "defragments although too little space is unused", also(fragmented, func(w *world) { w.Membership.Members[1].DBSizeInUse = 399 << 20 }), defragmentsFollower},
 	{defragmentedWithCare, "defragments outside the window", also(fragmented, func(w *world) { w.WindowClosed = true }), defragmentsFollower},
-	{defragmentedWithCare, "carries out a request that is not recorded", requested, defragmentsFollower},
 	{defragmentedWithCare, "carries out a request twice", also(requested, func(w *world) {
 		w.DefragmentationRequest = decide.DefragmentationRequest{Request: "now", Since: w.Now.Add(-time.Minute)}
 		w.Membership.Members[1].Defragmented.At = w.Now

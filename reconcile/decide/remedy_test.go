@@ -12,7 +12,7 @@ func TestRemedy(t *testing.T) {
 	const leader, move, finalizers, learner = "the leader's log", "etcdctl move-leader", "finalizers", "start again with a new learner"
 	for rule, want := range map[string]string{
 		"Terminating": finalizers, "Stop": finalizers, "WaitForCleanUp": finalizers, "PromoteLearner": learner, "ScaleUp": "kubectl delete pvc data-a-0",
-		"ReplaceMember": move, "ScaleDown": move, "RollOneMember": move, "PrepareUpgrade": leader, "Downgrade": leader, "DisarmAlarm": leader, "Defragment": "the status of the custom resource", "Seal": leader,
+		"ReplaceMember": move, "ScaleDown": move, "RollOneMember": move, "PrepareUpgrade": leader, "Downgrade": leader, "DisarmAlarm": leader, "Defragment": leader, "Seal": leader,
 		"WaitForMembers": "the cluster's objects", "QuorumLost": "the cluster's objects", LockedElsewhere: "kubectl delete lease a",
 	} {
 		if got := healthy(3).remedy(Decision{Rule: rule}); !strings.Contains(got, want) {

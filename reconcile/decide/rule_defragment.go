@@ -38,32 +38,58 @@ type LastDefragmentation struct {
 	Failure string `json:"failure,omitempty"`
 }
 
-// keepsDataOnDefragmentation is the first etcd 3.5 version that does not apply changes twice if it is stopped during a
-// defragmentation (etcd pull request 14730).
-var keepsDataOnDefragmentation = etcdversion.Must("3.5.6")
+// Unfinished is the failure that the status records before a defragmentation begins. It stays there if the pass dies.
+const Unfinished = "no result was reported"
+
+// defragmentsSafely is the first etcd 3.5 version that is safe to defragment: earlier versions may apply changes twice if
+// they stop during a defragmentation (etcd pull request 14730), and panic if the volume is full (18822).
+var defragmentsSafely = etcdversion.Must("3.5.17")
 
 // defragment makes one member return the unused space in its database to the file system. Until this is done, the
 // member does not serve requests or apply changes. Defragmenting the leader would make all clients wait, so the leader
-// comes last, after it has transferred leadership. A request takes effect only once it is recorded in the status, so
-// that it is not carried out repeatedly if the status cannot be written.
+// comes last, after it has transferred leadership. If an attempt failed or its result is unknown, etcd may still be
+// carrying it out. etcd 3.5 then responds to status requests as usual.
 func defragment(s State) (Decision, bool) {
-	due := s.dueForDefragmentation()
-	if len(due) == 0 || s.whyNotDefragment() != "" {
+	due, why := s.dueForDefragmentation(), s.whyNotDefragment()
+	switch {
+	case len(due) > 0 && why != "" && s.waitsToDefragment():
+		return wait(recheck, "the requested defragmentation (%s) is waiting: %s", s.Declared.Defragmentation.Request, why)
+	case len(due) == 0 || why != "":
 		return Decision{}, false
 	}
-	if order := s.Declared.Defragmentation.Request; s.defragmentsAll() && s.DefragmentationRequest.Request != order {
-		_, backsUp := s.startDueBackup()
-		d, _ := wait(recheck, "git requests defragmentation of all members (%s): recording the request first", order)
-		return d, !backsUp && !s.alarmed() // do not delay a due backup or AlarmRaised
+	if m, found := s.mayStillDefragment(); found {
+		return wait(recheck, "%s may still be carrying out the defragmentation of %s (%s)", s.nameOf(m),
+			m.Defragmented.At.UTC().Format(time.RFC3339), m.Defragmented.Failure)
 	}
 	next := leaderLast(due)
-	why := s.describeUnused(next)
+	why = s.describeUnused(next)
 	if next.Leader && len(s.Membership.Voters()) > 1 {
 		return s.transferLeadership(next, func(Member) bool { return true }, "%s, and %s is the leader", why,
 			s.nameOf(next))
 	}
 	return act(Defragment{next.ID, s.nameOf(next)}, "%s: defragmenting %s, which does not serve requests until done",
 		why, s.nameOf(next))
+}
+
+// waitsToDefragment reports whether the reason why a requested defragmentation is delayed will pass.
+func (s State) waitsToDefragment() bool {
+	return s.defragmentsAll() && s.toRun() && !s.adopting() && s.Backups.Hidden == "" && s.tooOldToDefragment() == ""
+}
+
+// mayStillDefragment returns a member that may still be carrying out an attempt that failed or whose result is unknown.
+func (s State) mayStillDefragment() (Member, bool) {
+	for _, m := range s.MembersInOrder() {
+		if m.DefragmentationToReport().Failure != "" && s.attemptedWithin(m, defragmentationLimit) {
+			return m, true
+		}
+	}
+	return Member{}, false
+}
+
+// ToDefragment reports whether an action defragments a member, or prepares that.
+func ToDefragment(s State, a Action) bool {
+	d, acts := defragment(s)
+	return acts && d.Action == a
 }
 
 // leaderLast returns the last member that is not the leader, or the leader if it is the only member in the list.
@@ -79,34 +105,51 @@ func leaderLast(members []Member) Member {
 func (s State) dueForDefragmentation() []Member {
 	var due []Member
 	for _, m := range s.MembersInOrder() {
-		if s.mustReturnSpace(m) || s.defragmentsAll() && s.defragmentedBefore(m, s.requestedSince()) {
+		if s.hasToReturnSpace(m) || s.defragmentsAll() && !s.defragmentedSince(m, s.requestedSince()) {
 			due = append(due, m)
 		}
 	}
 	return due
 }
 
-// mustReturnSpace reports whether a member must be defragmented because of its unused space. Without a declared window,
-// the only voter is not defragmented for this reason, because that interrupts all clients.
-func (s State) mustReturnSpace(m Member) bool {
+// hasToReturnSpace reports whether a member must be defragmented because of its unused space. Without a declared window,
+// the only voter is not defragmented for this reason, because that interrupts all clients. After an attempt, the next
+// one would rarely help at once, unless the result is unknown because the pass died.
+func (s State) hasToReturnSpace(m Member) bool {
 	order := s.Declared.Defragmentation
 	if order.MinFreePercent == 0 || s.WindowClosed || !order.Windowed && len(s.Membership.Voters()) < 2 {
 		return false
 	}
 	percent := float64(m.unused()) / float64(max(m.DBSize, 1)) * 100
-	return m.unused() >= order.MinFree && percent >= float64(order.MinFreePercent) && !s.justDefragmented(m)
+	pause := failedDefragmentationPause
+	switch m.Defragmented.Failure {
+	case "":
+		pause = defragmentationPause
+	case Unfinished:
+		pause = 0
+	}
+	return m.unused() >= order.MinFree && percent >= float64(order.MinFreePercent) && !s.attemptedWithin(m, pause)
 }
 
 // unused returns the unused space in the member's database file, in bytes.
 func (m Member) unused() int64 { return max(m.DBSize-m.DBSizeInUse, 0) }
 
-// justDefragmented reports whether a member was defragmented so recently that another defragmentation would not help. A
-// time in the future does not count.
-func (s State) justDefragmented(m Member) bool {
-	pause := defragmentationPause
-	if m.Defragmented.Failure != "" {
-		pause = failedDefragmentationPause
+// fragmented reports whether a noticeable part of a member's database file is unused.
+func (m Member) fragmented() bool { return m.DBSize > 0 && m.unused() >= m.DBSize/20 }
+
+// DefragmentationToReport returns the last defragmentation for the status. If a failed attempt was completed after all,
+// the failure no longer matters.
+func (m Member) DefragmentationToReport() LastDefragmentation {
+	last := m.Defragmented
+	if m.Answers && !m.fragmented() {
+		last.Failure = ""
 	}
+	return last
+}
+
+// attemptedWithin reports whether passes tried to defragment a member within the given time. A time in the future does
+// not count.
+func (s State) attemptedWithin(m Member, pause time.Duration) bool {
 	at := m.Defragmented.At
 	return !at.IsZero() && s.Now.Sub(at) < pause && !YetToCome(at, s.Now)
 }
@@ -126,8 +169,12 @@ func (s State) requestedSince() time.Time {
 	return last.Since
 }
 
-func (s State) defragmentedBefore(m Member, since time.Time) bool {
-	return m.Defragmented.At.Before(since)
+// defragmentedSince reports whether passes have tried to defragment a member since the given time. An attempt with an
+// unknown result counts once the member has little unused space.
+func (s State) defragmentedSince(m Member, since time.Time) bool {
+	last := m.Defragmented
+	unfinished := last.Failure == Unfinished && m.fragmented()
+	return !last.At.Before(since) && !last.At.After(s.Now) && !unfinished
 }
 
 // RequestToReport returns the request to record in the status. tried is the ID of the member that the pass has
@@ -139,16 +186,19 @@ func (s State) RequestToReport(tried ID) DefragmentationRequest {
 	}
 	next = DefragmentationRequest{Request: order, Since: s.requestedSince()}
 	next.Completed = s.Membership.Known && len(s.Membership.Members) > 0 && all(s.Membership.Members,
-		func(m Member) bool { return m.ID == tried || !s.defragmentedBefore(m, next.Since) })
+		func(m Member) bool { return m.ID == tried || s.defragmentedSince(m, next.Since) })
 	return next
 }
 
 // RefuseDefragmentation returns why a member must not be defragmented now, or "".
 func (s State) RefuseDefragmentation(id ID) string {
 	i := slices.IndexFunc(s.Membership.Members, func(m Member) bool { return m.ID == id })
+	busy, found := s.mayStillDefragment()
 	switch why := s.whyNotDefragment(); {
 	case why != "":
 		return why
+	case found:
+		return s.nameOf(busy) + " may still be carrying out its last defragmentation"
 	case i < 0:
 		return "etcd no longer lists the member"
 	case s.Membership.Members[i].Leader && len(s.Membership.Voters()) > 1:
@@ -180,10 +230,15 @@ func (s State) whyNotDefragment() string {
 	case len(s.behind()) > 0:
 		return sentence(s.behind())
 	}
+	return s.tooOldToDefragment()
+}
+
+// tooOldToDefragment returns which version is not safe to defragment, or "".
+func (s State) tooOldToDefragment() string {
 	for _, v := range s.running() {
-		if !v.AtLeast(keepsDataOnDefragmentation) {
-			return fmt.Sprintf("if etcd %s stops during a defragmentation, its data may differ from other members' "+
-				"data; declare %s or newer", v, keepsDataOnDefragmentation)
+		if !v.AtLeast(defragmentsSafely) {
+			return fmt.Sprintf("etcd %s may crash or corrupt its data during a defragmentation; declare %s or newer", v,
+				defragmentsSafely)
 		}
 	}
 	return ""
@@ -191,7 +246,7 @@ func (s State) whyNotDefragment() string {
 
 // describeUnused describes why a member is due: its unused space, or the request.
 func (s State) describeUnused(m Member) string {
-	if !s.mustReturnSpace(m) {
+	if !s.hasToReturnSpace(m) {
 		return fmt.Sprintf("git requests defragmentation of all members (%s)", s.Declared.Defragmentation.Request)
 	}
 	return fmt.Sprintf("%dMi of the %dMi in the database of %s is unused", m.unused()>>20, m.DBSize>>20, s.nameOf(m))
@@ -201,12 +256,24 @@ func (s State) describeUnused(m Member) string {
 func (s State) defragmentationWarnings() []string {
 	var warnings []string
 	for _, m := range s.MembersInOrder() {
-		// etcd may have completed the defragmentation after the request failed.
-		if last := m.Defragmented; last.Failure != "" && (!m.Answers || m.unused() >= m.DBSize/20) {
+		last := m.DefragmentationToReport()
+		if last.Failure != "" && s.attemptedWithin(m, failedDefragmentationPause) {
 			warnings = append(warnings, fmt.Sprintf("the defragmentation of %s at %s failed: %s. To retry now, "+
 				"set the annotation etcd.quorate.dev/defragment to a new value in git", s.nameOf(m),
 				last.At.UTC().Format(time.RFC3339), last.Failure))
 		}
+	}
+	order := s.Declared.Defragmentation
+	if voters := len(s.Membership.Voters()); order.MinFreePercent > 0 && !order.Windowed && voters == 1 {
+		warnings = append(warnings, "the only member is defragmented only on request, because that interrupts all "+
+			"clients: declare spec.etcd.defragmentation.window, or use the annotation etcd.quorate.dev/defragment")
+	}
+	if old := s.tooOldToDefragment(); order.MinFreePercent > 0 && old != "" {
+		warnings = append(warnings, "members are not defragmented: "+old)
+	}
+	if quota := s.Declared.Quota; order.MinFreePercent > 0 && quota > 0 && order.MinFree >= quota {
+		warnings = append(warnings, fmt.Sprintf("members are defragmented only on request, because "+
+			"spec.etcd.defragmentation.minFree (%dMi) is not less than etcd.quota (%dMi)", order.MinFree>>20, quota>>20))
 	}
 	if why := s.whyNotDefragment(); s.defragmentsAll() && why != "" && s.toRun() {
 		warnings = append(warnings, fmt.Sprintf("the requested defragmentation (%s) is waiting: %s",

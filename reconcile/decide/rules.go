@@ -8,6 +8,7 @@ const (
 	ruleRestore       = "Restore"
 	ruleWaitForBackup = "WaitForBackup"
 	ruleLastBackup    = "BackUpBeforeDeletion"
+	ruleDefragment    = "Defragment"
 )
 
 // The rules that take a different action after repeated attempts without success.
@@ -118,8 +119,6 @@ var rules = []rule{
 	{Rule{"GuestLost", "A member of the adopted cluster left etcd's list, and git does not release it. Do not " +
 		"add or remove members."}, besideBackup(guestLost)},
 	{Rule{"ScaleUp", "An ordinal below the declared size has no member. Add a learner."}, besideBackup(scaleUp)},
-	{Rule{"Defragment", "Much of a member's database file is unused, or git requests a defragmentation. Defragment " +
-		"one member at a time, the leader last."}, defragment},
 	{Rule{"AlarmRaised", "A member has raised an alarm, and etcd rejects writes. Only a larger quota is rolled out."},
 		besideBackup(alarmRaised)},
 	{Rule{"BackUp", "Backups are declared, but none has been taken yet, or none since an upgrade was declared. " +
@@ -129,6 +128,8 @@ var rules = []rule{
 	{Rule{ruleWaitForBackup, "An etcd upgrade is due, and the spec requires a backup first. Wait for it."},
 		waitForBackup},
 	{Rule{"WaitForCleanUp", "A removed member's volume is being deleted. Wait for it."}, waitForCleanUp},
+	{Rule{ruleDefragment, "Much of a member's database file is unused, or git requests a defragmentation. Defragment " +
+		"one member at a time, the leader last."}, defragment},
 	{Rule{"Holding", "The replicas and the members of the adopted cluster form one cluster. Wait until git releases " +
 		"the guests."}, holding},
 	{Rule{"NotActedOn", "The spec requests a change that this version cannot make. Report it; change nothing."},

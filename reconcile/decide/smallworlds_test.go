@@ -87,7 +87,7 @@ type around struct {
 }
 
 var flags = []string{"", "drift", "drift that is undone", "rewritten", "rewritten unsafely", "no StatefulSet", "problems", "foreign", "relabelled", "suspended", "undeclared", "terminating", "irreplaceable", "locked", "stopped", "gone", "more", "newer",
-	"fewer", "reshaped", "restarting", "lagging", "skipping", "back", "preparing", "orphaned", "renamed", "stranger", "alarm", "no space", "fragmented", "defragmentation requested", "defragmentation recorded", "grown", "deleted", "left", "left over", "asleep", "old log",
+	"fewer", "reshaped", "restarting", "lagging", "skipping", "back", "preparing", "orphaned", "renamed", "stranger", "alarm", "no space", "fragmented", "defragmentation requested", "defragmentation unfinished", "grown", "deleted", "left", "left over", "asleep", "old log",
 	"another CA", "unrecorded CA", "unproven CA", "irreplaceable, scaled to 0", "another CA, scaled to 0",
 	"worn orphan", "worn problems", "worn suspended", "worn foreign", "worn unrecorded",
 	"no backup", "waits for a backup", "no backup to be had", "no last backup", "waits for a last backup", "no last backup to be had",
@@ -322,10 +322,15 @@ func (w *world) flagOfLife(flag string) {
 		for i := range w.Membership.Members {
 			w.Membership.Members[i].DBSize = 2 << 20
 		}
-	case "defragmentation requested", "defragmentation recorded":
+	case "defragmentation requested", "defragmentation unfinished":
 		w.Declared.Defragmentation.Request = "now"
-		if flag == "defragmentation recorded" {
-			w.DefragmentationRequest = decide.DefragmentationRequest{Request: "now", Since: dawn}
+		if flag == "defragmentation requested" {
+			return
+		}
+		w.DefragmentationRequest = decide.DefragmentationRequest{Request: "now", Since: dawn}
+		for i := range w.Membership.Members {
+			w.Membership.Members[i].DBSize = 2 << 20
+			w.Membership.Members[i].Defragmented = decide.LastDefragmentation{At: dawn, Failure: decide.Unfinished}
 		}
 	case "grown":
 		w.Declared.Storage, w.Objects.RunsStorage = "16Gi", "8Gi"

@@ -50,6 +50,12 @@ func (s State) percentOfQuota(m Member) (percent float64, known bool) {
 	return float64(m.DBSize) / float64(s.Declared.Quota) * 100, true
 }
 
+// runsWithDeclaredQuota reports whether a member's pod was created from the current declaration.
+func (s State) runsWithDeclaredQuota(m Member) bool {
+	ordinal, ours := s.OrdinalOf(m)
+	return ours && m.Answers && s.Replica(ordinal).Pod != PodAbsent && !s.madeOtherwise(s.Replica(ordinal))
+}
+
 // spaceWarnings returns warnings about members whose database is near or above the declared quota. etcd does not shrink
 // a database by itself.
 func (s State) spaceWarnings() []string {
@@ -59,6 +65,9 @@ func (s State) spaceWarnings() []string {
 		size, quota := m.DBSize>>20, s.Declared.Quota>>20
 		switch {
 		case !known || percent < nearQuota:
+		case percent >= 100 && s.runsWithDeclaredQuota(m):
+			warnings = append(warnings, fmt.Sprintf("the database of %s has reached its quota of %dMi: etcd rejects "+
+				"writes. Compact and defragment, or declare a larger etcd.quota", s.nameOf(m), quota))
 		case percent < 100:
 			warnings = append(warnings, fmt.Sprintf("the database of %s uses %dMi of the declared etcd quota of %dMi: "+
 				"if it reaches the quota, etcd rejects writes. Compact and defragment, or declare a larger etcd.quota",

@@ -19,7 +19,7 @@ func (s State) deadlineFor(d Decision) time.Duration {
 		return max(longPatience, s.Declared.Restore.Deadline+patience)
 	case Recover:
 		return max(longPatience, s.Declared.Recovery.Deadline+patience)
-	case ruleWaitForBackup, ruleLastBackup:
+	case ruleWaitForBackup, ruleLastBackup, ruleDefragment:
 		return max(longPatience, s.Declared.BackupDeadline+patience)
 	}
 	return longPatience
@@ -68,10 +68,7 @@ func (s State) remedy(d Decision) string {
 			"etcdctl endpoint status shows which members lag behind"
 	case "WaitForMembers":
 		return s.remedyForMembers()
-	case "Defragment":
-		return "if the status of the custom resource does not keep what passes report, the EtcdCluster definition " +
-			"may be older than Quorate; otherwise, the member's log shows why there is no progress"
-	case "CancelDowngrade", "PrepareUpgrade", "Downgrade", "DisarmAlarm", "Seal":
+	case "CancelDowngrade", "PrepareUpgrade", "Downgrade", "DisarmAlarm", ruleDefragment, "Seal":
 		return "the leader's log shows why there is no progress"
 	}
 	return s.remedyForPods()

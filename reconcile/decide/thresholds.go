@@ -90,7 +90,8 @@ func patiences() []Threshold {
 			"Once object changes have preceded the repair of a member this many times, the repair comes first: " +
 				"a lost member is replaced even if an object keeps being reverted."},
 		{"Defragmentation: limit", defragmentationLimit, 0, 0,
-			"A member does not count as unresponsive for this long after its defragmentation began. " +
+			"For this long after a defragmentation began, the member does not count as unresponsive. If the " +
+				"result is unknown, no other member is defragmented in that time, and then the attempt is repeated. " +
 				"After five minutes without a response, the kubelet restarts it, which ends the defragmentation."},
 		{"Defragmentation: pause", defragmentationPause, 0, 0,
 			"If a member's database still has much unused space after a defragmentation, the member is not " +

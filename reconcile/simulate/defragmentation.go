@@ -1,6 +1,10 @@
 package simulate
 
-import "quorate.dev/quorate/reconcile/decide"
+import (
+	"maps"
+
+	"quorate.dev/quorate/reconcile/decide"
+)
 
 // Fragment makes half of the space in a member's database unused.
 func (w *World) Fragment(n int) {
@@ -21,10 +25,17 @@ func (w *World) sizeOf(d data) (size, inUse int64) {
 // defragment returns the write that defragments a member.
 func (w *World) defragment(s decide.State, r *raft, a decide.Defragment) []write {
 	m := r.byID(a.ID)
-	if m == nil || s.RefuseDefragmentation(a.ID) != "" {
+	if m == nil || s.RefuseDefragmentation(a.ID) != "" || !w.exists(w.customResource()) {
 		return nil
 	}
-	return []write{{"defragment " + a.Name, func() {
+	return []write{{"status of " + w.customResource(), func() {
+		w.status.request = s.RequestToReport(0)
+		w.status.defragmented = maps.Clone(w.status.defragmented)
+		if w.status.defragmented == nil {
+			w.status.defragmented = map[decide.ID]decide.LastDefragmentation{}
+		}
+		w.status.defragmented[a.ID] = decide.LastDefragmentation{At: s.Now, Failure: decide.Unfinished}
+	}}, {"defragment " + a.Name, func() {
 		for _, other := range r.members {
 			if !r.isUp(other.id) || other.learner {
 				w.violate("%s is defragmented while %s is not a healthy voter", a.Name, w.memberName(other.ordinal))
@@ -49,13 +60,12 @@ func (t *status) reportDefragmentation(s decide.State, d decide.Decision, change
 	if !s.Membership.Known {
 		return
 	}
-	before := t.defragmented
 	t.defragmented = map[decide.ID]decide.LastDefragmentation{}
 	for _, m := range s.Membership.Members {
-		switch last, known := before[m.ID]; {
+		switch last := m.DefragmentationToReport(); {
 		case m.ID == tried:
 			t.defragmented[m.ID] = decide.LastDefragmentation{At: s.Now}
-		case known:
+		case !last.At.IsZero():
 			t.defragmented[m.ID] = last
 		}
 	}

@@ -47,11 +47,13 @@ func defragmentedWithCare(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// wronglyDefragmented reports whether neither the thresholds nor a recorded request require defragmenting the member.
+// wronglyDefragmented reports whether neither the declared thresholds nor a request require that the member is
+// defragmented.
 func wronglyDefragmented(s decide.State, m decide.Member) bool {
 	order, last := s.Declared.Defragmentation, s.DefragmentationRequest
-	if order.Request != "" && last.Request == order.Request && !last.Completed {
-		return m.Defragmented.At.Sub(last.Since) >= 0 && s.Now.Sub(last.Since) >= 0
+	if order.Request != "" && (last.Request != order.Request || !last.Completed) {
+		done := last.Request == order.Request && m.Defragmented.At.Sub(last.Since) >= 0 && s.Now.Sub(last.Since) >= 0
+		return done && m.Defragmented.Failure != decide.Unfinished
 	}
 	unused := m.DBSize - m.DBSizeInUse
 	alone := len(s.Membership.Members) == 1 && !order.Windowed
