@@ -138,12 +138,14 @@ func (s State) namedOrdinal(m Member) (int, bool) {
 }
 
 // OrdinalOf returns a member's ordinal, and whether the member is a replica of this cluster. A member that has not
-// started has no name yet, but the host in its peer URL starts with its pod's name.
+// started has no name yet, but the host in its peer URL starts with its pod's name. In an adopted cluster, the peer URL
+// always identifies a replica, because names are arbitrary.
 func (s State) OrdinalOf(m Member) (int, bool) {
-	if s.isForeign(m) {
+	adopts := s.Declared.Adoption.declared() || s.Record.Adopted != 0
+	switch {
+	case s.isForeign(m):
 		return 0, false
-	}
-	if m.Name != "" {
+	case m.Name != "" && !(adopts && s.atOurURL(m)):
 		return s.Ordinal(m.Name)
 	}
 	_, address, _ := strings.Cut(m.PeerURL, "://")
