@@ -18,8 +18,8 @@ import (
 const timeToRefresh = 5 * time.Second
 
 // defragment defragments a member if it is still safe to do so. If the request fails or times out, the outcome contains
-// the reason, so that the status records it. etcd may still complete the defragmentation. The attempt itself is recorded
-// first: otherwise, a pass that dies would be followed by another attempt, again and again.
+// the reason, so that the status records it. etcd may still complete the defragmentation. The attempt itself is
+// recorded first: otherwise, a pass that dies would be followed by another attempt, again and again.
 func (c *cluster) defragment(ctx context.Context, a decide.Defragment) (report.Outcome, error) {
 	again := c.state
 	again.Membership = c.askAgain(ctx).Membership
@@ -48,8 +48,8 @@ func (c *cluster) defragment(ctx context.Context, a decide.Defragment) (report.O
 		failure := strings.Join(strings.Fields(err.Error()), " ")
 		return report.Outcome{Changed: true, Detail: "etcd: " + failure, Failure: failure}, nil
 	}
-	return report.Outcome{Changed: true, Detail: fmt.Sprintf("etcd: %s: from %s to %s in %s",
-		c.state.DescribeAction(a), mebibytes(done.Before), mebibytes(done.After), done.Took.Round(time.Millisecond))}, nil
+	return report.Outcome{Changed: true, Detail: fmt.Sprintf("etcd: %s: from %s to %s in %s", c.state.DescribeAction(a),
+		mebibytes(done.Before), mebibytes(done.After), done.Took.Round(time.Millisecond))}, nil
 }
 
 func mebibytes(size int64) string { return fmt.Sprintf("%.1fMi", float64(size)/(1<<20)) }

@@ -30,8 +30,8 @@ type Defragmented struct {
 
 // Defragment makes a member return unused space in its database to the file system. Until this is done, the member does
 // not serve requests. If Defragment returns a NotYet, it has not requested the defragmentation. If it returns a
-// different error, the member may still complete the defragmentation. Defragment calls begin before the request, and does
-// not make the request if begin returns an error.
+// different error, the member may still complete the defragmentation. Defragment calls begin before the request, and
+// does not make the request if begin returns an error.
 func (c *Clients) Defragment(
 	ctx context.Context, cluster Cluster, id decide.ID, begin func() error,
 ) (done Defragmented, err error) {

@@ -66,7 +66,8 @@ func (c *Client) ApplyStatus(
 		Patch(ctx, cluster.Name, types.ApplyPatchType, body,
 			metav1.PatchOptions{FieldManager: statusManager, Force: &force}, "status")
 	if err != nil {
-		return nil, fmt.Errorf("write the status of EtcdCluster %s/%s: %w", cluster.Namespace, cluster.Name, explained(err))
+		return nil, fmt.Errorf("write the status of EtcdCluster %s/%s: %w", cluster.Namespace, cluster.Name,
+			explained(err))
 	}
 	written, err := decodeCluster(live)
 	if err != nil {

@@ -49,8 +49,9 @@ type EtcdOptions struct {
 	// +kubebuilder:validation:XValidation:rule="string(self).size() > 36 || string(self).matches('[eE].{4}') || !isQuantity(string(self)) || (quantity(string(self)).compareTo(quantity('1Ki')) >= 0 && quantity(string(self)).compareTo(quantity('10Mi')) <= 0)",message="maxRequestBytes must be between 1Ki and 10Mi"
 	MaxRequestBytes resource.Quantity `json:"maxRequestBytes,omitzero"`
 
-	// defragmentation specifies when members return unused space in their databases to the file system. If unset, members
-	// are defragmented only on request, with the annotation etcd.quorate.dev/defragment. Changes do not restart members.
+	// defragmentation specifies when members return unused space in their databases to the file system. If unset,
+	// members are defragmented only on request, with the annotation etcd.quorate.dev/defragment. Changes do not restart
+	// members.
 	// +optional
 	Defragmentation *Defragmentation `json:"defragmentation,omitempty"`
 

@@ -118,7 +118,8 @@ func (s State) isRecent(r Repeated) bool {
 // are safe without that action. No other rule is skipped, because later rules would change something that it protects,
 // such as a suspended cluster or members that trust a different CA.
 var mayBeSkipped = append(
-	[]string{"RenewCertificates", ruleSeal, "Bootstrap", ruleApplyObjects, "DisarmAlarm", ruleDefragment, "BackUp"}, membershipRules...)
+	[]string{"RenewCertificates", ruleSeal, "Bootstrap", ruleApplyObjects, "DisarmAlarm", ruleDefragment, "BackUp"},
+	membershipRules...)
 
 // firstThatLasts returns the decision of the first rule that applies. Actions that keep being reverted come last, and a
 // repair that other actions have delayed comes first, so that neither prevents member repairs.

@@ -41,8 +41,8 @@ type LastDefragmentation struct {
 // Unfinished is the failure that the status records before a defragmentation begins. It stays there if the pass dies.
 const Unfinished = "no result was reported"
 
-// defragmentsSafely is the first etcd 3.5 version that is safe to defragment: earlier versions may apply changes twice if
-// they stop during a defragmentation (etcd pull request 14730), and panic if the volume is full (18822).
+// defragmentsSafely is the first etcd 3.5 version that is safe to defragment: earlier versions may apply changes twice
+// if they stop during a defragmentation (etcd pull request 14730), and panic if the volume is full (18822).
 var defragmentsSafely = etcdversion.Must("3.5.17")
 
 // defragment makes one member return the unused space in its database to the file system. Until this is done, the
@@ -53,7 +53,8 @@ func defragment(s State) (Decision, bool) {
 	due, why := s.dueForDefragmentation(), s.whyNotDefragment()
 	switch {
 	case len(due) > 0 && why != "" && s.waitsToDefragment():
-		return wait(recheck, "the requested defragmentation (%s) is waiting: %s", s.Declared.Defragmentation.Request, why)
+		return wait(recheck, "the requested defragmentation (%s) is waiting: %s", s.Declared.Defragmentation.Request,
+			why)
 	case len(due) == 0 || why != "":
 		return Decision{}, false
 	}
@@ -112,9 +113,9 @@ func (s State) dueForDefragmentation() []Member {
 	return due
 }
 
-// hasToReturnSpace reports whether a member must be defragmented because of its unused space. Without a declared window,
-// the only voter is not defragmented for this reason, because that interrupts all clients. After an attempt, the next
-// one would rarely help at once, unless the result is unknown because the pass died.
+// hasToReturnSpace reports whether a member must be defragmented because of its unused space. Without a declared
+// window, the only voter is not defragmented for this reason, because that interrupts all clients. After an attempt,
+// the next one would rarely help at once, unless the result is unknown because the pass died.
 func (s State) hasToReturnSpace(m Member) bool {
 	order := s.Declared.Defragmentation
 	if order.MinFreePercent == 0 || s.WindowClosed || !order.Windowed && len(s.Membership.Voters()) < 2 {
@@ -273,7 +274,8 @@ func (s State) defragmentationWarnings() []string {
 	}
 	if quota := s.Declared.Quota; order.MinFreePercent > 0 && quota > 0 && order.MinFree >= quota {
 		warnings = append(warnings, fmt.Sprintf("members are defragmented only on request, because "+
-			"spec.etcd.defragmentation.minFree (%dMi) is not less than etcd.quota (%dMi)", order.MinFree>>20, quota>>20))
+			"spec.etcd.defragmentation.minFree (%dMi) is not less than etcd.quota (%dMi)", order.MinFree>>20,
+			quota>>20))
 	}
 	if why := s.whyNotDefragment(); s.defragmentsAll() && why != "" && s.toRun() {
 		warnings = append(warnings, fmt.Sprintf("the requested defragmentation (%s) is waiting: %s",

@@ -17,10 +17,9 @@ type Traits struct {
 	// Joins is true for actions that let members join. A second learner is added when the first has started or has
 	// become a voter, whichever happens first.
 	Joins bool
-	// Unplannable is true if a plan shows the action but does not have to contain it: the action records the current
-	// state, prepares the next action, or defragments a member. How often that is
-	// needed depends on how soon pods start and volumes disappear, on which member leads, and on how much space members
-	// use, which a plan cannot predict.
+	// Unplannable is true if an approved plan does not have to contain the action: it records the current state, prepares
+	// the next action, or defragments a member. How often that is needed depends on how soon pods start and volumes
+	// disappear, on which member leads, and on how much space members use, which a plan cannot predict.
 	Unplannable bool
 }
 

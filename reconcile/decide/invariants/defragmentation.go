@@ -30,7 +30,8 @@ func defragmentedWithCare(s decide.State, d decide.Decision) string {
 		return "defragments a member unnecessarily"
 	}
 	for _, r := range s.Replicas {
-		if r.PodVersion+r.PodSpecHash != "" && (r.PodVersion != s.Declared.Version || r.PodSpecHash != s.Declared.SpecHash) {
+		outdated := r.PodVersion != s.Declared.Version || r.PodSpecHash != s.Declared.SpecHash
+		if r.PodVersion+r.PodSpecHash != "" && outdated {
 			return "defragments a member during a rollout"
 		}
 	}
