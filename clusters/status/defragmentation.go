@@ -46,12 +46,14 @@ func NoteDefragmentation(status *v1alpha1.EtcdClusterStatus, s decide.State, id 
 }
 
 // setDefragmentation reports the request to defragment all members, and the member that the pass has defragmented or
-// tried to defragment.
+// tried to defragment. An attempt with an unknown result does not count toward the request.
 func setDefragmentation(status *v1alpha1.EtcdClusterStatus, entry report.Cluster) {
 	var tried decide.ID
 	if a, is := entry.Decision.Action.(decide.Defragment); is && entry.Outcome != nil && entry.Outcome.Changed {
-		tried = a.ID
-		noteAttempt(status, tried, entry.State.Now, entry.Outcome.Failure)
+		noteAttempt(status, a.ID, entry.State.Now, entry.Outcome.Failure)
+		if entry.Outcome.Failure != decide.Unfinished {
+			tried = a.ID
+		}
 	}
 	setRequest(status, entry.State.RequestToReport(tried))
 }

@@ -178,6 +178,31 @@ func TestNeverRestart(t *testing.T) {
 	}
 }
 
+// TestDefragmentationIsApproved checks that a run that must not restart members may defragment all of them, including
+// the leader, and that an approved plan remains valid when the maintenance window opens.
+func TestDefragmentationIsApproved(t *testing.T) {
+	w := world(0)
+	w.Declared.Defragmentation = decide.Defragmentation{MinFreePercent: 45, MinFree: 1 << 20, Windowed: true}
+	for n := range 3 {
+		w.Fragment(n)
+	}
+	if refused, end := run(w.Clone(), approval.NeverRestart{}, never); refused != "" || end.Verdict != decide.Done {
+		t.Errorf("%q, %s", refused, end)
+	}
+	leads := decide.MoveLeader{From: 1, To: 2}
+	if (approval.NeverRestart{}).Refuses(key, w.Observe(), leads) == "" {
+		t.Errorf("%s is approved, although it does not precede a defragmentation", leads)
+	}
+	w.Declared.Replicas = 5
+	plan := approval.Of(planOf(w))
+	s := w.Observe()
+	for _, s.WindowClosed = range []bool{false, true} {
+		if why := plan.Refuses(key, s, decide.Decide(s).Action); why != "" {
+			t.Errorf("window closed %t: %s", s.WindowClosed, why)
+		}
+	}
+}
+
 // TestDigestCoversApprovedContent checks that the digest depends on everything that a plan approves and on nothing
 // else.
 func TestDigestCoversApprovedContent(t *testing.T) {
