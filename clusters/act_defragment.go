@@ -18,8 +18,8 @@ import (
 const timeToRefresh = 5 * time.Second
 
 // defragment defragments a member if it is still safe to do so. If the request fails or times out, the outcome contains
-// the reason, so that the status records it. etcd may still complete the defragmentation. The attempt itself is
-// recorded first: otherwise, a pass that dies would be followed by another attempt, again and again.
+// the reason, so that the status records the reason. etcd may still complete the defragmentation. The attempt itself is
+// recorded before the request. Otherwise, if passes kept dying, each pass would repeat the attempt.
 func (c *cluster) defragment(ctx context.Context, a decide.Defragment) (report.Outcome, error) {
 	again := c.state
 	again.Membership = c.askAgain(ctx).Membership
@@ -54,7 +54,7 @@ func (c *cluster) defragment(ctx context.Context, a decide.Defragment) (report.O
 
 func mebibytes(size int64) string { return fmt.Sprintf("%.1fMi", float64(size)/(1<<20)) }
 
-// noteDefragmentation records in the status that the defragmentation of a member begins.
+// noteDefragmentation records in the status that a member's defragmentation is about to begin.
 func (c *cluster) noteDefragmentation(ctx context.Context, a decide.Defragment) error {
 	custom := c.own.Custom
 	if custom == nil {
@@ -76,8 +76,9 @@ func (c *cluster) noteDefragmentation(ctx context.Context, a decide.Defragment) 
 	return nil
 }
 
-// refresh makes sure that the status can be written although something else has changed the custom resource during an
-// action. It keeps the old resourceVersion if the spec was changed, or if the custom resource cannot be read.
+// refresh reads the custom resource's current resourceVersion, so that the status can be written even if something else
+// has changed the custom resource during an action. It keeps the old resourceVersion if the spec has changed, or if the
+// custom resource has been replaced or cannot be read.
 func (c *cluster) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeToRefresh)
 	defer cancel()

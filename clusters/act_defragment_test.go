@@ -82,14 +82,14 @@ func TestDefragment(t *testing.T) {
 				t.Errorf("%+v, %v, asked %d times", outcome, err, asked)
 			}
 			if noted := strings.Contains(written.String(), decide.Unfinished); noted != (asked > 0 || l.drops) {
-				t.Errorf("noted before the request: %t; written: %s", noted, written)
+				t.Errorf("attempt recorded: %t; written: %s", noted, written)
 			}
 		})
 	}
 }
 
-// keepStatus gives a cluster a custom resource that lists its members, in an API server that only keeps this resource.
-// It returns the statuses that are written.
+// keepStatus gives a cluster a custom resource that lists its members, and a fake API server that serves only this
+// resource and the Lease. The returned builder collects the status updates.
 func (l *life) keepStatus(c *cluster) *strings.Builder {
 	custom := &v1alpha1.EtcdCluster{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "u", ResourceVersion: "1"}}

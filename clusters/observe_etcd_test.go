@@ -27,7 +27,7 @@ type life struct {
 	claims []*corev1.PersistentVolumeClaim
 	record decide.Record
 	adopts decide.AdoptionOrder
-	// drops makes the API server of keepStatus drop what is written. stop ends the run.
+	// drops makes keepStatus's API server discard status updates. stop stops the run.
 	drops bool
 	stop  func()
 }

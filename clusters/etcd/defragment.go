@@ -30,8 +30,8 @@ type Defragmented struct {
 
 // Defragment makes a member return unused space in its database to the file system. Until this is done, the member does
 // not serve requests. If Defragment returns a NotYet, it has not requested the defragmentation. If it returns a
-// different error, the member may still complete the defragmentation. Defragment calls begin before the request, and
-// does not make the request if begin returns an error.
+// different error, the member may still complete the defragmentation. Defragment calls begin before it sends the
+// request, and does not send the request if begin returns an error.
 func (c *Clients) Defragment(
 	ctx context.Context, cluster Cluster, id decide.ID, begin func() error,
 ) (done Defragmented, err error) {
@@ -56,8 +56,8 @@ func (c *Clients) Defragment(
 	return done, nil
 }
 
-// readerOf returns the reply of a member if all members respond to reads and the member does not lead others. A member
-// that is being defragmented does not respond to reads; etcd 3.5 responds to status requests as usual.
+// readerOf returns a member's reply if all members respond to reads and the member does not lead other members. A
+// member that is being defragmented does not respond to reads, although etcd 3.5 still responds to status requests.
 func (c *Clients) readerOf(ctx context.Context, cluster Cluster, id decide.ID) (*reply, error) {
 	replies, m, err := c.members(ctx, cluster)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *Clients) readerOf(ctx context.Context, cluster Cluster, id decide.ID) (
 	case r == nil || decide.Answering(m.Members) < len(m.Members):
 		return nil, fmt.Errorf("not all members respond: %s", why(replies))
 	case r.leads() && len(m.Members) > 1:
-		return nil, errors.New("it leads")
+		return nil, errors.New("the member is the leader")
 	}
 	failures := make([]error, len(m.Members))
 	var reading panics.Group

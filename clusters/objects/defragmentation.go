@@ -13,8 +13,8 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// A request to defragment all members is shown as it is if it has at most longestRequest bytes. Otherwise, a digest
-// replaces its end.
+// A request to defragment all members is shown unchanged if it is printable and has at most longestRequest bytes.
+// Otherwise, it is truncated to shownOfRequest bytes, and a digest is appended.
 const (
 	longestRequest = 64
 	shownOfRequest = 44
@@ -31,8 +31,8 @@ func DefragmentationOf(c *v1alpha1.EtcdCluster) decide.Defragmentation {
 	return order
 }
 
-// requestOf returns the request to defragment all members, in a form that is safe to display, or "". Different requests
-// have different results.
+// requestOf returns the request to defragment all members, in a form that is safe to display, or "". Different
+// annotations yield different requests.
 func requestOf(c *v1alpha1.EtcdCluster) string {
 	text := strings.TrimSpace(c.Annotations[v1alpha1.AnnotationDefragment])
 	shown := printable.Line(text)

@@ -8,8 +8,8 @@ import (
 	"quorate.dev/quorate/clusters/v1alpha1"
 )
 
-// TestDefragmentationRequests checks that different annotations are different requests, and that a request is short and
-// safe to display.
+// TestDefragmentationRequests checks that different annotations yield different requests, and that requests are short
+// and safe to display.
 func TestDefragmentationRequests(t *testing.T) {
 	requests := map[string]string{}
 	for _, text := range []string{"", "2026-12-01", "2026-12-02", "Ночная дефрагментация базы данных 2026-12-01",
@@ -19,10 +19,10 @@ func TestDefragmentationRequests(t *testing.T) {
 		c.Annotations = map[string]string{v1alpha1.AnnotationDefragment: " " + text + "\n"}
 		request := DefragmentationOf(c).Request
 		if other, found := requests[request]; found {
-			t.Errorf("%.20q and %.20q are both %q", text, other, request)
+			t.Errorf("%.20q and %.20q both yield the request %q", text, other, request)
 		}
 		if requests[request] = text; len(request) > longestRequest || strings.ContainsAny(request, "\n\u202e") || text == "x" && request != "x" {
-			t.Errorf("%.20q is %q", text, request)
+			t.Errorf("%.20q yields the request %q", text, request)
 		}
 	}
 }
@@ -44,7 +44,7 @@ func TestWindowClosed(t *testing.T) {
 		{night, "2026-12-05T04:59:59Z", false},
 		{night, "2026-12-05T05:00:00Z", true},
 		{night, "2026-12-06T02:00:00Z", true},
-		{night, "2026-07-04T00:00:00Z", false}, // summer time
+		{night, "2026-07-04T00:00:00Z", false}, // daylight saving time
 		{window("@daily", "Etc/UTC", "168h"), "2026-12-05T17:00:00Z", false},
 		{window("often", "Etc/UTC", "4h"), "2026-12-05T02:00:00Z", true},
 		{window("* * * * *", "Moon/Base", "4h"), "2026-12-05T02:00:00Z", true},

@@ -38,15 +38,15 @@ func RecallDefragmentation(custom *v1alpha1.EtcdCluster, members []decide.Member
 	}
 }
 
-// NoteDefragmentation notes in the status that the defragmentation of a member begins. It returns false if the status
-// does not list the member.
+// NoteDefragmentation records in the status that a member's defragmentation is about to begin. It returns false if the
+// status does not list the member.
 func NoteDefragmentation(status *v1alpha1.EtcdClusterStatus, s decide.State, id decide.ID) bool {
 	setRequest(status, s.RequestToReport(0))
 	return noteAttempt(status, id, s.Now, decide.Unfinished)
 }
 
 // setDefragmentation reports the request to defragment all members, and the member that the pass has defragmented or
-// tried to defragment. An attempt with an unknown result does not count toward the request.
+// tried to defragment. An attempt with an unknown result does not count toward the request yet.
 func setDefragmentation(status *v1alpha1.EtcdClusterStatus, entry report.Cluster) {
 	var tried decide.ID
 	if a, is := entry.Decision.Action.(decide.Defragment); is && entry.Outcome != nil && entry.Outcome.Changed {
@@ -74,13 +74,14 @@ func noteAttempt(status *v1alpha1.EtcdClusterStatus, id decide.ID, at time.Time,
 	return found
 }
 
-// shortened makes a text from the status safe to display and short. Anyone who may write the status controls it.
+// shortened truncates a text from the status and makes it safe to display. Anyone who can write the status controls the
+// text.
 func shortened(text string) string {
 	const longest = 512
 	return strings.ToValidUTF8(printable.Line(text[:min(len(text), longest)]), "")
 }
 
-// KeepsDefragmentation reports whether the status notes that the defragmentation of a member began at the given time.
+// KeepsDefragmentation reports whether the status records that a member's defragmentation began at the given time.
 func KeepsDefragmentation(status v1alpha1.EtcdClusterStatus, id decide.ID, at time.Time) bool {
 	return slices.ContainsFunc(status.Members, func(m v1alpha1.MemberStatus) bool {
 		return m.ID == id.String() && m.DefragmentedAt.Equal(&metav1.Time{Time: at}) && m.DefragmentationFailure != ""

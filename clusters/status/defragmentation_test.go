@@ -12,8 +12,8 @@ import (
 	"quorate.dev/quorate/reconcile/report"
 )
 
-// TestDefragmentationIsReported checks what the status says about a request and its last member after an attempt, and
-// that the next pass reads the same from it.
+// TestDefragmentationIsReported checks what the status records about a request and its last remaining member after an
+// attempt, and that the next pass reads back the same values.
 func TestDefragmentationIsReported(t *testing.T) {
 	now := time.Date(2026, 12, 1, 6, 0, 0, 0, time.UTC)
 	for what, test := range map[string]struct {
@@ -40,17 +40,18 @@ func TestDefragmentationIsReported(t *testing.T) {
 		custom.Status.Members = memberStatuses(s, custom.Status)
 		setDefragmentation(&custom.Status, entry)
 		if got := DefragmentationRequest(custom); got.Request != "now" || !got.Since.Equal(now.Add(-2*time.Minute)) || got.Completed != test.completed {
-			t.Errorf("%s: the request is %+v", what, got)
+			t.Errorf("%s: read back the request %+v", what, got)
 		}
 		members := []decide.Member{{ID: 1}, {ID: 2}}
 		RecallDefragmentation(custom, members)
 		if last := members[1].Defragmented; members[0].Defragmented != done || last.At.IsZero() == test.attempted || last.Failure != test.failure {
-			t.Errorf("%s: recalled %+v", what, members)
+			t.Errorf("%s: read back the members %+v", what, members)
 		}
 	}
 }
 
-// TestEditedDefragmentationStatus checks that a hostile status neither counts as a request nor reaches a report.
+// TestEditedDefragmentationStatus checks that a recorded request without a time is ignored, and that hostile text in
+// the status is truncated and made safe to display.
 func TestEditedDefragmentationStatus(t *testing.T) {
 	custom := &v1alpha1.EtcdCluster{}
 	custom.Status.Defragmentation = &v1alpha1.DefragmentationStatus{Request: "x"}

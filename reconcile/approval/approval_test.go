@@ -179,7 +179,7 @@ func TestNeverRestart(t *testing.T) {
 }
 
 // TestDefragmentationIsApproved checks that a run that must not restart members may defragment all of them, including
-// the leader, and that an approved plan remains valid when the maintenance window opens.
+// the leader, and that an approved plan remains valid whether the maintenance window is open or closed.
 func TestDefragmentationIsApproved(t *testing.T) {
 	w := world(0)
 	w.Declared.Defragmentation = decide.Defragmentation{MinFreePercent: 45, MinFree: 1 << 20, Windowed: true}

@@ -138,8 +138,8 @@ func (s State) namedOrdinal(m Member) (int, bool) {
 }
 
 // OrdinalOf returns a member's ordinal, and whether the member is a replica of this cluster. A member that has not
-// started has no name yet, but the host in its peer URL starts with its pod's name. In an adopted cluster, the peer URL
-// always identifies a replica, because names are arbitrary.
+// started has no name yet, but the host in its peer URL starts with its pod's name. In an adopted cluster, the
+// peer URL of a replica takes precedence over the member's name, because names are arbitrary.
 func (s State) OrdinalOf(m Member) (int, bool) {
 	adopts := s.Declared.Adoption.declared() || s.Record.Adopted != 0
 	switch {

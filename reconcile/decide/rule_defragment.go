@@ -38,7 +38,8 @@ type LastDefragmentation struct {
 	Failure string `json:"failure,omitempty"`
 }
 
-// Unfinished is the failure that the status records before a defragmentation begins. It stays there if the pass dies.
+// Unfinished is the failure that the status records before a defragmentation begins. If the pass dies, the
+// status keeps it.
 const Unfinished = "no result was reported"
 
 // defragmentsSafely is the first etcd 3.5 version that is safe to defragment: earlier versions may apply changes twice
@@ -48,7 +49,7 @@ var defragmentsSafely = etcdversion.Must("3.5.17")
 // defragment makes one member return the unused space in its database to the file system. Until this is done, the
 // member does not serve requests or apply changes. Defragmenting the leader would make all clients wait, so the leader
 // comes last, after it has transferred leadership. If an attempt failed or its result is unknown, etcd may still be
-// carrying it out. etcd 3.5 then responds to status requests as usual.
+// carrying it out. Status requests do not show this, because etcd 3.5 responds to them as usual.
 func defragment(s State) (Decision, bool) {
 	due, why := s.dueForDefragmentation(), s.whyNotDefragment()
 	switch {
@@ -72,7 +73,7 @@ func defragment(s State) (Decision, bool) {
 		why, s.nameOf(next))
 }
 
-// waitsToDefragment reports whether the reason why a requested defragmentation is delayed will pass.
+// waitsToDefragment reports whether a requested defragmentation can be delayed only for a temporary reason.
 func (s State) waitsToDefragment() bool {
 	return s.defragmentsAll() && s.toRun() && !s.adopting() && s.Backups.Hidden == "" && s.tooOldToDefragment() == ""
 }
@@ -87,7 +88,7 @@ func (s State) mayStillDefragment() (Member, bool) {
 	return Member{}, false
 }
 
-// ToDefragment reports whether an action defragments a member, or prepares that.
+// ToDefragment reports whether an action defragments a member or prepares a defragmentation.
 func ToDefragment(s State, a Action) bool {
 	d, acts := defragment(s)
 	return acts && d.Action == a
@@ -114,8 +115,8 @@ func (s State) dueForDefragmentation() []Member {
 }
 
 // hasToReturnSpace reports whether a member must be defragmented because of its unused space. Without a declared
-// window, the only voter is not defragmented for this reason, because that interrupts all clients. After an attempt,
-// the next one would rarely help at once, unless the result is unknown because the pass died.
+// window, the only voter is not defragmented for this reason, because that interrupts all clients. Soon after an
+// attempt, another attempt would rarely help, unless the result of the first is unknown because the pass died.
 func (s State) hasToReturnSpace(m Member) bool {
 	order := s.Declared.Defragmentation
 	if order.MinFreePercent == 0 || s.WindowClosed || !order.Windowed && len(s.Membership.Voters()) < 2 {
@@ -138,8 +139,8 @@ func (m Member) unused() int64 { return max(m.DBSize-m.DBSizeInUse, 0) }
 // fragmented reports whether a noticeable part of a member's database file is unused.
 func (m Member) fragmented() bool { return m.DBSize > 0 && m.unused() >= m.DBSize/20 }
 
-// DefragmentationToReport returns the last defragmentation for the status. If a failed attempt was completed after all,
-// the failure no longer matters.
+// DefragmentationToReport returns the last defragmentation, as reported in the status. If etcd has completed a failed
+// attempt after all, the failure is omitted.
 func (m Member) DefragmentationToReport() LastDefragmentation {
 	last := m.Defragmented
 	if m.Answers && !m.fragmented() {
@@ -148,8 +149,8 @@ func (m Member) DefragmentationToReport() LastDefragmentation {
 	return last
 }
 
-// attemptedWithin reports whether passes tried to defragment a member within the given time. A time in the future does
-// not count.
+// attemptedWithin reports whether the last attempt to defragment a member began less than the given pause ago. A time
+// in the future does not count.
 func (s State) attemptedWithin(m Member, pause time.Duration) bool {
 	at := m.Defragmented.At
 	return !at.IsZero() && s.Now.Sub(at) < pause && !YetToCome(at, s.Now)
@@ -170,8 +171,8 @@ func (s State) requestedSince() time.Time {
 	return last.Since
 }
 
-// defragmentedSince reports whether passes have tried to defragment a member since the given time. An attempt with an
-// unknown result counts once the member has little unused space.
+// defragmentedSince reports whether a pass has tried to defragment a member since the given time. An attempt with an
+// unknown result counts only if the member has little unused space.
 func (s State) defragmentedSince(m Member, since time.Time) bool {
 	last := m.Defragmented
 	unfinished := last.Failure == Unfinished && m.fragmented()
@@ -234,7 +235,7 @@ func (s State) whyNotDefragment() string {
 	return s.tooOldToDefragment()
 }
 
-// tooOldToDefragment returns which version is not safe to defragment, or "".
+// tooOldToDefragment returns why a running etcd version is not safe to defragment, or "".
 func (s State) tooOldToDefragment() string {
 	for _, v := range s.running() {
 		if !v.AtLeast(defragmentsSafely) {

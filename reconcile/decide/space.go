@@ -50,7 +50,7 @@ func (s State) percentOfQuota(m Member) (percent float64, known bool) {
 	return float64(m.DBSize) / float64(s.Declared.Quota) * 100, true
 }
 
-// runsWithDeclaredQuota reports whether a member's pod was created from the current declaration.
+// runsWithDeclaredQuota reports whether a member responds and its pod was created from the current declaration.
 func (s State) runsWithDeclaredQuota(m Member) bool {
 	ordinal, ours := s.OrdinalOf(m)
 	return ours && m.Answers && s.Replica(ordinal).Pod != PodAbsent && !s.madeOtherwise(s.Replica(ordinal))

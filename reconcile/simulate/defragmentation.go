@@ -22,7 +22,7 @@ func (w *World) sizeOf(d data) (size, inUse int64) {
 	return d.size, d.inUse
 }
 
-// defragment returns the write that defragments a member.
+// defragment returns the writes that record a member's defragmentation in the status and carry it out.
 func (w *World) defragment(s decide.State, r *raft, a decide.Defragment) []write {
 	m := r.byID(a.ID)
 	if m == nil || s.RefuseDefragmentation(a.ID) != "" || !w.exists(w.customResource()) {

@@ -181,7 +181,14 @@ func (w *world) adoptAsInspected(old oldCluster) {
 		}
 		args = append(args, "--ca-secret", "old-ca")
 	}
-	w.repository.push(map[string]string{"a.yaml": offline(w.t, args...).requireCode(w.t, exitDone).stdout})
+	var inspected result
+	eventually(w.t, "the source can be adopted", func() error { // on a busy machine, a member may miss the timeout
+		if inspected = offline(w.t, args...); inspected.code != exitDone {
+			return fmt.Errorf("%s", inspected)
+		}
+		return nil
+	})
+	w.repository.push(map[string]string{"a.yaml": inspected.stdout})
 	w.convergeFrom(outside, w.allowsAdoption()...).requireRule(w.t, "a", "Holding")
 }
 

@@ -48,7 +48,7 @@ func defragmentedWithCare(s decide.State, d decide.Decision) string {
 	return ""
 }
 
-// wronglyDefragmented reports whether neither the declared thresholds nor a request require that the member is
+// wronglyDefragmented reports whether neither the declared thresholds nor a request requires the member to be
 // defragmented.
 func wronglyDefragmented(s decide.State, m decide.Member) bool {
 	order, last := s.Declared.Defragmentation, s.DefragmentationRequest
