@@ -65,7 +65,9 @@ func (c *Clients) readerOf(ctx context.Context, cluster Cluster, id decide.ID) (
 	}
 	r := replyOf(uint64(id), uint64(m.ClusterID), replies)
 	switch {
-	case r == nil || decide.Answering(m.Members) < len(m.Members):
+	case r == nil && decide.Answering(m.Members) == len(m.Members):
+		return nil, errors.New("etcd does not list the member")
+	case decide.Answering(m.Members) < len(m.Members):
 		return nil, fmt.Errorf("not all members respond: %s", why(replies))
 	case r.leads() && len(m.Members) > 1:
 		return nil, errors.New("the member is the leader")

@@ -78,7 +78,8 @@ func noteAttempt(status *v1alpha1.EtcdClusterStatus, id decide.ID, at time.Time,
 // text.
 func shortened(text string) string {
 	const longest = 512
-	return strings.ToValidUTF8(printable.Line(text[:min(len(text), longest)]), "")
+	text = printable.Line(text[:min(len(text), longest)])
+	return strings.ToValidUTF8(text[:min(len(text), longest)], "")
 }
 
 // KeepsDefragmentation reports whether the status records that a member's defragmentation began at the given time.

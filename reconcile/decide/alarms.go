@@ -92,7 +92,7 @@ func alarmRaised(s State) (Decision, bool) {
 	}
 	message := strings.Join(facts, "; ")
 	if space, _ := s.Space(); s.onlyOutOfSpace() && space == SpaceFree {
-		message += ". The databases have room again. Run etcdctl alarm disarm"
+		message += ". The databases have room again; run etcdctl alarm disarm"
 	} else if s.onlyOutOfSpace() {
 		message += ". Compact and defragment, or declare a larger etcd.quota; then run etcdctl alarm disarm"
 	}

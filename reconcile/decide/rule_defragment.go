@@ -60,7 +60,7 @@ func defragment(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	if m, found := s.mayStillDefragment(); found {
-		return wait(recheck, "%s may still be carrying out the defragmentation of %s (%s)", s.nameOf(m),
+		return wait(recheck, "%s may still be carrying out the defragmentation started at %s (%s)", s.nameOf(m),
 			m.Defragmented.At.UTC().Format(time.RFC3339), m.Defragmented.Failure)
 	}
 	next := leaderLast(due)
@@ -200,7 +200,7 @@ func (s State) RefuseDefragmentation(id ID) string {
 	case why != "":
 		return why
 	case found:
-		return s.nameOf(busy) + " may still be carrying out its last defragmentation"
+		return s.nameOf(busy) + " may still be defragmenting"
 	case i < 0:
 		return "etcd no longer lists the member"
 	case s.Membership.Members[i].Leader && len(s.Membership.Voters()) > 1:
@@ -267,15 +267,16 @@ func (s State) defragmentationWarnings() []string {
 	}
 	order := s.Declared.Defragmentation
 	if voters := len(s.Membership.Voters()); order.MinFreePercent > 0 && !order.Windowed && voters == 1 {
-		warnings = append(warnings, "the only member is defragmented only on request, because that interrupts all "+
-			"clients: declare spec.etcd.defragmentation.window, or use the annotation etcd.quorate.dev/defragment")
+		warnings = append(warnings, "a single member is defragmented only on request, because defragmentation "+
+			"interrupts all clients. Declare spec.etcd.defragmentation.window, or use the annotation "+
+			"etcd.quorate.dev/defragment")
 	}
 	if old := s.tooOldToDefragment(); order.MinFreePercent > 0 && old != "" {
 		warnings = append(warnings, "members are not defragmented: "+old)
 	}
 	if quota := s.Declared.Quota; order.MinFreePercent > 0 && quota > 0 && order.MinFree >= quota {
 		warnings = append(warnings, fmt.Sprintf("members are defragmented only on request, because "+
-			"spec.etcd.defragmentation.minFree (%dMi) is not less than etcd.quota (%dMi)", order.MinFree>>20,
+			"spec.etcd.defragmentation.minFree (%dMi) is at least etcd.quota (%dMi)", order.MinFree>>20,
 			quota>>20))
 	}
 	if why := s.whyNotDefragment(); s.defragmentsAll() && why != "" && s.toRun() {

@@ -91,7 +91,7 @@ func patiences() []Threshold {
 				"a lost member is replaced even if an object keeps being reverted."},
 		{"Defragmentation: limit", defragmentationLimit, 0, 0,
 			"For this long after a defragmentation began, the member does not count as unresponsive. If the " +
-				"result is unknown, no other member is defragmented in that time, and then the attempt is repeated. " +
+				"attempt failed or its result is unknown, no member is defragmented during that time. " +
 				"After five minutes without a response, the kubelet restarts it, which ends the defragmentation."},
 		{"Defragmentation: pause", defragmentationPause, 0, 0,
 			"If a member's database still has much unused space after a defragmentation, the member is not " +
