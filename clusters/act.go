@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"quorate.dev/quorate/clusters/kube"
+	"quorate.dev/quorate/clusters/v1alpha1"
 	"quorate.dev/quorate/reconcile"
 	"quorate.dev/quorate/reconcile/decide"
 	"quorate.dev/quorate/reconcile/report"
@@ -45,14 +48,18 @@ func (c *cluster) stillDeclared(ctx context.Context) error {
 	if seen == nil || c.target.Applied != nil {
 		return nil
 	}
+	_, err := c.lookAgain(ctx, seen)
+	return err
+}
+
+// lookAgain rereads the custom resource. It returns kube.ErrConflict if the custom resource has been deleted or
+// replaced, or if its spec has changed.
+func (c *cluster) lookAgain(ctx context.Context, seen *v1alpha1.EtcdCluster) (metav1.Object, error) {
 	now, err := c.kube().LookCluster(ctx, seen.Namespace, seen.Name)
-	if err != nil {
-		return err
+	if err == nil && (now == nil || now.GetUID() != seen.UID || now.GetGeneration() != seen.Generation) {
+		err = fmt.Errorf("EtcdCluster %s: %w", seen.Name, kube.ErrConflict)
 	}
-	if now == nil || now.GetUID() != seen.UID || now.GetGeneration() != seen.Generation {
-		return fmt.Errorf("EtcdCluster %s: %w", seen.Name, kube.ErrConflict)
-	}
-	return nil
+	return now, err
 }
 
 func (c *cluster) carryOut(ctx context.Context, action decide.Action) (report.Outcome, error) {

@@ -34,10 +34,10 @@ func (c *cluster) defragment(ctx context.Context, a decide.Defragment) (report.O
 	}
 	begin := func() error { return c.noteDefragmentation(ctx, a) }
 	done, err := c.live.etcd.Defragment(ctx, c.etcd(c.asked(), c.clientTLS()), a.ID, begin)
-	c.refresh(ctx)
 	if notYet := (etcd.NotYet{}); errors.As(err, &notYet) {
 		return report.Outcome{Detail: "etcd: not yet: " + strings.Join(strings.Fields(notYet.Error()), " ")}, nil
 	}
+	c.refresh(ctx)
 	if lost := c.stillOurs(ctx); err != nil && errors.Is(lost, reconcile.ErrLocked) {
 		return report.Outcome{}, lost
 	}
@@ -82,13 +82,8 @@ func (c *cluster) noteDefragmentation(ctx context.Context, a decide.Defragment) 
 func (c *cluster) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeToRefresh)
 	defer cancel()
-	seen := c.own.Custom
-	if seen == nil {
-		return
-	}
-	now, err := c.kube().LookCluster(ctx, seen.Namespace, seen.Name)
-	if err == nil && now != nil && now.GetUID() == seen.UID && now.GetGeneration() == seen.Generation {
-		c.own.Custom = seen.DeepCopy()
+	if now, err := c.lookAgain(ctx, c.own.Custom); err == nil {
+		c.own.Custom = c.own.Custom.DeepCopy()
 		c.own.Custom.ResourceVersion = now.GetResourceVersion()
 	}
 }

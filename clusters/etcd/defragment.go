@@ -42,7 +42,7 @@ func (c *Clients) Defragment(
 	if err != nil {
 		return Defragmented{}, NotYet{fmt.Errorf("defragment member %s: %w", id, err)}
 	}
-	limit := timeToDefragment(r.status.DbSizeInUse)
+	limit := min(defragmentTimeMax, timeFor(r.status.DbSizeInUse, defragmentTime, defragmentPerGiB))
 	limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no response within %s", limit))
 	defer cancel()
 	start := time.Now()
@@ -97,11 +97,4 @@ func (c *Clients) read(ctx context.Context, r *reply) error {
 		return errAnother
 	}
 	return nil
-}
-
-// timeToDefragment returns the timeout for the defragmentation of a database with the given size in use, in bytes.
-func timeToDefragment(inUse int64) time.Duration {
-	const largest = 1 << 40 // the reported size is unbounded
-	perGiB := time.Duration(min(max(0, inUse), largest)>>20) * defragmentPerGiB / 1024
-	return min(defragmentTimeMax, defragmentTime+perGiB)
 }

@@ -129,9 +129,12 @@ func hashWithin(ctx context.Context, r *reply, revision int64, timeout time.Dura
 // hashTime returns the timeout for hashing a database of size bytes.
 func hashTime(size int64) time.Duration { return min(hashTimeoutMax, unboundedHashTime(size)) }
 
-func unboundedHashTime(size int64) time.Duration {
+func unboundedHashTime(size int64) time.Duration { return timeFor(size, hashTimeout, hashPerGiB) }
+
+// timeFor returns the timeout for processing size bytes of a database: least, plus perGiB for each GiB.
+func timeFor(size int64, least, perGiB time.Duration) time.Duration {
 	const largest = 1 << 40 // the reported size is unbounded
-	return hashTimeout + time.Duration(min(max(0, size), largest)>>20)*hashPerGiB/1024
+	return least + time.Duration(min(max(0, size), largest)>>20)*perGiB/1024
 }
 
 // distrusted reports whether etcd has found that members hold different data.

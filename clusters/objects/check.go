@@ -17,29 +17,36 @@ import (
 // Check returns the problems with a spec that the EtcdCluster definition cannot detect.
 func Check(spec v1alpha1.EtcdClusterSpec, namespace, name string) []string {
 	return slices.Concat(CheckOptions(spec), checkDefragmentation(spec, namespace, name),
-		CheckBackup(spec, namespace, name))
+		checkBackup(spec, namespace, name))
 }
 
-// CheckBackup returns the problems with spec.backup and spec.restore that the EtcdCluster definition cannot detect. It
+// checkBackup returns the problems with spec.backup and spec.restore that the EtcdCluster definition cannot detect. It
 // needs the cluster's name because the schedule may depend on it.
-func CheckBackup(spec v1alpha1.EtcdClusterSpec, namespace, name string) []string {
+func checkBackup(spec v1alpha1.EtcdClusterSpec, namespace, name string) []string {
 	problems := checkRestore(spec.Restore)
 	if spec.Backup == nil {
 		return problems
 	}
-	// Check the schedule and the time zone separately, so that problems with both are reported.
-	if _, err := schedule.Parse(spec.Backup.Schedule, "Etc/UTC", namespace+"/"+name); err != nil {
-		problems = append(problems, fmt.Sprintf("spec.backup.schedule: %v", err))
-	}
-	if err := schedule.CheckTimeZone(spec.Backup.TimeZone); err != nil {
-		problems = append(problems, fmt.Sprintf("spec.backup.timeZone: %v", err))
-	}
+	key := namespace + "/" + name
+	problems = append(problems, checkSchedule("spec.backup", spec.Backup.Schedule, spec.Backup.TimeZone, key)...)
 	if drill := spec.Backup.Drill; drill != nil {
-		if _, err := schedule.Parse(drill.Schedule, "Etc/UTC", namespace+"/"+name); err != nil {
+		if _, err := schedule.Parse(drill.Schedule, "Etc/UTC", key); err != nil {
 			problems = append(problems, fmt.Sprintf("spec.backup.drill.schedule: %v", err))
 		}
 	}
 	return append(problems, checkRecipients(spec.Backup.Recipients)...)
+}
+
+// checkSchedule returns the problems with the fields schedule and timeZone of a parent field. It checks them
+// separately, so that problems with both are reported.
+func checkSchedule(parent, expression, timeZone, key string) (problems []string) {
+	if _, err := schedule.Parse(expression, "Etc/UTC", key); err != nil {
+		problems = append(problems, fmt.Sprintf("%s.schedule: %v", parent, err))
+	}
+	if err := schedule.CheckTimeZone(timeZone); err != nil {
+		problems = append(problems, fmt.Sprintf("%s.timeZone: %v", parent, err))
+	}
+	return problems
 }
 
 func checkRestore(r *v1alpha1.RestoreSpec) []string {

@@ -13,7 +13,7 @@ import (
 // TestCheckRestore checks that the name of a backup must be a valid time.
 func TestCheckRestore(t *testing.T) {
 	for backup, want := range map[string]int{"": 0, "20261121t180000z": 0, "20269999t999999z": 1, "20260230t000000z": 1} {
-		got := CheckBackup(v1alpha1.EtcdClusterSpec{Restore: &v1alpha1.RestoreSpec{Backup: backup}}, "prod", "a")
+		got := checkBackup(v1alpha1.EtcdClusterSpec{Restore: &v1alpha1.RestoreSpec{Backup: backup}}, "prod", "a")
 		if len(got) != want {
 			t.Errorf("%q: %q", backup, got)
 		}
@@ -48,7 +48,7 @@ func TestCheckBackup(t *testing.T) {
 			`spec.backup.recipients[4]: must be a complete age public key`, `spec.backup.recipients[5]: must be a single age public key`, `spec.backup.recipients[6]: must be a complete age public key`}},
 		{v1alpha1.BackupSpec{Schedule: "@daily", TimeZone: "Etc/UTC", Recipients: []v1alpha1.BackupRecipient{key, pq}}, []string{`spec.backup.recipients: age does not encrypt to post-quantum`}},
 	} {
-		got := CheckBackup(v1alpha1.EtcdClusterSpec{Backup: &test.backup}, "prod", "a")
+		got := checkBackup(v1alpha1.EtcdClusterSpec{Backup: &test.backup}, "prod", "a")
 		if !slices.EqualFunc(got, test.want, strings.HasPrefix) {
 			t.Errorf("%+v: %q, want %q", test.backup, got, test.want)
 		}
@@ -56,7 +56,7 @@ func TestCheckBackup(t *testing.T) {
 			t.Errorf("a message shows an identity: %q", got)
 		}
 	}
-	if got := CheckBackup(v1alpha1.EtcdClusterSpec{}, "prod", "a"); got != nil {
+	if got := checkBackup(v1alpha1.EtcdClusterSpec{}, "prod", "a"); got != nil {
 		t.Error(got)
 	}
 }

@@ -3,7 +3,6 @@ package objects
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"strings"
 	"time"
 
@@ -24,8 +23,7 @@ const (
 func DefragmentationOf(c *v1alpha1.EtcdCluster) decide.Defragmentation {
 	order := decide.Defragmentation{Request: requestOf(c)}
 	if d := c.Spec.Etcd.Defragmentation; d != nil {
-		// Do not compute the exact value. For 1e20000000, that would take seconds.
-		order.MinFreePercent, order.MinFree = int(d.MinFreePercent), int64(min(d.MinFree.AsApproximateFloat64(), 1<<62))
+		order.MinFreePercent, order.MinFree = int(d.MinFreePercent), ApproximateBytes(d.MinFree)
 		order.Windowed = d.Window != nil
 	}
 	return order
@@ -50,7 +48,7 @@ func WindowClosed(c *v1alpha1.EtcdCluster, now time.Time) bool {
 	if d == nil || d.Window == nil {
 		return false
 	}
-	times, err := windowSchedule(d.Window, c.Namespace+"/"+c.Name)
+	times, err := schedule.Parse(d.Window.Schedule, d.Window.TimeZone, c.Namespace+"/"+c.Name)
 	length, invalid := time.ParseDuration(string(d.Window.Duration))
 	if err != nil || invalid != nil {
 		return true // declarations are validated when they are read
@@ -59,23 +57,12 @@ func WindowClosed(c *v1alpha1.EtcdCluster, now time.Time) bool {
 	return opened.IsZero() || now.Sub(opened) >= length
 }
 
-func windowSchedule(w *v1alpha1.MaintenanceWindow, key string) (schedule.Schedule, error) {
-	return schedule.Parse(w.Schedule, w.TimeZone, key)
-}
-
 // checkDefragmentation returns the problems with spec.etcd.defragmentation that the EtcdCluster definition cannot
 // detect.
-func checkDefragmentation(spec v1alpha1.EtcdClusterSpec, namespace, name string) (problems []string) {
+func checkDefragmentation(spec v1alpha1.EtcdClusterSpec, namespace, name string) []string {
 	d := spec.Etcd.Defragmentation
 	if d == nil || d.Window == nil {
 		return nil
 	}
-	const at = "spec.etcd.defragmentation.window"
-	if _, err := schedule.Parse(d.Window.Schedule, "Etc/UTC", namespace+"/"+name); err != nil {
-		problems = append(problems, fmt.Sprintf("%s.schedule: %v", at, err))
-	}
-	if err := schedule.CheckTimeZone(d.Window.TimeZone); err != nil {
-		problems = append(problems, fmt.Sprintf("%s.timeZone: %v", at, err))
-	}
-	return problems
+	return checkSchedule("spec.etcd.defragmentation.window", d.Window.Schedule, d.Window.TimeZone, namespace+"/"+name)
 }

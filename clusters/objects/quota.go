@@ -30,8 +30,12 @@ func quotaOf(spec v1alpha1.EtcdClusterSpec) resource.Quantity {
 func inspectionMemory(spec v1alpha1.EtcdClusterSpec, least string) resource.Quantity {
 	const enough, mebibyte = 8 << 30, 1 << 20
 	memory, quota := resource.MustParse(least), quotaOf(spec)
-	if more := int64(min(quota.AsApproximateFloat64(), 1<<62)) - enough; more > 0 {
+	if more := ApproximateBytes(quota) - enough; more > 0 {
 		memory.Add(*resource.NewQuantity(more/64/mebibyte*mebibyte, resource.BinarySI))
 	}
 	return memory
 }
+
+// ApproximateBytes returns a quantity as a number of bytes, up to 2^62. It does not compute the exact value: for
+// 1e20000000, that would take seconds.
+func ApproximateBytes(q resource.Quantity) int64 { return int64(min(q.AsApproximateFloat64(), 1<<62)) }

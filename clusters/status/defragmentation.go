@@ -68,7 +68,7 @@ func setRequest(status *v1alpha1.EtcdClusterStatus, r decide.DefragmentationRequ
 func noteAttempt(status *v1alpha1.EtcdClusterStatus, id decide.ID, at time.Time, failure string) (found bool) {
 	for i := range status.Members {
 		if m := &status.Members[i]; m.ID == id.String() {
-			m.DefragmentedAt, m.DefragmentationFailure, found = metav1.NewTime(at), printable.Line(failure), true
+			m.DefragmentedAt, m.DefragmentationFailure, found = metav1.NewTime(at), failure, true
 		}
 	}
 	return found

@@ -16,15 +16,14 @@ import (
 func setDatabaseNearQuota(status *v1alpha1.EtcdClusterStatus, s decide.State) {
 	const kind = v1alpha1.ConditionDatabaseNearQuota
 	space, member := s.Space()
-	share := map[decide.Space]int{decide.SpaceNearQuota: 80, decide.SpaceAlmostFull: 95}[space]
 	switch {
 	case space == decide.SpaceFree || len(status.Members) == 0:
 		meta.RemoveStatusCondition(&status.Conditions, kind)
-	case share > 0:
+	case space != decide.SpaceUnknown:
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 			Type: kind, Status: metav1.ConditionTrue, Reason: string(space),
 			Message: fmt.Sprintf("the database of %s uses at least %d percent of etcd.quota; at 100 percent, etcd "+
-				"rejects writes", member, share),
+				"rejects writes", member, space.Percent()),
 			ObservedGeneration: status.ObservedGeneration, LastTransitionTime: metav1.NewTime(s.Now),
 		})
 	}

@@ -24,8 +24,7 @@ func (t Target) Declared() decide.Declared {
 		Lifecycle: decide.Lifecycle(spec.Lifecycle),
 		SpecHash:  objects.SpecHash(&t.Cluster),
 		Storage:   DescribeStorage(spec.Storage),
-		// Do not compute the exact value: for 1e20000000, it takes seconds.
-		Quota:     int64(min(spec.Etcd.Quota.AsApproximateFloat64(), 1<<62)),
+		Quota:     objects.ApproximateBytes(spec.Etcd.Quota),
 		Retention: decide.Retention(spec.Storage.Retention),
 		Orphaned:  t.Orphaned, RenamedFrom: t.RenamedFrom,
 		Problems:         t.Problems,

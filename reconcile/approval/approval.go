@@ -31,8 +31,7 @@ type NeverRestart struct{}
 // Refuses returns the reason why an action is not allowed, or "" if it is.
 func (NeverRestart) Refuses(_ string, s decide.State, a decide.Action) string {
 	runs := s.Declared.Lifecycle == decide.Running && s.Declared.Orphaned == ""
-	_, movesLeader := a.(decide.MoveLeader)
-	allowed := movesLeader && decide.ToDefragment(s, a)
+	allowed := decide.ToDefragment(s, a)
 	switch decide.TraitsOf(a).NeverRestart {
 	case decide.Allowed:
 		allowed = true

@@ -51,12 +51,15 @@ var defragmentsSafely = etcdversion.Must("3.5.17")
 // comes last, after it has transferred leadership. If an attempt failed or its result is unknown, etcd may still be
 // carrying it out. Status requests do not show this, because etcd 3.5 responds to them as usual.
 func defragment(s State) (Decision, bool) {
-	due, why := s.dueForDefragmentation(), s.whyNotDefragment()
-	switch {
-	case len(due) > 0 && why != "" && s.waitsToDefragment():
+	due := s.dueForDefragmentation()
+	if len(due) == 0 {
+		return Decision{}, false
+	}
+	switch why := s.whyNotDefragment(); {
+	case why != "" && s.waitsToDefragment():
 		return wait(recheck, "the requested defragmentation (%s) is waiting: %s", s.Declared.Defragmentation.Request,
 			why)
-	case len(due) == 0 || why != "":
+	case why != "":
 		return Decision{}, false
 	}
 	if m, found := s.mayStillDefragment(); found {
@@ -64,7 +67,7 @@ func defragment(s State) (Decision, bool) {
 			m.Defragmented.At.UTC().Format(time.RFC3339), m.Defragmented.Failure)
 	}
 	next := leaderLast(due)
-	why = s.describeUnused(next)
+	why := s.describeUnused(next)
 	if next.Leader && len(s.Membership.Voters()) > 1 {
 		return s.transferLeadership(next, func(Member) bool { return true }, "%s, and %s is the leader", why,
 			s.nameOf(next))
@@ -279,9 +282,12 @@ func (s State) defragmentationWarnings() []string {
 			"spec.etcd.defragmentation.minFree (%dMi) is at least etcd.quota (%dMi)", order.MinFree>>20,
 			quota>>20))
 	}
-	if why := s.whyNotDefragment(); s.defragmentsAll() && why != "" && s.toRun() {
-		warnings = append(warnings, fmt.Sprintf("the requested defragmentation (%s) is waiting: %s",
-			s.Declared.Defragmentation.Request, why))
+	if !s.defragmentsAll() || !s.toRun() {
+		return warnings
+	}
+	if why := s.whyNotDefragment(); why != "" {
+		warnings = append(warnings, fmt.Sprintf("the requested defragmentation (%s) is waiting: %s", order.Request,
+			why))
 	}
 	return warnings
 }

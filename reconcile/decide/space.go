@@ -19,6 +19,11 @@ const (
 	SpaceAlmostFull Space = "AlmostFull"
 )
 
+// Percent returns the smallest percentage of the quota that counts as this value.
+func (s Space) Percent() int {
+	return map[Space]int{SpaceNearQuota: nearQuota, SpaceAlmostFull: almostFull}[s]
+}
+
 // Space returns how close the fullest database is to its quota, and the name of its member. It is unknown while a
 // smaller database may not be the fullest, because a member does not report a size.
 func (s State) Space() (fullest Space, name string) {
