@@ -87,6 +87,44 @@ func TestTakeRejectsInvalidSnapshots(t *testing.T) {
 	}
 }
 
+// sources is a cluster whose members are asked one after another.
+type sources struct {
+	*backuptest.Member // the member whose snapshot was sent last
+	rest               []*backuptest.Member
+	excepted           [][]string
+}
+
+func (s *sources) Snapshot(_ context.Context, except ...string) (*etcd.Snapshot, error) {
+	s.excepted = append(s.excepted, slices.Clone(except))
+	if len(s.rest) == 0 {
+		return nil, errors.New("no other member responds")
+	}
+	s.Member, s.rest = s.rest[0], s.rest[1:]
+	sent, err := s.Member.Snapshot(context.Background())
+	sent.Member = fmt.Sprintf("a-%d", len(s.rest))
+	return sent, err
+}
+
+// TestTakeAsksNextMember checks that a member whose data differs from a quorum's does not prevent a backup.
+func TestTakeAsksNextMember(t *testing.T) {
+	wrong := func() *backuptest.Member {
+		m := sound(t)
+		m.Proof = etcd.Proof{Differs: []string{"a-0", "a-1"}, Why: "1 of 3 voters hold the same data"}
+		return m
+	}
+	from := &sources{rest: []*backuptest.Member{wrong(), sound(t)}}
+	taken, err := Take(t.Context(), from, order(t))
+	if err != nil || taken.Manifest.Member != "a-0" || !slices.Equal(from.excepted[1], []string{"a-1"}) {
+		t.Errorf("%+v, %v; excepted %q", taken, err, from.excepted)
+	}
+	o := order(t)
+	from = &sources{rest: []*backuptest.Member{wrong(), wrong()}}
+	_, err = Take(t.Context(), from, o)
+	if left, _ := os.ReadDir(o.Spool); !errors.Is(err, ErrDiffers) || len(from.excepted) != 3 || len(left) > 0 {
+		t.Errorf("%v; excepted %q; %d files are left", err, from.excepted, len(left))
+	}
+}
+
 // TestInspectFindsDamage checks that Inspect reports invalid content as damage, and does not crash this process, even
 // if the checksum was changed to match.
 func TestInspectFindsDamage(t *testing.T) {

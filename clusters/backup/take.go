@@ -2,12 +2,14 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"quorate.dev/quorate/clusters/backup/disk"
@@ -21,8 +23,8 @@ import (
 type Source interface {
 	// ClusterID returns the cluster ID that a quorum has confirmed.
 	ClusterID(ctx context.Context) (decide.ID, error)
-	// Snapshot requests the database from the most suitable member.
-	Snapshot(ctx context.Context) (*etcd.Snapshot, error)
+	// Snapshot requests the database from the most suitable member, except the given members.
+	Snapshot(ctx context.Context, except ...string) (*etcd.Snapshot, error)
 	// CurrentRevision returns the cluster ID that a quorum has confirmed, and the cluster's current revision.
 	CurrentRevision(ctx context.Context) (decide.ID, int64, error)
 	// Prove asks members whether they hold the same data as a snapshot.
@@ -87,20 +89,38 @@ func (t Taken) Remove() error { return os.Remove(t.File) }
 
 // Take receives a snapshot into a file in the spool directory, and verifies every page and the checksum at the end. It
 // compares the snapshot's revision with the acknowledged revision, and the hash of its data with the hashes of a quorum
-// of members.
-func Take(ctx context.Context, from Source, o Order) (taken Taken, err error) {
-	started := time.Now().UTC()
-	s, err := from.Snapshot(ctx)
-	if err != nil {
-		return Taken{}, err
+// of members. If a member's data differs from that of other members, Take asks the next member.
+func Take(ctx context.Context, from Source, o Order) (Taken, error) {
+	var found error
+	for differing := []string{}; ; {
+		taken, member, err := takeExcept(ctx, from, o, differing)
+		again := slices.Contains(differing, member)
+		switch {
+		case errors.Is(err, ErrDiffers) && !again:
+			found, differing = cmp.Or(found, err), append(differing, member)
+		case err != nil && found != nil:
+			return Taken{}, found
+		default:
+			return taken, err
+		}
 	}
+}
+
+// takeExcept takes a snapshot of a member that is not in except, and returns the name of the member.
+func takeExcept(ctx context.Context, from Source, o Order, except []string) (taken Taken, member string, err error) {
+	started := time.Now().UTC()
+	s, err := from.Snapshot(ctx, except...)
+	if err != nil {
+		return Taken{}, member, err
+	}
+	member = s.Member
 	defer s.Body.Close()
 	if err := o.accept(s.ClusterID); err != nil {
-		return Taken{}, err
+		return Taken{}, member, err
 	}
 	file, err := os.CreateTemp(o.Spool, "snapshot-*.db")
 	if err != nil {
-		return Taken{}, fmt.Errorf("spool the snapshot: %w", err)
+		return Taken{}, member, fmt.Errorf("spool the snapshot: %w", err)
 	}
 	defer func() {
 		if err != nil {
@@ -109,7 +129,7 @@ func Take(ctx context.Context, from Source, o Order) (taken Taken, err error) {
 	}()
 	sent := snapshot.NewTrailer()
 	if err := errors.Join(receive(file, sent, s, o), file.Close()); err != nil {
-		return Taken{}, fmt.Errorf("receive the snapshot of %s: %w", s.Member, err)
+		return Taken{}, member, fmt.Errorf("receive the snapshot of %s: %w", s.Member, err)
 	}
 	s.Body.Close()
 	m := store.Manifest{
@@ -121,17 +141,17 @@ func Take(ctx context.Context, from Source, o Order) (taken Taken, err error) {
 	}
 	o.Progress.Step("check every page")
 	if m.Snapshot.Facts, err = o.Inspect(ctx, file.Name()); err != nil {
-		return Taken{}, err
+		return Taken{}, member, err
 	}
 	if m.Snapshot.Revision < s.Revision {
-		return Taken{}, fmt.Errorf("%w: it is at revision %d, but %s had acknowledged %d", ErrOld, m.Snapshot.Revision,
+		return Taken{}, member, fmt.Errorf("%w: it is at revision %d, but %s had acknowledged %d", ErrOld, m.Snapshot.Revision,
 			s.Member, s.Revision)
 	}
 	o.Progress.Step("compare with the members")
 	if err := prove(ctx, from, &m.Snapshot); err != nil {
-		return Taken{}, err
+		return Taken{}, member, err
 	}
-	return Taken{file.Name(), m}, nil
+	return Taken{file.Name(), m}, member, nil
 }
 
 // receive writes a snapshot to a file and verifies the checksum at the end of the snapshot.

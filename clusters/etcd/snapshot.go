@@ -36,15 +36,18 @@ type Snapshot struct {
 }
 
 // Snapshot requests the database of the best source: a voter that has caught up with all acknowledged changes,
-// preferably a follower, with the smallest database. It fails if the membership is unknown, because the data of a
-// partitioned member may be old.
-func (c *Clients) Snapshot(ctx context.Context, cluster Cluster) (*Snapshot, error) {
+// preferably a follower, with the smallest database, but none of the pods in except. It fails if the membership is
+// unknown, because the data of a partitioned member may be old.
+func (c *Clients) Snapshot(ctx context.Context, cluster Cluster, except ...string) (*Snapshot, error) {
 	replies, m, err := c.members(ctx, cluster)
 	if err != nil {
 		return nil, fmt.Errorf("request a snapshot: %w", err)
 	}
 	var failures []string
 	for _, r := range sources(replies, m) {
+		if slices.Contains(except, r.pod) {
+			continue
+		}
 		s, err := c.snapshotFrom(ctx, r)
 		if err == nil {
 			s.Revision = max(s.Revision, acknowledged(m))

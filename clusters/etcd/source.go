@@ -21,8 +21,8 @@ func (s Source) ClusterID(ctx context.Context) (decide.ID, error) {
 }
 
 // Snapshot requests the database of the best source member. See Clients.Snapshot.
-func (s Source) Snapshot(ctx context.Context) (*Snapshot, error) {
-	return s.clients.Snapshot(ctx, s.cluster)
+func (s Source) Snapshot(ctx context.Context, except ...string) (*Snapshot, error) {
+	return s.clients.Snapshot(ctx, s.cluster, except...)
 }
 
 // CurrentRevision returns the cluster ID and the current revision. See Clients.CurrentRevision.

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -80,7 +81,10 @@ func Sound(content []byte) *Member {
 func (m *Member) ClusterID(context.Context) (decide.ID, error) { return m.ID, nil }
 
 // Snapshot implements backup.Source.
-func (m *Member) Snapshot(context.Context) (*etcd.Snapshot, error) {
+func (m *Member) Snapshot(_ context.Context, except ...string) (*etcd.Snapshot, error) {
+	if slices.Contains(except, "a-1") {
+		return nil, errors.New("no other member responds")
+	}
 	return &etcd.Snapshot{
 		Member: "a-1", ClusterID: m.ID, Version: "3.6.16", Revision: m.Revision, Body: io.NopCloser(m.Body),
 	}, nil
