@@ -19,7 +19,7 @@ func (c *cluster) startBackup(ctx context.Context, a decide.StartBackup) (report
 	if err != nil {
 		return report.Outcome{}, err
 	}
-	job, err := objects.BackupJob(in, a.Generation)
+	job, err := objects.BackupJob(in, a)
 	if err != nil {
 		return report.Outcome{}, fmt.Errorf("%s: %w", a, err)
 	}
@@ -48,11 +48,12 @@ func (c *cluster) discardBackup(ctx context.Context, a decide.DiscardBackup) (re
 	return report.Outcome{}, fmt.Errorf("%s: the Job was not observed", a)
 }
 
-// startedFor reports whether a pass started the Job for this cluster and the action's generation.
+// startedFor reports whether a pass started the Job for this cluster and the action's reason.
 func (c *cluster) startedFor(there metav1.Object, a decide.StartBackup) bool {
 	job, is := there.(*batchv1.Job)
 	if !is || !c.backs(job) {
 		return false
 	}
-	return podstate.BackupJob(c.target.Cluster.Name, job, nil, c.state.Now).Generation == a.Generation
+	made := podstate.BackupJob(c.target.Cluster.Name, job, nil, c.state.Now)
+	return made.Generation == a.Generation && made.DiffersSince.Equal(a.DiffersSince)
 }

@@ -149,14 +149,14 @@ func TestStartBackup(t *testing.T) {
 	s.do(c, start, false)
 	s.do(s.observe(), start, false)
 	other := s.observe()
-	theirs := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: objects.BackupJobName("a", 99)}, Spec: batchv1.JobSpec{Template: simplePod()}}
+	theirs := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: objects.BackupJobName("a", decide.StartBackup{Generation: 99})}, Spec: batchv1.JobSpec{Template: simplePod()}}
 	if _, err := s.server.Client.BatchV1().Jobs("default").Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s.refuse(other, decide.StartBackup{Generation: 99}, "was not created by Quorate")
 
 	jobs := s.server.Client.BatchV1().Jobs("default")
-	forged, err := jobs.Get(t.Context(), objects.BackupJobName("a", start.Generation), metav1.GetOptions{})
+	forged, err := jobs.Get(t.Context(), objects.BackupJobName("a", start), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestStartBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := s.observe().state.Backups.Jobs
-	if len(seen) != 1 || seen[0].Name != objects.BackupJobName("a", start.Generation) || seen[0].Generation != start.Generation || seen[0].Phase != decide.JobRuns ||
+	if len(seen) != 1 || seen[0].Name != objects.BackupJobName("a", start) || seen[0].Generation != start.Generation || seen[0].Phase != decide.JobRuns ||
 		time.Since(seen[0].CreatedAt) > time.Minute {
 		t.Errorf("observed Jobs: %+v", seen)
 	}

@@ -175,6 +175,7 @@ func (c *cluster) observe(ctx context.Context) {
 		c.state.Waited = status.Waited(own.Custom, c.state.Now)
 		c.state.Repeated = status.Repeated(own.Custom)
 		c.state.DefragmentationRequest = status.DefragmentationRequest(own.Custom)
+		c.state.Comparison = status.Comparison(own.Custom, c.state.Now)
 		c.state.LastSeen = status.LastSeen(own.Custom, c.state.Declared.Recovery.ClusterID)
 	}
 	err := errors.Join(c.listed.Unreadable, opened, clockless)
@@ -205,6 +206,7 @@ func (c *cluster) gather(ctx context.Context) error {
 	c.findBackups()
 	if c.state.Record.Supersedes(c.state.ReportedClusterID) {
 		c.state.ReportedClusterID = 0
+		c.state.Comparison = decide.Comparison{} // of the superseded cluster
 	}
 	if err := c.findRestore(ctx); err != nil {
 		return err

@@ -38,7 +38,9 @@ func (c *cluster) askEtcd(ctx context.Context) {
 			fmt.Errorf("no response within %s", foundingPatience))
 		defer cancel()
 	}
-	answer := c.ask(ctx, pods, tls)
+	in := c.etcd(pods, tls)
+	in.CompareHealthy = c.state.ComparisonDue() && len(c.state.Record.Guests) == 0
+	answer := c.observeEtcd(ctx, in)
 	c.state.Membership = answer.Membership
 	if !answer.Membership.Known {
 		c.state.Membership.Forbidden = c.rightMissing()
@@ -88,7 +90,8 @@ func (c *cluster) etcd(pods []etcd.Pod, tls *etcd.TLS) etcd.Cluster {
 		CompareFrom: from,
 		Namespace:   c.target.Cluster.Namespace, Name: c.target.Cluster.Name,
 		Pods: pods, TLS: tls, Dial: c.dialer(),
-		CompareData: slices.ContainsFunc(c.state.Replicas, func(r decide.Replica) bool { return r.PodStoppedByCheck }),
+		CompareData: c.state.InDoubt() ||
+			slices.ContainsFunc(c.state.Replicas, func(r decide.Replica) bool { return r.PodStoppedByCheck }),
 	}
 	if adopts := c.state.Declared.Adoption.ClusterID; adopts != 0 || len(c.state.Record.Guests) > 0 {
 		in.Guests, in.Foreign, in.Adopted = c.state.RecordedGuests(), c.isForeign, adopts

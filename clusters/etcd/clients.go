@@ -112,6 +112,8 @@ type Cluster struct {
 	CompareData bool
 	// CompareFrom requests the comparison once there are at least this many voters and no learners. Zero disables it.
 	CompareFrom int
+	// CompareHealthy requests the comparison if all members are responding voters of the same version.
+	CompareHealthy bool
 	// Patient gives members that were recently unresponsive their full timeout again, because they are about to be
 	// treated as lost.
 	Patient bool

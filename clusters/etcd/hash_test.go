@@ -38,6 +38,9 @@ func TestHashesAreReadOnlyOnSuspicion(t *testing.T) {
 		grown.CompareFrom, smaller.CompareFrom = 3, 4
 		requireHashes(t, clients, grown, "as many as are to be compared", [3]int{1, 1, 1}, 4, -1)
 		requireHashes(t, clients, smaller, "too few", [3]int{0, 0, 0}, 0, 0)
+		due := s.cluster(3)
+		due.CompareHealthy = true
+		requireHashes(t, clients, due, "all members are healthy", [3]int{1, 1, 1}, 4, -1)
 
 		s.changeValue(1)
 		requireHashes(t, clients, s.cluster(3), "nobody knows", [3]int{0, 0, 0}, 0, 0)
@@ -63,6 +66,7 @@ func TestHashesAreReadOnlyOnSuspicion(t *testing.T) {
 
 		s.kill(pod(2))
 		requireHashes(t, clients, suspected, "one member is not responding", [3]int{1, 2, 0}, 4, 3)
+		requireHashes(t, clients, due, "not all members are healthy", [3]int{0, 0, 0}, 0, 0)
 	})
 }
 

@@ -39,7 +39,7 @@ type reply struct {
 // whether their own lists agree. It never fails: it reports problems in Membership.Why and in each member's Why. It
 // takes milliseconds if every member responds or refuses the connection. In the worst case it takes a few timeouts: one
 // for the members' status, two for the list and its comparison, and all of them again for the pods that are asked last.
-// Members are asked for their hashes only if there is reason to doubt their data.
+// Members are asked for their hashes only if there is reason to doubt their data, or if cluster requests it.
 func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	c.dropIdle()
 	replies, poll := c.askForList(ctx, cluster)
@@ -82,7 +82,15 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 // compares reports whether members are asked for their hashes even without an alarm.
 func (c Cluster) compares(m decide.Membership) bool {
 	voters := len(m.Voters())
-	return c.CompareData || c.CompareFrom > 0 && voters >= c.CompareFrom && voters == len(m.Members)
+	return c.CompareData || c.CompareFrom > 0 && voters >= c.CompareFrom && voters == len(m.Members) ||
+		c.CompareHealthy && healthy(m.Members)
+}
+
+// healthy reports whether there are several members, and all of them are responding voters of the same version.
+func healthy(members []decide.Member) bool {
+	return len(members) > 1 && !slices.ContainsFunc(members, func(m decide.Member) bool {
+		return m.Learner || !m.Answers || m.Version != members[0].Version
+	})
 }
 
 // askForList asks the pods for their status and for the member list. Pods whose members are recorded as removed are

@@ -170,7 +170,7 @@ func (s *apiServer) createBackup(in Input) {
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.APIVersion, pod.Kind, pod.Name, pod.Spec.ServiceAccountName = "v1", "Pod", "backup", "default"
 	s.call(http.MethodPost, "/api/v1/namespaces/"+in.Cluster.Namespace+"/pods", runtime.ContentTypeJSON, pod)
-	job, err := BackupJob(in, 7)
+	job, err := BackupJob(in, decide.StartBackup{Generation: 7})
 	if err != nil {
 		s.Fatal(err)
 	}

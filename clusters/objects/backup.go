@@ -14,6 +14,7 @@ import (
 
 	"quorate.dev/quorate/clusters/schedule"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // The containers of a backup pod, in the order in which they run.
@@ -30,6 +31,10 @@ const (
 	ExitDoubtful = 4
 	// AnnotationGeneration is the generation of the custom resource for which a pass started the Job.
 	AnnotationGeneration = "etcd.quorate.dev/generation"
+
+	// AnnotationDiffersSince is the time since which voters have held different data, if a pass started the Job for that
+	// reason.
+	AnnotationDiffersSince = "etcd.quorate.dev/differs-since"
 
 	// AnnotationBackupTo is the destination of a backup Job.
 	AnnotationBackupTo = "etcd.quorate.dev/backup-to"
@@ -60,9 +65,12 @@ func IsBackup(labels map[string]string) bool {
 	return labels[labelComponent] == componentBackup || labels[labelComponent] == componentDrill
 }
 
-// BackupJobName returns the name of the Job that a pass starts for a generation of the custom resource.
-func BackupJobName(cluster string, generation int64) string {
-	return NamesOf(cluster).BackupCronJob + "-gen" + strconv.FormatInt(generation, 10)
+// BackupJobName returns the name of the Job that a pass starts.
+func BackupJobName(cluster string, a decide.StartBackup) string {
+	if !a.DiffersSince.IsZero() {
+		return NamesOf(cluster).BackupCronJob + "-" + a.DiffersSince.UTC().Format(decide.SlotLayout)
+	}
+	return NamesOf(cluster).BackupCronJob + "-gen" + strconv.FormatInt(a.Generation, 10)
 }
 
 // BackupSchedule returns the backup schedule. spec.backup must be set.
@@ -112,18 +120,23 @@ func backupCronJob(in Input) *applybatchv1.CronJobApplyConfiguration {
 				WithSpec(spec)))
 }
 
-// BackupJob returns the Job that a pass starts for a generation of the custom resource.
-func BackupJob(in Input, generation int64) (Object, error) {
+// BackupJob returns the Job that a pass starts.
+func BackupJob(in Input, a decide.StartBackup) (Object, error) {
 	c := in.Cluster
 	if c.Spec.Backup == nil || in.BackupImage == "" || c.UID == "" {
 		return Object{}, fmt.Errorf("build a backup of %s/%s: no backups are declared, or their image is unknown",
 			c.Namespace, c.Name)
 	}
-	name := BackupJobName(c.Name, generation)
+	name := BackupJobName(c.Name, a)
+	annotations := map[string]string{AnnotationBackupTo: c.Spec.Backup.To.Place()}
+	if a.DiffersSince.IsZero() {
+		annotations[AnnotationGeneration] = strconv.FormatInt(a.Generation, 10)
+	} else {
+		annotations[AnnotationDiffersSince] = a.DiffersSince.UTC().Format(time.RFC3339)
+	}
 	return Object{Identity{"Job", name}, applybatchv1.Job(name, c.Namespace).
 		WithLabels(backupLabels(c.Name)).
-		WithAnnotations(map[string]string{AnnotationGeneration: strconv.FormatInt(generation, 10),
-			AnnotationBackupTo: c.Spec.Backup.To.Place()}).
+		WithAnnotations(annotations).
 		WithOwnerReferences(owner(c)).
 		WithSpec(backupJobSpec(in).WithTTLSecondsAfterFinished(startedKept))}, nil
 }

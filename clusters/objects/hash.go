@@ -26,8 +26,8 @@ func SpecHash(c *v1alpha1.EtcdCluster) string {
 func spelledHash(c *v1alpha1.EtcdCluster) string {
 	spec := c.Spec
 	spec.Etcd.Quota = quotaOf(spec)
-	spec.Etcd.Defragmentation = nil // carried out by passes
-	spec.TLS.ServiceNames = nil     // etcd reloads its certificate without a restart
+	spec.Etcd.Defragmentation, spec.Etcd.CorruptionCheck = nil, nil // carried out by passes
+	spec.TLS.ServiceNames = nil                                     // etcd reloads its certificate without a restart
 	text, err := json.Marshal(struct {
 		Repository string               `json:"repository"`
 		Digest     v1alpha1.ImageDigest `json:"digest,omitempty"`

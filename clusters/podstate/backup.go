@@ -26,11 +26,8 @@ const suspect = "etcd has found that members hold different data, so the backup 
 // BackupJob returns the result of a backup Job, from the status of its own pods.
 func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod, now time.Time) decide.BackupJob {
 	j := decide.BackupJob{Name: job.Name, UID: string(job.UID), CreatedAt: job.CreationTimestamp.UTC()}
-	generation, err := strconv.ParseInt(job.Annotations[objects.AnnotationGeneration], 10, 64)
-	owner := metav1.GetControllerOf(job) // if a pass created the Job, the custom resource owns it
-	byPass := owner != nil && owner.Kind == v1alpha1.Kind
-	if err == nil && byPass && job.Name == objects.BackupJobName(cluster, generation) {
-		j.Generation = generation
+	if made := startedBy(cluster, job); made != nil {
+		j.Generation, j.DiffersSince = made.Generation, made.DiffersSince
 	}
 	var said string
 	j.Phase, j.EndedAt, said = jobPhase(job)
@@ -56,6 +53,24 @@ func BackupJob(cluster string, job *batchv1.Job, pods []*corev1.Pod, now time.Ti
 		j.Message = printable.Line(said)
 	}
 	return j
+}
+
+// startedBy returns the action with which a pass started the Job, or nil.
+func startedBy(cluster string, job *batchv1.Job) *decide.StartBackup {
+	var a decide.StartBackup
+	var err error
+	if since, is := job.Annotations[objects.AnnotationDiffersSince]; is {
+		a.DiffersSince, err = time.Parse(time.RFC3339, since)
+		a.DiffersSince = a.DiffersSince.UTC()
+	} else {
+		a.Generation, err = strconv.ParseInt(job.Annotations[objects.AnnotationGeneration], 10, 64)
+	}
+	owner := metav1.GetControllerOf(job) // if a pass created the Job, the custom resource owns it
+	byPass := owner != nil && owner.Kind == v1alpha1.Kind
+	if err != nil || !byPass || job.Name != objects.BackupJobName(cluster, a) {
+		return nil
+	}
+	return &a
 }
 
 // backupOf returns the backup that a pod has stored, or nil if it has not stored a backup or the backup was found to be

@@ -45,6 +45,35 @@ func ended(as batchv1.JobConditionType, message string) batchv1.JobCondition {
 	return batchv1.JobCondition{Type: as, Status: corev1.ConditionTrue, Message: message, LastTransitionTime: metav1.NewTime(made.Add(time.Minute))}
 }
 
+// TestBackupJobsStartedByPasses checks that a Job counts as started by a pass only if its owner, name and annotations
+// match.
+func TestBackupJobsStartedByPasses(t *testing.T) {
+	since := made.Add(-time.Minute)
+	byDifference := func(j *batchv1.Job) {
+		j.Name, j.Annotations = "a-backup-20261122t175903z", map[string]string{objects.AnnotationDiffersSince: since.Format(time.RFC3339)}
+	}
+	for what, c := range map[string]struct {
+		change     func(*batchv1.Job)
+		generation int64
+		since      time.Time
+	}{
+		"a generation":                  {func(*batchv1.Job) {}, 2, time.Time{}},
+		"another generation's name":     {func(j *batchv1.Job) { j.Name = "a-backup-gen3" }, 0, time.Time{}},
+		"a difference":                  {byDifference, 0, since},
+		"a difference at another time":  {func(j *batchv1.Job) { byDifference(j); j.Name = "a-backup-20261122t175904z" }, 0, time.Time{}},
+		"a difference, with any name":   {func(j *batchv1.Job) { byDifference(j); j.Name = "a-backup-gen2" }, 0, time.Time{}},
+		"a difference, another owner":   {func(j *batchv1.Job) { byDifference(j); j.OwnerReferences[0].Kind = "CronJob" }, 0, time.Time{}},
+		"a difference, not a time":      {func(j *batchv1.Job) { byDifference(j); j.Annotations[objects.AnnotationDiffersSince] = "now" }, 0, time.Time{}},
+		"both annotations, for the two": {func(j *batchv1.Job) { byDifference(j); j.Annotations[objects.AnnotationGeneration] = "2" }, 0, since},
+	} {
+		job := backupJob()
+		c.change(job)
+		if got := BackupJob("a", job, nil, made); got.Generation != c.generation || !got.DiffersSince.Equal(c.since) {
+			t.Errorf("%s: generation %d, differs since %s", what, got.Generation, got.DiffersSince)
+		}
+	}
+}
+
 // podOf returns a pod of the Job, in which all containers except the last are init containers.
 func podOf(uid string, containers ...corev1.ContainerStatus) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", OwnerReferences: []metav1.OwnerReference{{UID: "j1"}}, CreationTimestamp: metav1.NewTime(made)}}

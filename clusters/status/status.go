@@ -96,6 +96,7 @@ func newStatus(
 		status.RestoredFrom = cmp.Or(status.RestoredFrom, old.RestoredFrom)
 	}
 	setDefragmentation(&status, entry)
+	status.CorruptionCheck = corruptionCheck(s)
 	setConditions(&status, entry, source, metav1.NewTime(s.Now))
 	setBackupConditions(&status, declared, s)
 	setFieldsRewritten(&status, metav1.NewTime(s.Now))

@@ -6,6 +6,7 @@ import (
 
 	"quorate.dev/quorate/clusters/objects"
 	"quorate.dev/quorate/clusters/v1alpha1"
+	"quorate.dev/quorate/reconcile/decide"
 )
 
 // TestBackupTo checks that a deletion requires a backup at the currently declared destination. The destination that a
@@ -38,7 +39,7 @@ func TestBackupTo(t *testing.T) {
 		c := v1alpha1.EtcdCluster{Spec: v1alpha1.EtcdClusterSpec{Backup: &v1alpha1.BackupSpec{To: to, Deadline: "1h"}}}
 		c.Namespace, c.Name, c.UID = "ns", "a", "u1"
 		declared := Target{Cluster: c}.Declared().BackupTo
-		job, err := objects.BackupJob(objects.Input{Cluster: &c, BackupImage: "quorate"}, 7)
+		job, err := objects.BackupJob(objects.Input{Cluster: &c, BackupImage: "quorate"}, decide.StartBackup{Generation: 7})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,6 +31,7 @@ func (t Target) Declared() decide.Declared {
 		ConfirmedMembers: strings.TrimSpace(t.Cluster.Annotations[v1alpha1.AnnotationConfirmMembers]),
 	}
 	d.Defragmentation = objects.DefragmentationOf(&t.Cluster)
+	d.CorruptionCheck = corruptionCheck(spec.Etcd)
 	if spec.ReplaceAfter != nil {
 		// Declarations are validated when they are read. If the duration is invalid, members are never replaced.
 		d.ReplaceAfter, _ = time.ParseDuration(string(*spec.ReplaceAfter))
@@ -49,6 +50,21 @@ func (t Target) Declared() decide.Declared {
 		d.Replicas = int(*spec.Replicas)
 	}
 	return d
+}
+
+// defaultCorruptionCheck is the maximum time between two comparisons of the members' data if git does not declare one.
+const defaultCorruptionCheck = 24 * time.Hour
+
+// corruptionCheck returns the declared maximum time between two comparisons of the members' data.
+func corruptionCheck(etcd v1alpha1.EtcdOptions) time.Duration {
+	if etcd.CorruptionCheck == nil {
+		return defaultCorruptionCheck
+	}
+	declared, err := time.ParseDuration(string(*etcd.CorruptionCheck))
+	if err != nil { // declarations are validated when they are read
+		return defaultCorruptionCheck
+	}
+	return declared
 }
 
 // Digest returns a digest of the whole spec and of the run's settings that affect the cluster's objects.

@@ -106,6 +106,9 @@ type EtcdClusterStatus struct {
 	// defragmentation is the most recent request to defragment all members once.
 	// +optional
 	Defragmentation *DefragmentationStatus `json:"defragmentation,omitempty"`
+	// corruptionCheck is the most recent comparison of the voters' data.
+	// +optional
+	CorruptionCheck *CorruptionCheckStatus `json:"corruptionCheck,omitempty"`
 	// backup reports the newest backups and drills.
 	// +optional
 	Backup *BackupStatus `json:"backup,omitempty"`
@@ -180,6 +183,23 @@ type DefragmentationStatus struct {
 	// completed is true once the defragmentation of every member has been attempted, even if an attempt failed.
 	// +optional
 	Completed bool `json:"completed,omitempty"`
+}
+
+// CorruptionCheckStatus is the most recent comparison of the voters' data.
+type CorruptionCheckStatus struct {
+	// at is when the data was last compared, or when the comparison failed.
+	// +optional
+	At *metav1.Time `json:"at,omitempty"`
+	// revision is the revision at which the data was compared. It is absent if the comparison failed.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+	// failure is the reason why the comparison failed.
+	// +optional
+	Failure string `json:"failure,omitempty"`
+	// differsSince is when a pass first found that voters hold different data. It is absent once all voters are known to
+	// hold the same data.
+	// +optional
+	DiffersSince *metav1.Time `json:"differsSince,omitempty"`
 }
 
 // BackupStatus reports the backups that passes have observed. The store may contain other backups.

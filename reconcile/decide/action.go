@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Action is one change to a cluster. Actions are small, comparable values that hold no clients and print on one line.
@@ -130,9 +131,11 @@ type DeleteVolume struct {
 	VolumeUID string `json:"volumeUID"`
 }
 
-// StartBackup starts the Job that takes a backup for this generation of the custom resource.
+// StartBackup starts the Job that takes a backup for this generation of the custom resource or, if DiffersSince is set,
+// because voters have held different data since then.
 type StartBackup struct {
-	Generation int64 `json:"generation"`
+	Generation   int64     `json:"generation,omitempty"`
+	DiffersSince time.Time `json:"differsSince,omitzero"`
 }
 
 // DiscardBackup deletes a backup Job that has ended, so that another can be started.
@@ -265,7 +268,12 @@ func (a StopRecovery) String() string { return "StopRecovery job=" + a.JobUID }
 func (a FinishRecovery) String() string {
 	return fmt.Sprintf("FinishRecovery volume=%s cluster=%s", a.VolumeUID, a.ClusterID)
 }
-func (a StartBackup) String() string   { return fmt.Sprintf("StartBackup generation=%d", a.Generation) }
+func (a StartBackup) String() string {
+	if !a.DiffersSince.IsZero() {
+		return "StartBackup differsSince=" + a.DiffersSince.UTC().Format(time.RFC3339)
+	}
+	return fmt.Sprintf("StartBackup generation=%d", a.Generation)
+}
 func (a DiscardBackup) String() string { return "DiscardBackup job=" + a.JobUID }
 func (a RestartReplica) String() string {
 	return fmt.Sprintf("RestartReplica %d (pod %s)", a.Ordinal, a.PodUID)

@@ -119,5 +119,5 @@ func (s State) EtcdWarnings() []string {
 			warnings = append(warnings, s.describeAlarm(alarm)+" is still active: etcd rejects writes")
 		}
 	}
-	return append(warnings, s.spaceWarnings()...)
+	return slices.Concat(warnings, s.spaceWarnings(), s.comparisonWarnings())
 }

@@ -65,8 +65,11 @@ type BackupJob struct {
 	UID  string `json:"uid,omitempty"`
 	// Generation is the custom resource's generation for which a pass started the Job, or zero if a pass did not start
 	// it.
-	Generation int64    `json:"generation,omitempty"`
-	Phase      JobPhase `json:"phase"`
+	Generation int64 `json:"generation,omitempty"`
+	// DiffersSince is the Comparison's DiffersSince for which a pass started the Job, or zero if it was not started
+	// because voters hold different data.
+	DiffersSince time.Time `json:"differsSince,omitzero"`
+	Phase        JobPhase  `json:"phase"`
 	// CreatedAt is when the Job was started, and EndedAt when it succeeded or failed.
 	CreatedAt time.Time `json:"createdAt,omitzero"`
 	EndedAt   time.Time `json:"endedAt,omitzero"`
@@ -186,9 +189,9 @@ func (s State) startDueBackup() (Decision, bool) {
 	case !s.toRun() || !s.mayStartBackup():
 		return Decision{}, false
 	case s.lacksBackup():
-		return act(StartBackup{s.Generation}, "taking a backup before etcd %s is rolled out", s.Declared.Version)
+		return act(StartBackup{Generation: s.Generation}, "taking a backup before etcd %s is rolled out", s.Declared.Version)
 	case s.Declared.BacksUp && !s.hasBackupSince(time.Time{}) && !s.Backups.anyRuns():
-		return act(StartBackup{s.Generation}, "taking the first backup: this cluster has no known backups")
+		return act(StartBackup{Generation: s.Generation}, "taking the first backup: this cluster has no known backups")
 	}
 	return Decision{}, false
 }

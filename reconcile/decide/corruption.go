@@ -23,7 +23,6 @@ func (s State) doubts() []string {
 				alarm.ID))
 		}
 	}
-	differ, voters := false, s.Membership.Voters()
 	for _, m := range s.MembersInOrder() {
 		if slices.Contains(m.Alarms, AlarmCorrupt) {
 			facts = append(facts, s.nameOf(m)+" has a CORRUPT alarm")
@@ -31,11 +30,13 @@ func (s State) doubts() []string {
 		if s.stoppedByCheck(m) {
 			facts = append(facts, s.nameOf(m)+" does not start because its data differs from a peer's")
 		}
-		differ = differ || slices.ContainsFunc(voters,
-			func(other Member) bool { return !m.Learner && m.Hash.differs(other.Hash) })
 	}
-	if differ {
+	switch since := s.Comparison.DiffersSince; {
+	case s.Membership.anyDiffer():
 		facts = append(facts, "members hold different data")
+	case !since.IsZero() && !s.Membership.allAgree():
+		facts = append(facts, fmt.Sprintf("members have held different data since %s, and not all of them are known to "+
+			"hold the same data now", since.UTC().Format(time.RFC3339)))
 	}
 	return facts
 }
@@ -126,10 +127,10 @@ func (s State) Refuted(a Alarm) bool { return slices.Contains(s.refuted(), a) }
 // refuted returns the CORRUPT alarms that are wrong or outdated because all voters are known to hold the same data. A
 // single voter refutes only alarms of removed members.
 func (s State) refuted() []Alarm {
-	voters := s.Membership.Voters()
-	if len(voters) == 0 || s.Membership.votes(voters[0].Hash) < len(voters) {
+	if !s.Membership.allAgree() {
 		return nil
 	}
+	voters := s.Membership.Voters()
 	var list []Alarm
 	for _, alarm := range s.Membership.staleAlarms() {
 		if alarm.Kind == AlarmCorrupt && (alarm.ID != unidentified || len(voters) > 1) {
@@ -151,7 +152,7 @@ func dataInDoubt(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	facts := strings.Join(append(s.doubts(), s.describeHashes()), "; ")
-	if d, fills := scaleUp(s.withoutDoubt()); fills && s.mayCopyFrom(s.leader()) {
+	if d, fills := s.fillDespiteDoubt(); fills {
 		return d, true
 	}
 	if s.mayBeJudged() {
@@ -160,28 +161,41 @@ func dataInDoubt(s State) (Decision, bool) {
 	return block("%s. %s", facts, s.adviceInDoubt())
 }
 
+// fillDespiteDoubt fills a free slot although data is in doubt, if the leader's data is known to be right.
+func (s State) fillDespiteDoubt() (Decision, bool) {
+	d, fills := scaleUp(s.withoutDoubt())
+	return d, fills && s.mayCopyFrom(s.leader())
+}
+
 // adviceInDoubt returns the available manual actions.
 func (s State) adviceInDoubt() string {
 	if len(s.Membership.Voters()) == 1 {
 		return "There is no other voter to compare the data with. " +
 			"Restore the cluster from a backup or, if its data is right, run etcdctl alarm disarm"
 	}
-	return "No majority agrees on the right data, so nothing is changed. Remove the member with the wrong data " +
-		"(etcdctl member remove, or delete its claim and pod); if no data is wrong, run etcdctl alarm disarm. " +
-		"If you remove half or more of the members, confirm the remaining members in git (see MembersMissing)"
+	lead, disarm := "No majority agrees on the right data, so nothing is changed", ""
+	if s.Membership.agreed().Known() {
+		lead = "A majority agrees, but another member's data is unknown or cannot be discarded"
+	}
+	if s.corruptAlarm() {
+		disarm = "; if no data is wrong, run etcdctl alarm disarm"
+	}
+	return lead + ". Remove the member with the wrong data (etcdctl member remove, or delete its claim and pod)" + disarm +
+		". If you remove half or more of the members, confirm the remaining members in git (see MembersMissing)"
 }
 
-// untilJudged returns when to check again. A hash requires a scan of the whole database, and a stopped pod is restarted
-// with increasing delays.
+// untilJudged returns when to check again. A hash requires a scan of the whole database, which delays writes unless an
+// alarm rejects them anyway, and a stopped pod is restarted with increasing delays.
 func (s State) untilJudged() time.Duration {
-	if slices.ContainsFunc(s.Membership.Members, s.stoppedByCheck) {
-		return recheckStopped
+	if !s.corruptAlarm() || slices.ContainsFunc(s.Membership.Members, s.stoppedByCheck) {
+		return recheckDoubt
 	}
 	return s.untilSettled()
 }
 
 // withoutDoubt returns the state without the signs of differing data.
 func (s State) withoutDoubt() State {
+	s.Comparison.DiffersSince = time.Time{}
 	s.Membership.StaleAlarms = slices.DeleteFunc(slices.Clone(s.Membership.StaleAlarms),
 		func(a Alarm) bool { return a.Kind == AlarmCorrupt })
 	s.Membership.Members = slices.Clone(s.Membership.Members)
@@ -270,8 +284,5 @@ func inParentheses(text string) string {
 // unreadyByAlarm reports whether a pod may be unready only because of a CORRUPT alarm, which makes /readyz of all
 // members fail.
 func (s State) unreadyByAlarm(r Replica) bool {
-	alarmed := slices.ContainsFunc(s.Membership.Members,
-		func(m Member) bool { return slices.Contains(m.Alarms, AlarmCorrupt) }) ||
-		slices.ContainsFunc(s.Membership.StaleAlarms, func(a Alarm) bool { return a.Kind == AlarmCorrupt })
-	return r.Pod == PodStarting && alarmed
+	return r.Pod == PodStarting && s.corruptAlarm()
 }

@@ -20,7 +20,7 @@ func TestDataInDoubt(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*State)
 		want   time.Duration
-	}{"stopped by its check": {halts(1, 1, 0), 10 * time.Second}, "a CORRUPT alarm": {alarms(1, "CORRUPT"), 500 * time.Millisecond}} {
+	}{"stopped by its check": {halts(1, 1, 0), 10 * time.Second}, "differing hashes": {holds(1, 1, 2), 10 * time.Second}, "a CORRUPT alarm": {alarms(1, "CORRUPT"), 500 * time.Millisecond}} {
 		if got := after(3, c.change).untilJudged(); got != c.want {
 			t.Errorf("%s: checked again in %s", what, got)
 		}

@@ -50,6 +50,19 @@ func deleted(change func(*world)) func(*world) {
 	}
 }
 
+const backedUpBeforeReplacement = "backed up before a member with wrong data is replaced"
+
+// hashesOnly sets the members' hashes, without an alarm.
+func hashesOnly(sums ...uint32) func(*world) {
+	return func(w *world) {
+		hashes(sums...)(w)
+		w.Membership.Members[1].Alarms = nil
+	}
+}
+
+// differs records in the status that members hold different data since dawn.
+func differs(w *world) { w.Comparison.DiffersSince = dawn }
+
 var wrongsAboutBackups = []wrong{
 	{"backed up before a deletion", "stops without a backup", deleted(func(*world) {}), acts(decide.ApplyObjects{})},
 	{"backed up before a deletion", "stops because of the Job alone", deleted(startedFor(2, time.Second)), acts(decide.ApplyObjects{})},
@@ -101,6 +114,14 @@ var wrongsAboutBackups = []wrong{
 	{"backed up only on request", "for another generation", backsUp, acts(decide.StartBackup{Generation: 1})},
 	{"backed up only on request", "for no generation", func(w *world) { backsUp(w); w.Generation = 0 }, acts(decide.StartBackup{})},
 	{"backed up only on request", "a second time for one generation", startedFor(2, time.Second), acts(decide.StartBackup{Generation: 2})},
+	{"backed up only on request", "for a difference that the status does not record", also(backsUp, hashesOnly(2, 1, 2)), acts(decide.StartBackup{DiffersSince: dawn})},
+	{"backed up only on request", "for a difference that is gone", also(backsUp, hashesOnly(2, 2, 2), differs), acts(decide.StartBackup{DiffersSince: dawn})},
+	{"backed up only on request", "a second time for one difference", also(startedFor(2, time.Second), hashesOnly(2, 1, 2), differs, func(w *world) {
+		w.Backups.Jobs[0].Generation, w.Backups.Jobs[0].DiffersSince = 0, dawn
+	}), acts(decide.StartBackup{DiffersSince: dawn})},
+	{backedUpBeforeReplacement, "without a backup", also(backsUp, hashesOnly(2, 1, 2), differs), remove(1, "a-1")},
+	{backedUpBeforeReplacement, "with a backup, but without a recorded difference", also(startedFor(2, time.Second), hashesOnly(2, 1, 2)), remove(1, "a-1")},
+	{backedUpBeforeReplacement, "with an earlier backup", also(startedFor(2, time.Second), hashesOnly(2, 1, 2), differs), remove(1, "a-1")},
 	{"backed up only on request", "while the member list is unknown", func(w *world) { backsUp(w); unknown(w) }, acts(decide.StartBackup{Generation: 2})},
 	{"backed up only on request", "before the cluster ID is recorded", func(w *world) { backsUp(w); w.Record.ClusterID = 0 }, acts(decide.StartBackup{Generation: 2})},
 	{"backed up only on request", "of a cluster that must stop", func(w *world) { backsUp(w); w.Declared.Lifecycle = decide.Stopped }, acts(decide.StartBackup{Generation: 2})},

@@ -28,7 +28,7 @@ func backUpBeforeDeletion(s State) (Decision, bool) {
 		return wait(recheckSettling, "cannot delete the cluster yet: waiting for Job %s's backup to be "+
 			"recorded in the status", s.takenBackup().Job)
 	case s.mayStartBackup():
-		return act(StartBackup{s.Generation}, "taking a backup %s", before)
+		return act(StartBackup{Generation: s.Generation}, "taking a backup %s", before)
 	case s.Objects.RunsReplicas == 0 && !s.anyReplica(hasPod):
 		return block("cannot delete the cluster yet: the required backup cannot be taken, because the cluster is not "+
 			"running. Declare lifecycle Running first, or remove %s from spec.backup.before", occasion)

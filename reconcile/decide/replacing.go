@@ -23,6 +23,10 @@ func replaceMember(s State) (Decision, bool) {
 			stuck, _ = block("%s %s, and %s", s.nameOf(m), why, again)
 			continue
 		}
+		if d, waits := s.backUpFirst(m, why); waits {
+			stuck = d
+			continue
+		}
 		return s.giveUp(m, why)
 	}
 	for _, m := range slices.Backward(s.MembersInOrder()) {
@@ -32,6 +36,9 @@ func replaceMember(s State) (Decision, bool) {
 		}
 	}
 	if d, adds := s.addSpare(); adds {
+		return d, true
+	}
+	if d, fills := s.fillDespiteDoubt(); fills && stuck.Verdict != "" && s.awaitsBackup() {
 		return d, true
 	}
 	_, surplus := s.surplus()

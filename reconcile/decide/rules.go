@@ -98,7 +98,7 @@ var rules = []rule{
 	{Rule{"DisarmAlarm", "An alarm of a removed member is still active. Disarm the alarm."}, disarmAlarm},
 	{Rule{"CleanUp", "A removed member left a volume behind. Delete the volume."}, cleanUp},
 	{Rule{ruleReplaceMember, "A member is permanently lost, and the others have quorum without it. Remove it so " +
-		"that a new member can join."}, replaceMember},
+		"that a new member can join."}, besideBackup(replaceMember)},
 	{Rule{ruleScaleDown, "There are more members than declared. Remove the member with the highest ordinal."},
 		scaleDown},
 	{Rule{ruleReleaseGuest, "Git releases a member of the adopted cluster. Remove it from etcd."}, releaseGuest},

@@ -97,7 +97,7 @@ var flags = []string{"", "drift", "drift that is undone", "rewritten", "rewritte
 	"recovery done", "recovery of another", "recovery taken back", "recovery without record", "recovery recovered",
 	"restored in place ordered", "restored in place to start", "restored in place runs", "restored in place failed",
 	"restored in place done", "restored in place of a member", "restored in place taken back",
-	"refuted", "outvoted", "torn", "unheard", "stopped by check", "joining together", "about to join together", "joined together"}
+	"refuted", "outvoted", "differing", "torn", "unheard", "stopped by check", "joining together", "about to join together", "joined together"}
 
 func arounds(flags ...string) []around {
 	var list []around
@@ -337,6 +337,12 @@ func (w *world) flagOfLife(flag string) {
 	case "deleted":
 		w.Declared.Lifecycle, w.Declared.Retention, w.Objects.RunsReplicas = "Deleted", "Delete", 0
 		w.Objects.Remaining = []string{"Service a", "ConfigMap a-members"}
+	case "differing":
+		w.doubt("outvoted")
+		w.each(func(m *decide.Member) { m.Alarms = nil })
+		w.Membership.StaleAlarms, w.Declared.BacksUp, w.Generation = nil, true, 2
+		w.Comparison.DiffersSince = dawn
+		w.Backups.Jobs = []decide.BackupJob{{Name: "a-backup-j1", DiffersSince: dawn, Phase: decide.JobRuns, CreatedAt: dawn}}
 	case "refuted", "outvoted", "torn", "unheard", "stopped":
 		w.doubt(flag)
 	case "left", "left over":
@@ -562,8 +568,8 @@ func TestEverySmallWorld(t *testing.T) {
 		{1, telling, flagsOfAdoption, full},
 		{2, coarse, flagsOfAdoption, most},
 		{2, telling, []string{"", "drift", "fewer", "restarting", "torn", "joining together", "about to join together", "joined together"}, few},
-		{3, coarse, []string{"", "restarting", "outvoted", "stopped", "joining together"}, few},
-		{4, common, []string{"", "drift", "torn"}, most},
+		{3, coarse, []string{"", "restarting", "outvoted", "differing", "stopped", "joining together"}, few},
+		{4, common, []string{"", "drift", "torn", "differing"}, most},
 		{5, common, []string{"", "outvoted"}, most},
 	} {
 		if testing.Short() && size.ordinals > 1 || size.ordinals == 5 && !thorough {

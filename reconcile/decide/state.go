@@ -77,6 +77,8 @@ type State struct {
 	// DefragmentationRequest is the newest request to defragment all members once, according to the custom resource's
 	// status.
 	DefragmentationRequest DefragmentationRequest `json:"defragmentationRequest,omitzero"`
+	// Comparison is the most recent comparison of the voters' data, according to the custom resource's status.
+	Comparison Comparison `json:"comparison,omitzero"`
 	// Backups is the observed state of backups.
 	Backups Backups `json:"backups,omitzero"`
 	// Restore is the observed state of the data being restored.
@@ -112,6 +114,9 @@ type Declared struct {
 	Quota int64 `json:"quota,omitempty"`
 	// Defragmentation is when members are defragmented.
 	Defragmentation Defragmentation `json:"defragmentation,omitzero"`
+	// CorruptionCheck is the maximum time between two comparisons of the voters' data, or zero if passes do not compare
+	// it periodically.
+	CorruptionCheck time.Duration `json:"corruptionCheck,omitempty"`
 	// Retention is whether volumes are kept when the lifecycle is Deleted: Retain or Delete.
 	Retention Retention `json:"retention,omitempty"`
 	// ReplaceAfter is how long a member may be unresponsive before it is replaced. Zero means that unresponsive members

@@ -30,8 +30,12 @@ func (w *world) act() error {
 	case decide.Seal:
 		w.Record = decide.SealedRecord(w.State, a, w.token())
 	case decide.StartBackup:
-		w.Backups.Jobs = append(w.Backups.Jobs, decide.BackupJob{Name: fmt.Sprintf("%s-backup-gen%d", w.Name, a.Generation),
-			UID: fmt.Sprintf("j-gen%d", a.Generation), Generation: a.Generation, Phase: decide.JobRuns, CreatedAt: w.Now})
+		name := fmt.Sprintf("gen%d", a.Generation)
+		if !a.DiffersSince.IsZero() {
+			name = a.DiffersSince.Format(decide.SlotLayout)
+		}
+		w.Backups.Jobs = append(w.Backups.Jobs, decide.BackupJob{Name: w.Name + "-backup-" + name, UID: "j-" + name,
+			Generation: a.Generation, DiffersSince: a.DiffersSince, Phase: decide.JobRuns, CreatedAt: w.Now})
 	case decide.DiscardBackup:
 		w.Backups.Jobs = slices.DeleteFunc(w.Backups.Jobs, func(j decide.BackupJob) bool { return j.UID == a.JobUID })
 	case decide.StartRestore:

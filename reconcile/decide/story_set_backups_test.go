@@ -78,6 +78,8 @@ func (w *world) setBackups(target, key, text string) error {
 		return err
 	case "message":
 		job.Message = text
+	case "differs":
+		job.DiffersSince = w.Comparison.DiffersSince
 	case "created":
 		ago, err := time.ParseDuration(text)
 		job.CreatedAt = w.Now.Add(-ago)

@@ -67,6 +67,13 @@ func (w *world) setOne(target, key, text string) (err error) {
 		w.DefragmentationRequest.Since, err = w.ago(text)
 	case "status defragment-completed":
 		w.DefragmentationRequest.Completed, err = strconv.ParseBool(text)
+	case "status compared":
+		w.Comparison.At, err = w.ago(text)
+		w.Comparison.Revision = 100
+	case "status comparison-failure":
+		w.Comparison.Revision, w.Comparison.Failure = 0, text
+	case "status differs-since":
+		w.Comparison.DiffersSince, err = w.ago(text)
 	case "status version":
 		w.ReportedVersion = text
 	case "objects replicas":

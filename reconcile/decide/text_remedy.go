@@ -21,6 +21,10 @@ func (s State) deadlineFor(d Decision) time.Duration {
 		return max(longPatience, s.Declared.Recovery.Deadline+patience)
 	case ruleWaitForBackup, ruleLastBackup, ruleDefragment:
 		return max(longPatience, s.Declared.BackupDeadline+patience)
+	case ruleReplaceMember:
+		if s.awaitsBackup() {
+			return max(longPatience, s.Declared.BackupDeadline+patience)
+		}
 	}
 	return longPatience
 }
@@ -60,6 +64,10 @@ func (s State) remedy(d Decision) string {
 		return "the leader's log shows why the promotion is rejected; to start again with a new learner, run etcdctl " +
 			"member remove with the learner's ID"
 	case "ReplaceMember", "ScaleDown", "RollOneMember":
+		if d.Rule == ruleReplaceMember && s.awaitsBackup() {
+			return "kubectl describe shows what is delaying backup Jobs and their pods; to replace the member without " +
+				"a backup, set spec.backup.suspend"
+		}
 		if victim, surplus := s.goesDown(); d.Rule == "ScaleDown" && surplus && s.copiesWithout(victim) != "" {
 			return "bring the node back under the same name, or shut it down so that a new member replaces the " +
 				"member on it"

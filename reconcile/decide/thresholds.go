@@ -28,12 +28,13 @@ const (
 	defragmentationLimit             = 6 * time.Minute
 	defragmentationPause             = time.Hour
 	failedDefragmentationPause       = 24 * time.Hour
+	failedComparisonPause            = time.Hour
 	noteAgain                        = 10 * time.Minute
 	unrelated                        = 30 * time.Minute
 	recheckStarting                  = 200 * time.Millisecond
 	recheckSettling                  = 500 * time.Millisecond
 	recheck                          = time.Second
-	recheckStopped                   = 10 * time.Second
+	recheckDoubt                     = 10 * time.Second
 )
 
 // Threshold is a duration, a number of times, or a size that decisions depend on.
@@ -98,6 +99,9 @@ func patiences() []Threshold {
 				"defragmented again within this time, because each defragmentation makes it unavailable."},
 		{"Defragmentation: pause after a failure", failedDefragmentationPause, 0, 0,
 			"The cause, such as a full volume, is rarely fixed sooner. A new request does not wait."},
+		{"Comparison of data: pause after a failure", failedComparisonPause, 0, 0,
+			"If the members' data could not be compared, it is compared again after this long, because hashing " +
+				"delays writes and rarely succeeds immediately after a failure."},
 		{"Wait recorded in the status", noteAgain, 0, 0,
 			"The entry is updated once it is this old, not on every pass."},
 		{"Two separate waits", unrelated, 0, 0,
@@ -137,7 +141,8 @@ func rechecks() []Threshold {
 		{"Recheck while members are unhealthy", recheckSettling, 0, 0,
 			"An election takes about a second with etcd's defaults."},
 		{"Recheck while Kubernetes acts", recheck, 0, 0, "Changes to objects are also watched."},
-		{"Recheck while a member is stopped by its own data check", recheckStopped, 0, 0,
-			"Hashing scans the whole database, and the kubelet restarts the pod with increasing delays."},
+		{"Recheck while members may hold different data", recheckDoubt, 0, 0,
+			"Hashing scans the whole database and delays writes, and the kubelet restarts a member that is stopped by " +
+				"its own check with increasing delays. While a CORRUPT alarm rejects writes, it is checked more often."},
 	}
 }

@@ -47,11 +47,17 @@ func (w *World) ScheduleBackup() {
 
 func (w *World) startBackup(a decide.StartBackup) []write {
 	name := fmt.Sprintf("%s-backup-gen%d", w.name, a.Generation)
+	if !a.DiffersSince.IsZero() {
+		name = w.name + "-backup-" + a.DiffersSince.Format(decide.SlotLayout)
+	}
 	started := func(j backupJob) bool { return j.Name == name }
-	if a.Generation != w.backups.generation || slices.ContainsFunc(w.backups.jobs, started) {
+	outdated := a.DiffersSince.IsZero() && a.Generation != w.backups.generation
+	if outdated || slices.ContainsFunc(w.backups.jobs, started) {
 		return nil
 	}
-	return []write{{"Job " + name, func() { w.startJob(decide.BackupJob{Name: name, Generation: a.Generation}) }}}
+	return []write{{"Job " + name, func() {
+		w.startJob(decide.BackupJob{Name: name, Generation: a.Generation, DiffersSince: a.DiffersSince})
+	}}}
 }
 
 func (w *World) startJob(j decide.BackupJob) {

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"quorate.dev/quorate/reconcile/decide"
@@ -81,7 +82,24 @@ func (w *World) doubted(r *raft) bool {
 			return true
 		}
 	}
-	return false
+	found := w.exists(w.customResource()) && !w.status.comparison.DiffersSince.IsZero()
+	return found || w.comparisonDue(r) && slices.ContainsFunc(r.members,
+		func(m member) bool { return w.variantOf(m) != w.variantOf(r.members[0]) })
+}
+
+// comparisonDue reports whether passes compare the data of the members because the last comparison was long ago and all
+// members are healthy.
+func (w *World) comparisonDue(r *raft) bool {
+	s := decide.State{Now: w.now, Declared: w.Declared}
+	if w.exists(w.customResource()) {
+		s.Comparison = w.status.comparison
+	}
+	for _, m := range r.members {
+		if m.learner || isGuest(m.ordinal) || !w.answers(r, m) || w.pods[m.ordinal].version != w.pods[r.members[0].ordinal].version {
+			return false
+		}
+	}
+	return len(r.members) > 1 && s.ComparisonDue()
 }
 
 // compares reports whether passes compare the data of the members because they were created from a backup.

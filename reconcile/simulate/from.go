@@ -19,7 +19,7 @@ func From(s decide.State, seed uint64) *World {
 	w.status.clusterID, w.status.version, w.status.waited = s.ReportedClusterID, s.ReportedVersion, s.Waited
 	w.status.repeated, w.status.void = s.Repeated, s.ReportedVoidRecovery
 	w.windowClosed = s.WindowClosed
-	w.status.request = s.DefragmentationRequest
+	w.status.request, w.status.comparison = s.DefragmentationRequest, s.Comparison
 	w.status.defragmented = map[decide.ID]decide.LastDefragmentation{}
 	for _, m := range s.Membership.Members {
 		if !m.Defragmented.At.IsZero() {
@@ -263,6 +263,9 @@ func (w *World) fromData(s decide.State, r decide.Replica) data {
 	for _, seen := range s.Membership.Members {
 		if seen.ID == m.id && seen.Answers {
 			d.index, d.storage, d.variant = seen.Applied, minorOf(seen.StorageVersion), int(seen.Hash.Sum)
+			if !seen.Hash.Known() && !s.InDoubt() { // its hash was requested, but did not arrive
+				d.variant = anyVariant(s.Membership.Members)
+			}
 			d.size, d.inUse = seen.DBSize, seen.DBSizeInUse
 		}
 	}
@@ -272,6 +275,16 @@ func (w *World) fromData(s decide.State, r decide.Replica) data {
 		}
 	}
 	return d
+}
+
+// anyVariant returns the data of members that are assumed to hold the same data.
+func anyVariant(members []decide.Member) int {
+	for _, m := range members {
+		if m.Hash.Known() {
+			return int(m.Hash.Sum)
+		}
+	}
+	return 0
 }
 
 // nothingKnown is the assumed length of an unknown log.

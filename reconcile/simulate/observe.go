@@ -30,7 +30,7 @@ func (w *World) observe(says decide.Membership) decide.State {
 		s.ReportedVoidRecovery = w.status.void
 		s.Waited = slices.Clone(w.status.waited)
 		s.Repeated = slices.Clone(w.status.repeated)
-		s.DefragmentationRequest = w.status.request
+		s.DefragmentationRequest, s.Comparison = w.status.request, w.status.comparison
 		s.Generation = w.backups.generation
 	}
 	s.Backups, s.Restore, s.Recovery = w.seenBackups(), w.seenRestore(), w.seenRecovery()
@@ -327,7 +327,7 @@ func (w *World) list(r *raft) []decide.Member {
 			if w.stuck.zombie[m.ordinal] {
 				entry.Disagrees = "has a different member list"
 			}
-			if !m.learner && (w.doubted(r) || w.compares(r) || w.asksSource) {
+			if !m.learner && (w.doubted(r) || w.compares(r) || w.comparisonDue(r) || w.asksSource) {
 				entry.Hash = w.hashOf(r, m)
 			}
 		} else if w.exists(w.customResource()) {

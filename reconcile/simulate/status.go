@@ -23,6 +23,7 @@ type status struct {
 	// request is the newest request to defragment all members, and defragmented is when each member was defragmented.
 	request      decide.DefragmentationRequest
 	defragmented map[decide.ID]decide.LastDefragmentation // never changed, only replaced
+	comparison   decide.Comparison
 	// void is the Word of a recovery request that was void.
 	void string
 }
@@ -41,6 +42,7 @@ func (w *World) report(s decide.State, d decide.Decision, changed bool) bool {
 	next.backup, next.lastBackup = s.Backups.Last, s.BackupBeforeDeletion()
 	next.void = s.VoidRecoveryToReport()
 	next.reportDefragmentation(s, d, changed)
+	next.comparison = s.ComparisonToReport()
 	w.judgeVoid(s)
 	isNews := !next.equal(w.status)
 	w.status = next
@@ -82,7 +84,7 @@ func (t status) equal(other status) bool {
 		maps.Equal(t.stranded, other.stranded) && slices.Equal(t.waited, other.waited) &&
 		slices.Equal(t.rewritten, other.rewritten) && t.void == other.void && t.backup == other.backup &&
 		sameBackup(t.lastBackup, other.lastBackup) && t.request == other.request &&
-		maps.Equal(t.defragmented, other.defragmented)
+		maps.Equal(t.defragmented, other.defragmented) && t.comparison == other.comparison
 }
 
 func sameBackup(a, b *decide.Backup) bool { return a == b || a != nil && b != nil && *a == *b }

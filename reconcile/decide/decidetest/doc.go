@@ -25,6 +25,7 @@
 //	set spec suspended=true replaceAfter=10m orphaned=(main@sha1:1 declares it no longer) renamedFrom=(b/old)
 //	set spec backups=true verifies-backups=true backup-to=(s3://new) before-upgrade=true before-deletion=true
 //	set spec defragment-percent=45 defragment-free=200 window=open|closed|none defragment=(now)|none
+//	set spec corruption-check=24h
 //	set spec restore=(tuesday of b/a)|none
 //	set spec recovery=(c1 1)|none backup=(tuesday) lost=(0 2) old-volumes=Retain|Delete refused=(no)
 //	set spec confirmed=a0,a1/DIGEST problem=(storage: shrinks)
@@ -69,10 +70,12 @@
 //	set record cluster=c2 token=t2 log=3.5 ca=none|CA1 uncompared=true founds=c1
 //	set status cluster=c2 version=3.6.16 generation=2 seen=(a-0 18 a-1 20) void=true
 //	set status defragment=(now) defragment-since=2m defragment-completed=true
+//	set status compared=2h comparison-failure=(no) differs-since=5m
 //	set backups last=10m|none revision=900 job=a-backup-gen2 generation=2 cluster=c2 in=(s3://old) verified=true to=(s3://old)
 //	set backups hidden=(jobs is forbidden) foreign=(CronJob a-backup)
 //	set job-29400000 created=1m stored=30s
 //	set job-gen2 phase=Running|Succeeded|Failed created=5m stored=4m in=(s3://old) verified=true message=(exit code 1)
+//	set job-differs created=1m differs=true
 //	set restore phase=Running|Succeeded|Failed of=(tuesday of b/a) volume=v0 message=(no) restored=(rev 7) data=(c1 a0 1018) terminating=true
 //	set restore job=none hidden=(jobs is forbidden) foreign=(Job a-restore) stopping=(a-restore-x)
 //	set recovery phase=Running|Succeeded|Failed of=(c1 1) volume=v1 from=(tuesday) into=c2 suspect=true message=(no) terminating=true

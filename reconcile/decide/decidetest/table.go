@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"quorate.dev/quorate/reconcile/decide"
 )
@@ -127,9 +128,20 @@ func backupLines(s decide.State, line func(name, format string, args ...any)) {
 		line("", "generation %d: final backup %s ago, cluster %s", b.Generation, s.Now.Sub(b.StartedAt),
 			idOrNone(b.ClusterID))
 	}
+	if c := s.Comparison; c != (decide.Comparison{}) {
+		line("compared", "%s %s", ago(s, "", c.At), strings.TrimSpace(ago(s, "differs since ", c.DiffersSince)+" "+c.Failure))
+	}
 	for _, j := range s.Backups.Jobs {
 		line("", "%s %s since %s %s", j.Name, j.Phase, s.Now.Sub(j.CreatedAt), j.Message)
 	}
+}
+
+// ago returns the words, and how long before the observation the given time was, or "" if it is unknown.
+func ago(s decide.State, words string, at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return words + s.Now.Sub(at).String()
 }
 
 // restoreLine prints the observed state of a restore, if any.

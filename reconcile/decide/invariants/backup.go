@@ -21,9 +21,14 @@ var backupInvariants = []invariant{
 			"future, must be recent when the pods stop and, if the spec requires it, must be verified. Volumes are " +
 			"deleted before the record."},
 		backedUpBeforeDeletion},
+	{Invariant{"backed up before a member with wrong data is replaced",
+		"If backups are declared and etcd has not raised a CORRUPT alarm, a responding voter whose data differs from " +
+			"a majority's is removed only once there is a backup that began after the status recorded the difference."},
+		backedUpBeforeReplacement},
 	{Invariant{"backed up only on request",
 		"A pass starts a backup only if the spec requires backups, the cluster runs, etcd returns a member list " +
-			"and the cluster ID is recorded. It starts one backup per observed generation."},
+			"and the cluster ID is recorded. It starts one backup per observed generation, and one for each recorded " +
+			"difference between the voters' data."},
 		backedUpAsDeclared},
 	{Invariant{"only outdated final backups are discarded",
 		"A backup Job is deleted only if the spec requires a final backup and the Job succeeded for this " +
@@ -114,6 +119,18 @@ func backedUpBeforeDeletion(s decide.State, d decide.Decision) string {
 }
 
 func volumeStays(r decide.Replica) bool { return r.VolumeUID != "" && !r.VolumeTerminating }
+
+func backedUpBeforeReplacement(s decide.State, d decide.Decision) string {
+	a, removes := d.Action.(decide.RemoveMember)
+	m, _ := memberByID(s, a.ID)
+	if !removes || !s.Declared.BacksUp || !m.Answers || m.Learner || !outvoted(s, m) || alarmedCorrupt(s) {
+		return ""
+	}
+	if since := s.Comparison.DiffersSince; since.IsZero() || !knownSince(s, since) {
+		return fmt.Sprintf("%s, but there is no backup since the difference was found", a)
+	}
+	return ""
+}
 
 // lacksProof returns the problem with the backup on which deletion relies, or "".
 func lacksProof(s decide.State) string {
@@ -207,13 +224,19 @@ func backedUpAsDeclared(s decide.State, d decide.Decision) string {
 	if !starts {
 		return ""
 	}
+	because := a.DiffersSince
 	for _, job := range s.Backups.Jobs {
-		if job.Generation == a.Generation {
+		if job.Generation == a.Generation && job.DiffersSince.Sub(because) == 0 {
 			return fmt.Sprintf("%s, but Job %s was already started for it", a, job.Name)
 		}
 	}
+	contradicts := func(m decide.Member) bool { return contradicted(s, m) }
 	switch {
-	case a.Generation == 0 || a.Generation != s.Generation:
+	case !because.IsZero() && (a.Generation != 0 || because.Sub(s.Comparison.DiffersSince) != 0 || !s.Declared.BacksUp):
+		return fmt.Sprintf("%s, which is not what the status and the spec request", a)
+	case !because.IsZero() && !slices.ContainsFunc(s.Membership.Members, contradicts):
+		return fmt.Sprintf("%s, but no voters hold different data", a)
+	case because.IsZero() && (a.Generation == 0 || a.Generation != s.Generation):
 		return fmt.Sprintf("%s, but the observed generation is %d", a, s.Generation)
 	case !s.Declared.BacksUp && !s.Declared.BacksUpBeforeUpgrade && !s.Declared.BacksUpBeforeDeletion:
 		return "starts a backup that the spec does not request"

@@ -36,21 +36,44 @@ func majorityJudges(s decide.State, d decide.Decision) string {
 }
 
 // doubted reports whether there are signs that members hold different data: an alarm, their hashes, or a member that
-// does not start because its data differs.
+// does not start because its data differs. A recorded difference counts until all voters are known to agree.
 func doubted(s decide.State) bool {
+	if alarmedCorrupt(s) || !s.Comparison.DiffersSince.IsZero() && !agree(s) {
+		return true
+	}
+	for _, m := range s.Membership.Members {
+		ordinal, ours := slotOf(s, m)
+		stopped := ours && !m.Learner && !m.Answers && replicaAt(s, ordinal).PodStoppedByCheck
+		if stopped || contradicted(s, m) {
+			return true
+		}
+	}
+	return false
+}
+
+// alarmedCorrupt reports whether etcd has raised a CORRUPT alarm.
+func alarmedCorrupt(s decide.State) bool {
 	for _, alarm := range s.Membership.StaleAlarms {
 		if alarm.Kind == decide.AlarmCorrupt {
 			return true
 		}
 	}
 	for _, m := range s.Membership.Members {
-		ordinal, ours := slotOf(s, m)
-		stopped := ours && !m.Learner && !m.Answers && replicaAt(s, ordinal).PodStoppedByCheck
-		if stopped || blamed(m) || contradicted(s, m) {
+		if blamed(m) {
 			return true
 		}
 	}
 	return false
+}
+
+// agree reports whether all voters respond with the same hash.
+func agree(s decide.State) bool {
+	for _, m := range s.Membership.Members {
+		if votes, voters := votesFor(s, m.Hash); !m.Learner && votes < voters {
+			return false
+		}
+	}
+	return len(s.Membership.Members) > 0
 }
 
 func blamed(m decide.Member) bool {
