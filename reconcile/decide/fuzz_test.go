@@ -184,6 +184,13 @@ func change(s *decide.State, kind, how int) {
 			}
 		},
 		func() { s.Declared.ReplaceAfter = time.Duration(how%2) * time.Minute },
+		func() {
+			s.Declared.CorruptionCheck = time.Duration(how%2) * 24 * time.Hour
+			s.Comparison = decide.Comparison{At: since(how / 2), DiffersSince: since(how / 7), Failure: []string{"", "no"}[how/3%2]}
+			for i := range s.Backups.Jobs {
+				s.Backups.Jobs[i].DiffersSince = s.Comparison.DiffersSince
+			}
+		},
 	}
 	changes[kind/4%len(changes)]()
 }

@@ -99,6 +99,11 @@ func faultsOfReplica(n int) []incident {
 		{name: "corrupt alarm", do: alarm("CORRUPT")},
 		{name: "differ", do: func(w *simulate.World) { w.Differ(n) }},
 		{name: "differ, and checked", do: func(w *simulate.World) { w.Differ(n); w.ChecksData = true }},
+		{name: "differ, and compared", do: func(w *simulate.World) { w.Differ(n); w.Declared.CorruptionCheck = 24 * time.Hour }},
+		{name: "differ, and compared, with backups", do: func(w *simulate.World) {
+			w.Differ(n)
+			w.Declared.CorruptionCheck, w.Declared.BacksUp = 24*time.Hour, true
+		}},
 		{name: "differ, and restart another", do: func(w *simulate.World) { w.Differ(n); w.KillPod((n + 1) % 3) }},
 		{"no space", alarm("NOSPACE"), func(w *simulate.World) { w.ClearAlarms("NOSPACE") }},
 		{name: "remove member", do: func(w *simulate.World) { w.RemoveMember(n) }},

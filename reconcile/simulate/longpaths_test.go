@@ -192,7 +192,7 @@ func (j *journey) change(dice *rand.Rand) string {
 		return fmt.Sprintf("spec replicas=%d", 1+dice.IntN(5))
 	}
 	return pick(dice, "spec suspended=true", "spec suspended=false", "spec replaceAfter=2m", "spec replaceAfter=0s",
-		"spec backups=true before-upgrade=true before-deletion=true", "spec backups=true before-upgrade=true", "spec before-upgrade=false",
+		"spec corruption-check=1h", "spec corruption-check=1h", "spec corruption-check=0s", "spec backups=true before-upgrade=true before-deletion=true", "spec backups=true before-upgrade=true", "spec before-upgrade=false",
 		"lock holder=(a pass)", "lock holder=none")
 }
 
