@@ -7,11 +7,15 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // checking is a spec line that makes the leader compare the members' data every few seconds.
@@ -24,8 +28,8 @@ const (
 )
 
 // TestDifferingData changes a value in the databases of running members, which then keep serving different data until
-// etcd's own check finds the difference. Whichever member etcd blames, a strict majority determines which data is
-// wrong. Without a strict majority, manual action is required.
+// a pass or etcd's own check finds the difference. Whichever member etcd blames, a strict majority determines which data
+// is wrong. Without a strict majority, manual action is required.
 func TestDifferingData(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -33,6 +37,7 @@ func TestDifferingData(t *testing.T) {
 	w.converge()
 	w.putPrecious()
 	for _, s := range []step{
+		{"found by a pass", testFoundByPass},
 		{"found at a restart", testStoppedMember},
 		{"the leader's", func(t *testing.T, w *world) { testDifferingMember(t, w, w.status("a").Leader) }},
 		{"a follower's", func(t *testing.T, w *world) { testDifferingMember(t, w, w.follower()) }},
@@ -41,6 +46,45 @@ func TestDifferingData(t *testing.T) {
 		if !t.Run(s.name, func(t *testing.T) { s.test(t, w.as(t)) }) {
 			return
 		}
+	}
+}
+
+// testFoundByPass checks that a pass finds a difference that etcd has not noticed, and replaces the member once there is
+// a backup of the right data. Applications can write all the time.
+func testFoundByPass(t *testing.T, w *world) {
+	w.loadImage()
+	s3 := w.serveS3Inside()
+	w.createSecrets(s3)
+	args := append(s3.allowed(), "--timeout=3m")
+	w.declare(modern, three, "backup: {schedule: '@yearly', to: "+s3.destination()+"}")
+	w.convergeFrom(outside, args...)
+	w.awaitBackup(args, func(backupStatus) bool { return true })
+
+	members, volumes, pod := w.memberIDs("a"), w.volumeUIDs("a"), w.follower()
+	history, load := w.watchWrites(3), w.writeLedger(3, 3)
+	w.changeValue(pod)
+	w.convergeFrom(outside, args...).requireRule(t, "a", "Converged")
+	w.requireSame(members, volumes, "") // the last comparison was less than a day ago
+	w.compareAgain()
+	w.convergeFrom(outside, args...).requireRule(t, "a", "Converged")
+	load.end()
+	history.end()
+	w.requireSame(members, volumes, pod)
+	w.requireRight(3)
+	byDifference := regexp.MustCompile(`^a-backup-\d{8}t\d{6}z$`)
+	w.awaitBackup(args, func(b backupStatus) bool { return byDifference.MatchString(b.Last.Job) })
+	w.declare(modern, three)
+	w.convergeFrom(outside, args...)
+}
+
+// compareAgain makes the last comparison of the members' data look older than a day.
+func (w *world) compareAgain() {
+	w.t.Helper()
+	patch := fmt.Sprintf(`{"status":{"corruptionCheck":{"at":%q}}}`, time.Now().Add(-25*time.Hour).UTC().Format(time.RFC3339))
+	_, err := w.objects.Resource(etcdclusters).Namespace(w.namespace).Patch(w.ctx(), "a", types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{}, "status")
+	if err != nil {
+		w.t.Fatal(err)
 	}
 }
 
