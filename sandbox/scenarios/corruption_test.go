@@ -88,6 +88,14 @@ func (w *world) compareAgain() {
 	}
 }
 
+// comparedAt returns the time of the last comparison of the members' data.
+func (w *world) comparedAt() time.Time {
+	w.t.Helper()
+	var got struct{ CorruptionCheck struct{ At time.Time } }
+	convert(w.t, w.resource("a").Object["status"], &got)
+	return got.CorruptionCheck.At
+}
+
 // putPrecious writes the value, followed by enough other data that etcd does not need to rewrite the value's page.
 func (w *world) putPrecious() {
 	w.t.Helper()

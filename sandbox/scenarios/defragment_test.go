@@ -56,7 +56,7 @@ func TestDefragmentation(t *testing.T) {
 }
 
 // BenchmarkDefragmentation measures how long applications cannot write while the followers, and then the leader, are
-// defragmented. Each member has 256 MiB of unused space.
+// defragmented, and while a pass compares the members' data. Each member has 256 MiB of unused space.
 func BenchmarkDefragmentation(b *testing.B) {
 	w := newWorld(b)
 	w.declare(modern, three, "etcd: {quota: 2Gi}")
@@ -89,6 +89,10 @@ func BenchmarkDefragmentation(b *testing.B) {
 	figure("defrag_follower_failed_writes", float64(follower.failed), "writes")
 	figure("gap_defrag_leader_ms", float64(leader.longest.Milliseconds()), "ms")
 	w.requireSmall(64)
+	w.compareAgain()
+	before := w.comparedAt()
+	compared := passes(func() bool { return w.comparedAt().After(before) })
+	figure("gap_corruption_check_ms", float64(compared.longest.Milliseconds()), "ms")
 	w.deleteAll()
 }
 
