@@ -144,8 +144,8 @@ func takeExcept(ctx context.Context, from Source, o Order, except []string) (tak
 		return Taken{}, member, err
 	}
 	if m.Snapshot.Revision < s.Revision {
-		return Taken{}, member, fmt.Errorf("%w: it is at revision %d, but %s had acknowledged %d", ErrOld, m.Snapshot.Revision,
-			s.Member, s.Revision)
+		return Taken{}, member, fmt.Errorf("%w: it is at revision %d, but %s had acknowledged %d", ErrOld,
+			m.Snapshot.Revision, s.Member, s.Revision)
 	}
 	o.Progress.Step("compare with the members")
 	if err := prove(ctx, from, &m.Snapshot); err != nil {

@@ -16,8 +16,8 @@ import (
 )
 
 // To compute a hash, a member scans its whole database, and does not apply changes meanwhile. Members are therefore
-// asked only if there is reason to doubt their data, or if the last comparison was long ago. The timeout grows with the size of the database, up to
-// hashTimeoutMax.
+// asked only if there is reason to doubt their data, or if the last comparison was long ago. The timeout grows with the
+// size of the database, up to hashTimeoutMax.
 const (
 	hashTimeout    = 5 * time.Second
 	hashPerGiB     = 20 * time.Second

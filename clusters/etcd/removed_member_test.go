@@ -31,10 +31,14 @@ func TestRemovedMemberIsNotWaitedFor(t *testing.T) {
 		}
 		intime(t, "remove "+removed.Name, func() error { return clients.RemoveMember(t.Context(), proxied, removed.ID) })
 		stops.Store(true)
-		start := time.Now()
-		answer := clients.Observe(t.Context(), proxied)
-		if took := time.Since(start); took >= clients.Timeout/8 || !allAnswer(2)(answer.Membership) {
-			t.Errorf("took %s: %+v", took, answer.Membership)
+		var took time.Duration
+		for range 3 { // on a busy machine, one observation can take long for other reasons
+			start := time.Now()
+			answer := clients.Observe(t.Context(), proxied)
+			if took = time.Since(start); took < clients.Timeout/8 && allAnswer(2)(answer.Membership) {
+				return
+			}
 		}
+		t.Errorf("took %s", took)
 	})
 }

@@ -196,8 +196,8 @@ type CorruptionCheckStatus struct {
 	// failure is the reason why the comparison failed.
 	// +optional
 	Failure string `json:"failure,omitempty"`
-	// differsSince is when a pass first found that voters hold different data. It is absent once all voters are known to
-	// hold the same data.
+	// differsSince is when a pass first found that voters hold different data. It is absent once all voters are known
+	// to hold the same data.
 	// +optional
 	DiffersSince *metav1.Time `json:"differsSince,omitempty"`
 }

@@ -189,7 +189,8 @@ func (s State) startDueBackup() (Decision, bool) {
 	case !s.toRun() || !s.mayStartBackup():
 		return Decision{}, false
 	case s.lacksBackup():
-		return act(StartBackup{Generation: s.Generation}, "taking a backup before etcd %s is rolled out", s.Declared.Version)
+		return act(StartBackup{Generation: s.Generation}, "taking a backup before etcd %s is rolled out",
+			s.Declared.Version)
 	case s.Declared.BacksUp && !s.hasBackupSince(time.Time{}) && !s.Backups.anyRuns():
 		return act(StartBackup{Generation: s.Generation}, "taking the first backup: this cluster has no known backups")
 	}

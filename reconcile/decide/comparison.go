@@ -90,8 +90,9 @@ func (m Membership) anyDiffer() bool {
 
 // corruptAlarm reports whether etcd has raised a CORRUPT alarm.
 func (s State) corruptAlarm() bool {
-	return slices.ContainsFunc(s.Membership.StaleAlarms, func(a Alarm) bool { return a.Kind == AlarmCorrupt }) ||
-		slices.ContainsFunc(s.Membership.Members, func(m Member) bool { return slices.Contains(m.Alarms, AlarmCorrupt) })
+	stale := slices.ContainsFunc(s.Membership.StaleAlarms, func(a Alarm) bool { return a.Kind == AlarmCorrupt })
+	raised := func(m Member) bool { return slices.Contains(m.Alarms, AlarmCorrupt) }
+	return stale || slices.ContainsFunc(s.Membership.Members, raised)
 }
 
 // backUpFirst delays the removal of a responding voter with different data until there is a backup that began after the
@@ -117,8 +118,8 @@ func (s State) backUpFirst(m Member, why string) (Decision, bool) {
 			job.Message), " ()"))
 	case started:
 		return block("%s. Job %s did not store a backup that counts: %s. Fix the cause, then run kubectl create job "+
-			"--from=cronjob/%s-backup NAME; or set spec.backup.suspend to replace the member without a backup", why,
-			job.Name, describeEnd(job), s.Name)
+			"--from=cronjob/%s-backup NAME; or set spec.backup.suspend to replace the member without a backup",
+			why, job.Name, describeEnd(job), s.Name)
 	case s.Backups.anyRuns() || !s.canBackUp():
 		return wait(recheckDoubt, "%s, which starts once no other backup is running", why)
 	}

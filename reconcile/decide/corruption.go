@@ -35,8 +35,8 @@ func (s State) doubts() []string {
 	case s.Membership.anyDiffer():
 		facts = append(facts, "members hold different data")
 	case !since.IsZero() && !s.Membership.allAgree():
-		facts = append(facts, fmt.Sprintf("members have held different data since %s, and not all of them are known to "+
-			"hold the same data now", since.UTC().Format(time.RFC3339)))
+		facts = append(facts, fmt.Sprintf("members have held different data since %s, and not all of them are known "+
+			"to hold the same data now", since.UTC().Format(time.RFC3339)))
 	}
 	return facts
 }
@@ -180,8 +180,8 @@ func (s State) adviceInDoubt() string {
 	if s.corruptAlarm() {
 		disarm = "; if no data is wrong, run etcdctl alarm disarm"
 	}
-	return lead + ". Remove the member with the wrong data (etcdctl member remove, or delete its claim and pod)" + disarm +
-		". If you remove half or more of the members, confirm the remaining members in git (see MembersMissing)"
+	return lead + ". Remove the member with the wrong data (etcdctl member remove, or delete its claim and pod)" +
+		disarm + ". If you remove half or more of the members, confirm the remaining members in git (see MembersMissing)"
 }
 
 // untilJudged returns when to check again. A hash requires a scan of the whole database, which delays writes unless an

@@ -64,22 +64,26 @@ func (s State) remedy(d Decision) string {
 		return "the leader's log shows why the promotion is rejected; to start again with a new learner, run etcdctl " +
 			"member remove with the learner's ID"
 	case "ReplaceMember", "ScaleDown", "RollOneMember":
-		if d.Rule == ruleReplaceMember && s.awaitsBackup() {
-			return "kubectl describe shows what is delaying backup Jobs and their pods; to replace the member without " +
-				"a backup, set spec.backup.suspend"
-		}
-		if victim, surplus := s.goesDown(); d.Rule == "ScaleDown" && surplus && s.copiesWithout(victim) != "" {
-			return "bring the node back under the same name, or shut it down so that a new member replaces the " +
-				"member on it"
-		}
-		return "the leader's log shows why there is no progress; etcdctl move-leader transfers leadership, and " +
-			"etcdctl endpoint status shows which members lag behind"
+		return s.remedyForLeaving(d)
 	case "WaitForMembers":
 		return s.remedyForMembers()
 	case "CancelDowngrade", "PrepareUpgrade", "Downgrade", "DisarmAlarm", ruleDefragment, "Seal":
 		return "the leader's log shows why there is no progress"
 	}
 	return s.remedyForPods()
+}
+
+// remedyForLeaving returns the manual action for a member that is not removed or restarted.
+func (s State) remedyForLeaving(d Decision) string {
+	if d.Rule == ruleReplaceMember && s.awaitsBackup() {
+		return "kubectl describe shows what is delaying backup Jobs and their pods; to replace the member without a " +
+			"backup, set spec.backup.suspend"
+	}
+	if victim, surplus := s.goesDown(); d.Rule == "ScaleDown" && surplus && s.copiesWithout(victim) != "" {
+		return "bring the node back under the same name, or shut it down so that a new member replaces the member on it"
+	}
+	return "the leader's log shows why there is no progress; etcdctl move-leader transfers leadership, and etcdctl " +
+		"endpoint status shows which members lag behind"
 }
 
 func remedyForJob(name string) string {

@@ -142,7 +142,8 @@ func rechecks() []Threshold {
 			"An election takes about a second with etcd's defaults."},
 		{"Recheck while Kubernetes acts", recheck, 0, 0, "Changes to objects are also watched."},
 		{"Recheck while members may hold different data", recheckDoubt, 0, 0,
-			"Hashing scans the whole database and delays writes, and the kubelet restarts a member that is stopped by " +
-				"its own check with increasing delays. While a CORRUPT alarm rejects writes, it is checked more often."},
+			"Hashing scans the whole database and delays writes, and the kubelet restarts a member that is stopped " +
+				"by its own check with increasing delays. While a CORRUPT alarm rejects writes, members are checked " +
+				"more often."},
 	}
 }

@@ -95,7 +95,8 @@ func (w *World) comparisonDue(r *raft) bool {
 		s.Comparison = w.status.comparison
 	}
 	for _, m := range r.members {
-		if m.learner || isGuest(m.ordinal) || !w.answers(r, m) || w.pods[m.ordinal].version != w.pods[r.members[0].ordinal].version {
+		other := w.pods[m.ordinal].version != w.pods[r.members[0].ordinal].version
+		if m.learner || isGuest(m.ordinal) || !w.answers(r, m) || other {
 			return false
 		}
 	}

@@ -129,7 +129,8 @@ func backupLines(s decide.State, line func(name, format string, args ...any)) {
 			idOrNone(b.ClusterID))
 	}
 	if c := s.Comparison; c != (decide.Comparison{}) {
-		line("compared", "%s %s", ago(s, "", c.At), strings.TrimSpace(ago(s, "differs since ", c.DiffersSince)+" "+c.Failure))
+		differs := ago(s, "differs since ", c.DiffersSince)
+		line("compared", "%s %s", ago(s, "", c.At), strings.TrimSpace(differs+" "+c.Failure))
 	}
 	for _, j := range s.Backups.Jobs {
 		line("", "%s %s since %s %s", j.Name, j.Phase, s.Now.Sub(j.CreatedAt), j.Message)
