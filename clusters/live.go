@@ -68,6 +68,9 @@ type Live struct {
 
 	mu   sync.Mutex
 	held map[inventory.Key]*coordinationv1.Lease
+	// compared is when the members of a cluster were last asked to compare their data and were not found to differ. It
+	// limits the comparisons if the status cannot be written.
+	compared map[inventory.Key]time.Time
 	// met contains the clusters that a watch has reported and that have not been listed since.
 	met map[inventory.Key]bool
 }
@@ -75,7 +78,8 @@ type Live struct {
 // New returns the live side of a client's API server.
 func New(client *kube.Client, options Options) *Live {
 	l := &Live{kube: client, options: options, holder: newHolder(),
-		held: map[inventory.Key]*coordinationv1.Lease{}, met: map[inventory.Key]bool{}}
+		held: map[inventory.Key]*coordinationv1.Lease{}, met: map[inventory.Key]bool{},
+		compared: map[inventory.Key]time.Time{}}
 	l.etcd.Timeout, l.deletions.Most, l.deletions.Shard = options.Timeout, options.MaxDeletions, options.Shard
 	l.deletions.Round = options.Round
 	return l

@@ -39,9 +39,13 @@ func (c *cluster) askEtcd(ctx context.Context) {
 		defer cancel()
 	}
 	in := c.etcd(pods, tls)
-	in.CompareHealthy = c.state.ComparisonDue() && len(c.state.Record.Guests) == 0
+	in.CompareHealthy = c.state.ComparisonDue() && len(c.state.Record.Guests) == 0 && c.live.mayCompare(c.target.Key())
 	answer := c.observeEtcd(ctx, in)
 	c.state.Membership = answer.Membership
+	asked := func(m decide.Member) bool { return m.Hash.Known() || m.HashWhy != "" }
+	if slices.ContainsFunc(answer.Membership.Members, asked) && !c.state.InDoubt() {
+		c.live.noteComparison(c.target.Key())
+	}
 	if !answer.Membership.Known {
 		c.state.Membership.Forbidden = c.rightMissing()
 	}
@@ -49,6 +53,22 @@ func (c *cluster) askEtcd(ctx context.Context) {
 		r := &c.state.Replicas[i]
 		r.ClusterID = answer.ClusterIDs[c.state.ReplicaName(r.Ordinal)]
 	}
+}
+
+// comparisonPause is the minimum time between two comparisons of a cluster's data by one process, unless members differ.
+const comparisonPause = 30 * time.Minute
+
+func (l *Live) mayCompare(key inventory.Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, compared := l.compared[key]
+	return !compared || time.Since(at) >= comparisonPause
+}
+
+func (l *Live) noteComparison(key inventory.Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.compared[key] = time.Now()
 }
 
 // ask asks etcd in the given pods for its membership.

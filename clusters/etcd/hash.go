@@ -17,7 +17,8 @@ import (
 
 // To compute a hash, a member scans its whole database, and does not apply changes meanwhile. Members are therefore
 // asked only if there is reason to doubt their data, or if the last comparison was long ago. The timeout grows with the
-// size of the database, up to hashTimeoutMax.
+// size of the database, up to hashTimeoutMax. All hashes together take at most half of the remaining time of the pass, so
+// that a slow member does not prevent a decision.
 const (
 	hashTimeout    = 5 * time.Second
 	hashPerGiB     = 20 * time.Second
@@ -35,7 +36,11 @@ const (
 // voter, or a newer one if a voter has compacted it. A hash that does not arrive within hashTimeoutMax remains unknown,
 // with a reason.
 func (c *Clients) hash(ctx context.Context, m *decide.Membership, replies []reply) {
-	ctx, cancel := context.WithTimeoutCause(ctx, hashTimeoutMax, fmt.Errorf("no response within %s", hashTimeoutMax))
+	limit := hashTimeoutMax
+	if end, ends := ctx.Deadline(); ends {
+		limit = min(limit, time.Until(end)/2)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no response within %s", limit.Round(time.Second)))
 	defer cancel()
 	var asked []*decide.Member
 	var revisions []int64

@@ -2,12 +2,14 @@ package etcd_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
@@ -165,5 +167,27 @@ func TestHashTimeoutIgnoresReportedSize(t *testing.T) {
 		if !m.Hash.Known() {
 			t.Errorf("%s: %s", m.Name, m.HashWhy)
 		}
+	}
+}
+
+// TestSlowHashLeavesTimeToDecide checks that a member that does not respond to the request for its hash delays an
+// observation by at most half of the remaining time, and that the reason is reported.
+func TestSlowHashLeavesTimeToDecide(t *testing.T) {
+	t.Parallel()
+	s := form(t, binaries(t)[len(binaries(t))-1], nil, 3)
+	eventually(t, newClients(t), s.cluster(3), "three responding members", allAnswer(3))
+	proxied := s.proxied(t, 3, func(c call) ([]byte, error) {
+		if c.pod == pod(1) && c.method == "HashKV" {
+			<-t.Context().Done()
+		}
+		return c.passOn()
+	})
+	proxied.CompareHealthy = true
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+	defer cancel()
+	answer := newClients(t).Observe(ctx, proxied)
+	slow, fast := byName(t, answer.Membership, pod(1)), byName(t, answer.Membership, pod(0))
+	if ctx.Err() != nil || !answer.Membership.Known || slow.HashWhy == "" || !fast.Hash.Known() {
+		t.Errorf("%v: %+v", ctx.Err(), answer.Membership)
 	}
 }

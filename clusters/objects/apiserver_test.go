@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -170,11 +172,17 @@ func (s *apiServer) createBackup(in Input) {
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.APIVersion, pod.Kind, pod.Name, pod.Spec.ServiceAccountName = "v1", "Pod", "backup", "default"
 	s.call(http.MethodPost, "/api/v1/namespaces/"+in.Cluster.Namespace+"/pods", runtime.ContentTypeJSON, pod)
-	job, err := BackupJob(in, decide.StartBackup{Generation: 7})
-	if err != nil {
-		s.Fatal(err)
+	long := strings.Repeat("a", 45) // the longest name of a cluster with backups
+	for _, a := range []decide.StartBackup{{Generation: 7}, {DiffersSince: time.Now()}} {
+		job, err := BackupJob(in, a)
+		if err != nil {
+			s.Fatal(err)
+		}
+		s.apply(pathOf(in, job.Identity), job.Apply)
+		if name := BackupJobName(long, a); len(name) > 63 {
+			s.Errorf("the pods' labels cannot contain %s", name)
+		}
 	}
-	s.apply(pathOf(in, job.Identity), job.Apply)
 }
 
 // createRestore creates the claim, the Job and one of its pods, as for a cluster that is being created from a backup.

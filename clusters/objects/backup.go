@@ -65,10 +65,11 @@ func IsBackup(labels map[string]string) bool {
 	return labels[labelComponent] == componentBackup || labels[labelComponent] == componentDrill
 }
 
-// BackupJobName returns the name of the Job that a pass starts.
+// BackupJobName returns the name of the Job that a pass starts. Like the names of a CronJob's Jobs, it adds at most 11
+// characters to the name of the CronJob.
 func BackupJobName(cluster string, a decide.StartBackup) string {
 	if !a.DiffersSince.IsZero() {
-		return NamesOf(cluster).BackupCronJob + "-" + a.DiffersSince.UTC().Format(decide.SlotLayout)
+		return NamesOf(cluster).BackupCronJob + "-d" + strconv.FormatInt(a.DiffersSince.Unix(), 36)
 	}
 	return NamesOf(cluster).BackupCronJob + "-gen" + strconv.FormatInt(a.Generation, 10)
 }

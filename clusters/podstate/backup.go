@@ -62,6 +62,9 @@ func startedBy(cluster string, job *batchv1.Job) *decide.StartBackup {
 	if since, is := job.Annotations[objects.AnnotationDiffersSince]; is {
 		a.DiffersSince, err = time.Parse(time.RFC3339, since)
 		a.DiffersSince = a.DiffersSince.UTC()
+		if a.DiffersSince.Before(time.Unix(0, 0)) || a.DiffersSince.After(job.CreationTimestamp.Add(clockSkew)) {
+			return nil
+		}
 	} else {
 		a.Generation, err = strconv.ParseInt(job.Annotations[objects.AnnotationGeneration], 10, 64)
 	}

@@ -50,20 +50,28 @@ func ended(as batchv1.JobConditionType, message string) batchv1.JobCondition {
 func TestBackupJobsStartedByPasses(t *testing.T) {
 	since := made.Add(-time.Minute)
 	byDifference := func(j *batchv1.Job) {
-		j.Name, j.Annotations = "a-backup-20261122t175903z", map[string]string{objects.AnnotationDiffersSince: since.Format(time.RFC3339)}
+		j.Name, j.Annotations = "a-backup-dtox0mf", map[string]string{objects.AnnotationDiffersSince: since.Format(time.RFC3339)}
 	}
 	for what, c := range map[string]struct {
 		change     func(*batchv1.Job)
 		generation int64
 		since      time.Time
 	}{
-		"a generation":                  {func(*batchv1.Job) {}, 2, time.Time{}},
-		"another generation's name":     {func(j *batchv1.Job) { j.Name = "a-backup-gen3" }, 0, time.Time{}},
-		"a difference":                  {byDifference, 0, since},
-		"a difference at another time":  {func(j *batchv1.Job) { byDifference(j); j.Name = "a-backup-20261122t175904z" }, 0, time.Time{}},
-		"a difference, with any name":   {func(j *batchv1.Job) { byDifference(j); j.Name = "a-backup-gen2" }, 0, time.Time{}},
-		"a difference, another owner":   {func(j *batchv1.Job) { byDifference(j); j.OwnerReferences[0].Kind = "CronJob" }, 0, time.Time{}},
-		"a difference, not a time":      {func(j *batchv1.Job) { byDifference(j); j.Annotations[objects.AnnotationDiffersSince] = "now" }, 0, time.Time{}},
+		"a generation":                 {func(*batchv1.Job) {}, 2, time.Time{}},
+		"another generation's name":    {func(j *batchv1.Job) { j.Name = "a-backup-gen3" }, 0, time.Time{}},
+		"a difference":                 {byDifference, 0, since},
+		"a difference at another time": {func(j *batchv1.Job) { byDifference(j); j.Name = "a-backup-dtox0mg" }, 0, time.Time{}},
+		"a difference, with any name":  {func(j *batchv1.Job) { byDifference(j); j.Name = "a-backup-gen2" }, 0, time.Time{}},
+		"a difference, another owner":  {func(j *batchv1.Job) { byDifference(j); j.OwnerReferences[0].Kind = "CronJob" }, 0, time.Time{}},
+		"a difference, not a time":     {func(j *batchv1.Job) { byDifference(j); j.Annotations[objects.AnnotationDiffersSince] = "now" }, 0, time.Time{}},
+		"a difference before 1970": {func(j *batchv1.Job) {
+			byDifference(j)
+			j.Annotations[objects.AnnotationDiffersSince] = "0000-01-01T00:00:00+10:00"
+		}, 0, time.Time{}},
+		"a difference in the future": {func(j *batchv1.Job) {
+			byDifference(j)
+			j.Annotations[objects.AnnotationDiffersSince] = "9999-12-31T23:59:59-10:00"
+		}, 0, time.Time{}},
 		"both annotations, for the two": {func(j *batchv1.Job) { byDifference(j); j.Annotations[objects.AnnotationGeneration] = "2" }, 0, since},
 	} {
 		job := backupJob()

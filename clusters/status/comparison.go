@@ -18,22 +18,25 @@ func Comparison(custom *v1alpha1.EtcdCluster, now time.Time) decide.Comparison {
 		return decide.Comparison{}
 	}
 	c := decide.Comparison{Revision: recorded.Revision, Failure: shortened(recorded.Failure)}
-	if at := recorded.At; at != nil && !at.IsZero() {
-		c.At = at.UTC()
-	}
-	if since := recorded.DiffersSince; since != nil && !since.IsZero() {
-		c.DiffersSince = since.UTC()
-		if c.DiffersSince.After(now) {
-			c.DiffersSince = now
-		}
+	c.At, c.DiffersSince = timeOf(recorded.At), timeOf(recorded.DiffersSince)
+	if c.DiffersSince.After(now) {
+		c.DiffersSince = now
 	}
 	return c
 }
 
-// corruptionCheck returns the comparison for the status, or nil if the data was never compared.
+// timeOf returns the time in UTC. A missing time, or a time that JSON cannot represent in UTC, is zero.
+func timeOf(t *metav1.Time) time.Time {
+	if t == nil || t.UTC().Year() < 1970 || t.UTC().Year() > 9999 {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// corruptionCheck returns the comparison for the status, or nil if the data was never compared or is gone.
 func corruptionCheck(s decide.State) *v1alpha1.CorruptionCheckStatus {
 	c := s.ComparisonToReport()
-	if c == (decide.Comparison{}) {
+	if c == (decide.Comparison{}) || isGone(s) {
 		return nil
 	}
 	status := &v1alpha1.CorruptionCheckStatus{Revision: c.Revision, Failure: shortened(printable.Line(c.Failure))}

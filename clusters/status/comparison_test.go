@@ -45,6 +45,14 @@ func TestComparisonIsReported(t *testing.T) {
 			t.Errorf("%s: read back %+v, want %+v", what, got, c.want)
 		}
 	}
+	for _, year := range []string{"9999-12-31T23:59:59-10:00", "0000-01-01T00:00:00+10:00"} {
+		at, err := time.Parse(time.RFC3339, year)
+		custom := &v1alpha1.EtcdCluster{}
+		custom.Status.CorruptionCheck = &v1alpha1.CorruptionCheckStatus{At: &metav1.Time{Time: at}, DiffersSince: &metav1.Time{Time: at}}
+		if got := Comparison(custom, now); err != nil || got != (decide.Comparison{}) {
+			t.Errorf("%s: read back %+v, %v", year, got, err)
+		}
+	}
 	custom := &v1alpha1.EtcdCluster{}
 	custom.Status.CorruptionCheck = &v1alpha1.CorruptionCheckStatus{At: &metav1.Time{}, Failure: "\x1b[2J" + strings.Repeat("A", 1<<20)}
 	if got := Comparison(custom, now); len(got.Failure) > 1024 || strings.Contains(got.Failure, "\x1b") || !got.At.IsZero() {

@@ -45,14 +45,21 @@ func (s State) ComparisonToReport() Comparison {
 		return report
 	}
 	report.At, report.Revision, report.Failure = s.Now, 0, ""
-	voters := s.Membership.Voters()
-	if s.Membership.samePoint() {
-		report.Revision = voters[0].Hash.Revision
-	} else {
+	first := s.Membership.Voters()[0].Hash
+	switch {
+	case slices.ContainsFunc(s.Membership.Voters(), func(v Member) bool { return !v.Hash.Known() }):
 		report.Failure = s.describeHashes()
+	case !s.Membership.samePoint() || first.CompactRevision == first.Revision:
+		report.Failure = notComparable
+	default:
+		report.Revision = first.Revision
 	}
 	return report
 }
+
+// notComparable is the reason why a comparison failed that is not worth a warning. While nothing is written after a
+// compaction, members respond with the hash that they computed before it (etcd's storage/mvcc/hash.go).
+const notComparable = "the members' hashes are comparable only after the next write"
 
 // differsSince returns when a pass first found that voters hold different data.
 func (s State) differsSince() time.Time {
@@ -154,11 +161,17 @@ func (s State) backupOfDifference() (BackupJob, bool) {
 	return BackupJob{}, false
 }
 
-// comparisonWarnings returns a warning if the voters' data could not be compared.
+// comparisonWarnings returns a warning if the voters' data could not be compared, or has not been compared for long.
 func (s State) comparisonWarnings() []string {
-	if s.Declared.CorruptionCheck == 0 || s.Comparison.Failure == "" {
-		return nil
+	last, interval := s.Comparison, s.Declared.CorruptionCheck
+	at := last.At.UTC().Format(time.RFC3339)
+	switch {
+	case interval == 0 || last.At.IsZero():
+	case last.Failure != "" && last.Failure != notComparable:
+		return []string{fmt.Sprintf("the members' data could not be compared at %s: %s", at, last.Failure)}
+	case s.Now.Sub(last.At) > 2*interval+noComparison && len(s.Membership.Voters()) > 1 && len(s.Record.Guests) == 0:
+		return []string{fmt.Sprintf("the members' data has not been compared since %s, because not all members have "+
+			"been healthy voters of the same version", at)}
 	}
-	return []string{fmt.Sprintf("the members' data could not be compared at %s: %s",
-		s.Comparison.At.UTC().Format(time.RFC3339), s.Comparison.Failure)}
+	return nil
 }

@@ -29,6 +29,7 @@ const (
 	defragmentationPause             = time.Hour
 	failedDefragmentationPause       = 24 * time.Hour
 	failedComparisonPause            = time.Hour
+	noComparison                     = 24 * time.Hour
 	noteAgain                        = 10 * time.Minute
 	unrelated                        = 30 * time.Minute
 	recheckStarting                  = 200 * time.Millisecond
@@ -102,6 +103,8 @@ func patiences() []Threshold {
 		{"Comparison of data: pause after a failure", failedComparisonPause, 0, 0,
 			"If the members' data could not be compared, it is compared again after this long, because hashing " +
 				"delays writes and rarely succeeds immediately after a failure."},
+		{"Comparison of data: overdue", noComparison, 0, 0,
+			"If the members' data has not been compared for twice the declared interval and this long, a pass warns."},
 		{"Wait recorded in the status", noteAgain, 0, 0,
 			"The entry is updated once it is this old, not on every pass."},
 		{"Two separate waits", unrelated, 0, 0,
