@@ -39,7 +39,8 @@ func (c *cluster) askEtcd(ctx context.Context) {
 		defer cancel()
 	}
 	in := c.etcd(pods, tls)
-	in.CompareHealthy = c.state.ComparisonDue() && len(c.state.Record.Guests) == 0 && c.live.mayCompare(c.target.Key())
+	in.CompareHealthy = c.state.Formed() && c.state.ComparisonDue() && len(c.state.Record.Guests) == 0 &&
+		c.live.mayCompare(c.target.Key())
 	answer := c.observeEtcd(ctx, in)
 	c.state.Membership = answer.Membership
 	asked := func(m decide.Member) bool { return m.Hash.Known() || m.HashWhy != "" }
