@@ -43,8 +43,7 @@ func (c *cluster) askEtcd(ctx context.Context) {
 		c.live.mayCompare(c.target.Key())
 	answer := c.observeEtcd(ctx, in)
 	c.state.Membership = answer.Membership
-	asked := func(m decide.Member) bool { return m.Hash.Known() || m.HashWhy != "" }
-	if slices.ContainsFunc(answer.Membership.Members, asked) && !c.state.InDoubt() {
+	if answer.Membership.Compared() && !c.state.InDoubt() {
 		c.live.noteComparison(c.target.Key())
 	}
 	if !answer.Membership.Known {

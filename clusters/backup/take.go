@@ -92,35 +92,36 @@ func (t Taken) Remove() error { return os.Remove(t.File) }
 // of members. If a member's data differs from that of other members, Take asks the next member.
 func Take(ctx context.Context, from Source, o Order) (Taken, error) {
 	var found error
-	for differing := []string{}; ; {
-		taken, member, err := takeExcept(ctx, from, o, differing)
-		again := slices.Contains(differing, member)
+	var differing []string
+	for {
+		started := time.Now().UTC()
+		s, err := from.Snapshot(ctx, differing...)
+		if err != nil {
+			return Taken{}, cmp.Or(found, err)
+		}
+		taken, err := receiveAndProve(ctx, from, o, s, started)
 		switch {
-		case errors.Is(err, ErrDiffers) && !again:
-			found, differing = cmp.Or(found, err), append(differing, member)
-		case err != nil && found != nil:
-			return Taken{}, found
+		case errors.Is(err, ErrDiffers) && !slices.Contains(differing, s.Member):
+			found, differing = cmp.Or(found, err), append(differing, s.Member)
+		case err != nil:
+			return Taken{}, cmp.Or(found, err)
 		default:
-			return taken, err
+			return taken, nil
 		}
 	}
 }
 
-// takeExcept takes a snapshot of a member that is not in except, and returns the name of the member.
-func takeExcept(ctx context.Context, from Source, o Order, except []string) (taken Taken, member string, err error) {
-	started := time.Now().UTC()
-	s, err := from.Snapshot(ctx, except...)
-	if err != nil {
-		return Taken{}, member, err
-	}
-	member = s.Member
+// receiveAndProve receives a snapshot that was requested at the given time, and checks it as described for Take.
+func receiveAndProve(
+	ctx context.Context, from Source, o Order, s *etcd.Snapshot, started time.Time,
+) (taken Taken, err error) {
 	defer s.Body.Close()
 	if err := o.accept(s.ClusterID); err != nil {
-		return Taken{}, member, err
+		return Taken{}, err
 	}
 	file, err := os.CreateTemp(o.Spool, "snapshot-*.db")
 	if err != nil {
-		return Taken{}, member, fmt.Errorf("spool the snapshot: %w", err)
+		return Taken{}, fmt.Errorf("spool the snapshot: %w", err)
 	}
 	defer func() {
 		if err != nil {
@@ -129,7 +130,7 @@ func takeExcept(ctx context.Context, from Source, o Order, except []string) (tak
 	}()
 	sent := snapshot.NewTrailer()
 	if err := errors.Join(receive(file, sent, s, o), file.Close()); err != nil {
-		return Taken{}, member, fmt.Errorf("receive the snapshot of %s: %w", s.Member, err)
+		return Taken{}, fmt.Errorf("receive the snapshot of %s: %w", s.Member, err)
 	}
 	s.Body.Close()
 	m := store.Manifest{
@@ -141,17 +142,17 @@ func takeExcept(ctx context.Context, from Source, o Order, except []string) (tak
 	}
 	o.Progress.Step("check every page")
 	if m.Snapshot.Facts, err = o.Inspect(ctx, file.Name()); err != nil {
-		return Taken{}, member, err
+		return Taken{}, err
 	}
 	if m.Snapshot.Revision < s.Revision {
-		return Taken{}, member, fmt.Errorf("%w: it is at revision %d, but %s had acknowledged %d", ErrOld,
+		return Taken{}, fmt.Errorf("%w: it is at revision %d, but %s had acknowledged %d", ErrOld,
 			m.Snapshot.Revision, s.Member, s.Revision)
 	}
 	o.Progress.Step("compare with the members")
 	if err := prove(ctx, from, &m.Snapshot); err != nil {
-		return Taken{}, member, err
+		return Taken{}, err
 	}
-	return Taken{file.Name(), m}, member, nil
+	return Taken{file.Name(), m}, nil
 }
 
 // receive writes a snapshot to a file and verifies the checksum at the end of the snapshot.

@@ -17,7 +17,7 @@ import (
 
 // To compute a hash, a member scans its whole database, and does not apply changes meanwhile. Members are therefore
 // asked only if there is reason to doubt their data, or if the last comparison was long ago. The timeout grows with the
-// size of the database, up to hashTimeoutMax. All hashes together take at most half of the remaining time of the pass, so
+// size of the database, up to hashTimeoutMax. All hashes together take at most half of the pass's remaining time, so
 // that a slow member does not prevent a decision.
 const (
 	hashTimeout    = 5 * time.Second
@@ -140,11 +140,4 @@ func unboundedHashTime(size int64) time.Duration { return timeFor(size, hashTime
 func timeFor(size int64, least, perGiB time.Duration) time.Duration {
 	const largest = 1 << 40 // the reported size is unbounded
 	return least + time.Duration(min(max(0, size), largest)>>20)*perGiB/1024
-}
-
-// distrusted reports whether etcd has found that members hold different data.
-func distrusted(m decide.Membership) bool {
-	corrupt := func(kind decide.AlarmKind) bool { return kind == decide.AlarmCorrupt }
-	return slices.ContainsFunc(m.StaleAlarms, func(a decide.Alarm) bool { return corrupt(a.Kind) }) ||
-		slices.ContainsFunc(m.Members, func(m decide.Member) bool { return slices.ContainsFunc(m.Alarms, corrupt) })
 }

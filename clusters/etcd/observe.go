@@ -59,7 +59,7 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 		for i := range m.Members {
 			m.Members[i].Disagrees = poll.differs[uint64(m.Members[i].ID)]
 		}
-		if cluster.compares(*m) || distrusted(*m) {
+		if cluster.compares(*m) || m.HasCorruptAlarm() {
 			c.hash(ctx, m, replies)
 		}
 		return answer

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,9 +40,9 @@ func (s State) ComparisonToReport() Comparison {
 	case s.Membership.allAgree():
 		report.DiffersSince = time.Time{}
 	case s.Membership.anyDiffer():
-		report.DiffersSince = s.differsSince()
+		report.DiffersSince = cmp.Or(report.DiffersSince, s.Now)
 	}
-	if !s.ComparisonDue() || !s.Membership.asked() {
+	if !s.ComparisonDue() || !s.Membership.Compared() {
 		return report
 	}
 	report.At, report.Revision, report.Failure = s.Now, 0, ""
@@ -61,16 +62,8 @@ func (s State) ComparisonToReport() Comparison {
 // compaction, members respond with the hash that they computed before it (etcd's storage/mvcc/hash.go).
 const notComparable = "the members' hashes are comparable only after the next write"
 
-// differsSince returns when a pass first found that voters hold different data.
-func (s State) differsSince() time.Time {
-	if since := s.Comparison.DiffersSince; !since.IsZero() {
-		return since
-	}
-	return s.Now
-}
-
-// asked reports whether a voter was asked for its hash.
-func (m Membership) asked() bool {
+// Compared reports whether voters were asked for their hashes.
+func (m Membership) Compared() bool {
 	return slices.ContainsFunc(m.Voters(), func(v Member) bool { return v.Hash.Known() || v.HashWhy != "" })
 }
 
@@ -95,11 +88,11 @@ func (m Membership) anyDiffer() bool {
 	})
 }
 
-// corruptAlarm reports whether etcd has raised a CORRUPT alarm.
-func (s State) corruptAlarm() bool {
-	stale := slices.ContainsFunc(s.Membership.StaleAlarms, func(a Alarm) bool { return a.Kind == AlarmCorrupt })
-	raised := func(m Member) bool { return slices.Contains(m.Alarms, AlarmCorrupt) }
-	return stale || slices.ContainsFunc(s.Membership.Members, raised)
+// HasCorruptAlarm reports whether etcd has raised a CORRUPT alarm.
+func (m Membership) HasCorruptAlarm() bool {
+	raised := func(member Member) bool { return slices.Contains(member.Alarms, AlarmCorrupt) }
+	return slices.ContainsFunc(m.StaleAlarms, func(a Alarm) bool { return a.Kind == AlarmCorrupt }) ||
+		slices.ContainsFunc(m.Members, raised)
 }
 
 // backUpFirst delays the removal of a responding voter with different data until there is a backup that began after the
@@ -107,7 +100,8 @@ func (s State) corruptAlarm() bool {
 // while etcd has a CORRUPT alarm, because etcd then rejects writes, and a backup would not count.
 func (s State) backUpFirst(m Member, why string) (Decision, bool) {
 	since := s.Comparison.DiffersSince
-	if !s.Declared.BacksUp || s.corruptAlarm() || !m.Answers || m.Leader || m.Learner || s.corruptMinority(m) == "" ||
+	if !s.Declared.BacksUp || s.Membership.HasCorruptAlarm() || !m.Answers || m.Leader || m.Learner ||
+		s.corruptMinority(m) == "" ||
 		!since.IsZero() && s.hasBackupSince(since) {
 		return Decision{}, false
 	}
@@ -153,8 +147,9 @@ func (s State) awaitsBackup() bool {
 
 // backupOfDifference returns the Job that a pass started because voters hold different data.
 func (s State) backupOfDifference() (BackupJob, bool) {
+	since := s.Comparison.DiffersSince
 	for _, job := range s.Backups.jobs() {
-		if since := s.Comparison.DiffersSince; !since.IsZero() && job.DiffersSince.Equal(since) {
+		if !since.IsZero() && job.DiffersSince.Equal(since) {
 			return job, true
 		}
 	}

@@ -177,7 +177,7 @@ func (s State) adviceInDoubt() string {
 	if s.Membership.agreed().Known() {
 		lead = "A majority agrees, but another member's data is unknown or cannot be discarded"
 	}
-	if s.corruptAlarm() {
+	if s.Membership.HasCorruptAlarm() {
 		disarm = "; if no data is wrong, run etcdctl alarm disarm"
 	}
 	return lead + ". Remove the member with the wrong data (etcdctl member remove, or delete its claim and pod)" +
@@ -187,7 +187,7 @@ func (s State) adviceInDoubt() string {
 // untilJudged returns when to check again. A hash requires a scan of the whole database, which delays writes unless an
 // alarm rejects them anyway, and a stopped pod is restarted with increasing delays.
 func (s State) untilJudged() time.Duration {
-	if !s.corruptAlarm() || slices.ContainsFunc(s.Membership.Members, s.stoppedByCheck) {
+	if !s.Membership.HasCorruptAlarm() || slices.ContainsFunc(s.Membership.Members, s.stoppedByCheck) {
 		return recheckDoubt
 	}
 	return s.untilSettled()
@@ -284,5 +284,5 @@ func inParentheses(text string) string {
 // unreadyByAlarm reports whether a pod may be unready only because of a CORRUPT alarm, which makes /readyz of all
 // members fail.
 func (s State) unreadyByAlarm(r Replica) bool {
-	return r.Pod == PodStarting && s.corruptAlarm()
+	return r.Pod == PodStarting && s.Membership.HasCorruptAlarm()
 }

@@ -38,8 +38,10 @@ func replaceMember(s State) (Decision, bool) {
 	if d, adds := s.addSpare(); adds {
 		return d, true
 	}
-	if d, fills := s.fillDespiteDoubt(); fills && stuck.Verdict != "" && s.awaitsBackup() {
-		return d, true
+	if stuck.Verdict != "" && s.awaitsBackup() {
+		if d, fills := s.fillDespiteDoubt(); fills {
+			return d, true
+		}
 	}
 	_, surplus := s.surplus()
 	_, promotes := promoteLearner(s)
