@@ -39,7 +39,8 @@ type reply struct {
 // whether their own lists agree. It never fails: it reports problems in Membership.Why and in each member's Why. It
 // takes milliseconds if every member responds or refuses the connection. In the worst case it takes a few timeouts: one
 // for the members' status, two for the list and its comparison, and all of them again for the pods that are asked last.
-// Members are asked for their hashes only if there is reason to doubt their data, or if cluster requests it.
+// Members are asked for their hashes only if there is reason to doubt their data, or if cluster requests it. Observe
+// changes nothing in etcd, but may append an entry to the Raft log: see appendIfIdle.
 func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 	c.dropIdle()
 	replies, poll := c.askForList(ctx, cluster)
@@ -59,6 +60,7 @@ func (c *Clients) Observe(ctx context.Context, cluster Cluster) Answer {
 		for i := range m.Members {
 			m.Members[i].Disagrees = poll.differs[uint64(m.Members[i].ID)]
 		}
+		c.appendIfIdle(ctx, *m, replies)
 		if cluster.compares(*m) || m.HasCorruptAlarm() {
 			c.hash(ctx, m, replies)
 		}
