@@ -11,7 +11,7 @@ import (
 // snapshot, it does not know that it has applied the snapshot's entries until it applies the next entry (applySnapshot in
 // etcd's server/etcdserver/server.go does not call setAppliedIndex; seen in 3.5.35, 3.6.16 and 3.7.3). If they are more
 // than 5,000, it rejects its own first request and does not serve clients. In a cluster that no application writes to,
-// it would wait for ever. A request for the alarms is the only one that changes nothing but is an entry in the log.
+// it would wait forever. A request for the alarms is the only one that changes nothing but is an entry in the log.
 func (c *Clients) appendIfIdle(ctx context.Context, m decide.Membership, replies []reply) {
 	leader := slices.IndexFunc(replies, reply.leads)
 	if leader < 0 || !slices.ContainsFunc(m.Members, func(m decide.Member) bool { return !m.Answers }) {
