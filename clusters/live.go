@@ -68,8 +68,8 @@ type Live struct {
 
 	mu   sync.Mutex
 	held map[inventory.Key]*coordinationv1.Lease
-	// compared is when the members of a cluster were last asked to compare their data and were not found to differ. It
-	// limits the comparisons if the status cannot be written.
+	// compared is when the members of each cluster were last asked for their hashes without a difference being found.
+	// It limits how often data is compared if the status cannot be written.
 	compared map[inventory.Key]time.Time
 	// met contains the clusters that a watch has reported and that have not been listed since.
 	met map[inventory.Key]bool

@@ -23,7 +23,7 @@ import (
 type Source interface {
 	// ClusterID returns the cluster ID that a quorum has confirmed.
 	ClusterID(ctx context.Context) (decide.ID, error)
-	// Snapshot requests the database from the most suitable member, except the given members.
+	// Snapshot requests the database from the most suitable member that is not in except.
 	Snapshot(ctx context.Context, except ...string) (*etcd.Snapshot, error)
 	// CurrentRevision returns the cluster ID that a quorum has confirmed, and the cluster's current revision.
 	CurrentRevision(ctx context.Context) (decide.ID, int64, error)
@@ -89,7 +89,7 @@ func (t Taken) Remove() error { return os.Remove(t.File) }
 
 // Take receives a snapshot into a file in the spool directory, and verifies every page and the checksum at the end. It
 // compares the snapshot's revision with the acknowledged revision, and the hash of its data with the hashes of a quorum
-// of members. If a member's data differs from that of other members, Take asks the next member.
+// of members. If a member's data differs from a quorum's, Take requests a snapshot from the next member.
 func Take(ctx context.Context, from Source, o Order) (Taken, error) {
 	var found error
 	var differing []string

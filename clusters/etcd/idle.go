@@ -7,11 +7,12 @@ import (
 	"quorate.dev/quorate/reconcile/decide"
 )
 
-// appendIfIdle lets etcd append an entry to its Raft log if a member does not respond. After a member has received a
-// snapshot, it does not know that it has applied the snapshot's entries until it applies the next entry (applySnapshot in
-// etcd's server/etcdserver/server.go does not call setAppliedIndex; seen in 3.5.35, 3.6.16 and 3.7.3). If they are more
-// than 5,000, it rejects its own first request and does not serve clients. In a cluster that no application writes to,
-// it would wait forever. A request for the alarms is the only one that changes nothing but is an entry in the log.
+// appendIfIdle makes etcd append an entry to its Raft log if a member does not respond. After a member has received a
+// snapshot, it does not count the snapshot's entries as applied until it applies the next entry (applySnapshot in
+// etcd's server/etcdserver/server.go does not call setAppliedIndex; seen in 3.5.35, 3.6.16 and 3.7.3). If there are
+// more than 5,000 such entries, the member rejects its own first request and does not serve clients. If no application
+// writes to the cluster, the member would wait forever. AlarmList is the only request that adds a log entry without
+// changing anything.
 func (c *Clients) appendIfIdle(ctx context.Context, m decide.Membership, replies []reply) {
 	leader := slices.IndexFunc(replies, reply.leads)
 	if leader < 0 || !slices.ContainsFunc(m.Members, func(m decide.Member) bool { return !m.Answers }) {

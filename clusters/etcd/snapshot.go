@@ -36,7 +36,7 @@ type Snapshot struct {
 }
 
 // Snapshot requests the database of the best source: a voter that has caught up with all acknowledged changes,
-// preferably a follower, with the smallest database, but none of the pods in except. It fails if the membership is
+// preferably a follower, with the smallest database. It does not use pods in except. It fails if the membership is
 // unknown, because the data of a partitioned member may be old.
 func (c *Clients) Snapshot(ctx context.Context, cluster Cluster, except ...string) (*Snapshot, error) {
 	replies, m, err := c.members(ctx, cluster)

@@ -32,8 +32,8 @@ const (
 	// AnnotationGeneration is the generation of the custom resource for which a pass started the Job.
 	AnnotationGeneration = "etcd.quorate.dev/generation"
 
-	// AnnotationDiffersSince is the time since which voters have held different data, if a pass started the Job for
-	// that reason.
+	// AnnotationDiffersSince is when voters were first found to hold different data, if a pass started the Job for that
+	// reason.
 	AnnotationDiffersSince = "etcd.quorate.dev/differs-since"
 
 	// AnnotationBackupTo is the destination of a backup Job.

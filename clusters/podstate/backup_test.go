@@ -72,7 +72,7 @@ func TestBackupJobsStartedByPasses(t *testing.T) {
 			byDifference(j)
 			j.Annotations[objects.AnnotationDiffersSince] = "9999-12-31T23:59:59-10:00"
 		}, 0, time.Time{}},
-		"both annotations, for the two": {func(j *batchv1.Job) { byDifference(j); j.Annotations[objects.AnnotationGeneration] = "2" }, 0, since},
+		"both annotations": {func(j *batchv1.Job) { byDifference(j); j.Annotations[objects.AnnotationGeneration] = "2" }, 0, since},
 	} {
 		job := backupJob()
 		c.change(job)

@@ -11,7 +11,7 @@ import (
 )
 
 // Comparison returns the most recent comparison of the voters' data, as recorded in the status. A difference that is
-// dated in the future counts as found now, so that backups can be newer.
+// dated in the future is treated as found now, because otherwise no backup could be newer.
 func Comparison(custom *v1alpha1.EtcdCluster, now time.Time) decide.Comparison {
 	recorded := custom.Status.CorruptionCheck
 	if recorded == nil {

@@ -57,8 +57,9 @@ type EtcdOptions struct {
 
 	// corruptionCheck is the maximum time between two comparisons of the members' data, between 1h and 8760h. 0s
 	// disables the comparison. A member does not apply writes while it hashes its data, so the members are compared
-	// only while all of them are healthy. If a strict minority of the voters holds different data, it is replaced, one
-	// member at a time and, if backups are declared, after a backup. Defaults to 24h. Changes do not restart members.
+	// only while all of them are healthy. If a strict minority of the voters holds different data, its members are
+	// replaced one at a time and, if backups are declared, only after a backup. Defaults to 24h. Changes do not restart
+	// members.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(ms|s|m|h))+$') && (duration(self) == duration('0s') || duration(self) >= duration('1h') && duration(self) <= duration('8760h'))",message="corruptionCheck must be a duration between 1h and 8760h, such as 24h, or 0s to disable it"
 	CorruptionCheck *Duration `json:"corruptionCheck,omitempty"`

@@ -132,7 +132,7 @@ type DeleteVolume struct {
 }
 
 // StartBackup starts the Job that takes a backup for this generation of the custom resource or, if DiffersSince is set,
-// because voters have held different data since then.
+// because voters were found to hold different data at that time.
 type StartBackup struct {
 	Generation   int64     `json:"generation,omitempty"`
 	DiffersSince time.Time `json:"differsSince,omitzero"`

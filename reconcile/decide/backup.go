@@ -66,8 +66,8 @@ type BackupJob struct {
 	// Generation is the custom resource's generation for which a pass started the Job, or zero if a pass did not start
 	// it.
 	Generation int64 `json:"generation,omitempty"`
-	// DiffersSince is the Comparison's DiffersSince for which a pass started the Job, or zero if it was not started
-	// because voters hold different data.
+	// DiffersSince identifies the difference between the voters' data (Comparison.DiffersSince) for which a pass
+	// started the Job. It is zero for other Jobs.
 	DiffersSince time.Time `json:"differsSince,omitzero"`
 	Phase        JobPhase  `json:"phase"`
 	// CreatedAt is when the Job was started, and EndedAt when it succeeded or failed.

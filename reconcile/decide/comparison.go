@@ -58,8 +58,8 @@ func (s State) ComparisonToReport() Comparison {
 	return report
 }
 
-// notComparable is the reason why a comparison failed that is not worth a warning. While nothing is written after a
-// compaction, members respond with the hash that they computed before it (etcd's storage/mvcc/hash.go).
+// notComparable is the only reason for a failed comparison that does not cause a warning. After a compaction and until
+// the next write, members return the hash that they computed before the compaction (etcd's storage/mvcc/hash.go).
 const notComparable = "the members' hashes are comparable only after the next write"
 
 // Compared reports whether voters were asked for their hashes.
@@ -96,8 +96,8 @@ func (m Membership) HasCorruptAlarm() bool {
 }
 
 // backUpFirst delays the removal of a responding voter with different data until there is a backup that began after the
-// difference was found, if git declares backups: the majority's data may be the wrong data. The removal is not delayed
-// while etcd has a CORRUPT alarm, because etcd then rejects writes, and a backup would not count.
+// difference was found, if backups are declared, because the majority's data may be wrong. The removal is not delayed
+// during a CORRUPT alarm, because etcd then rejects writes, and a backup would not count.
 func (s State) backUpFirst(m Member, why string) (Decision, bool) {
 	since := s.Comparison.DiffersSince
 	if !s.Declared.BacksUp || s.Membership.HasCorruptAlarm() || !m.Answers || m.Leader || m.Learner ||
@@ -109,20 +109,22 @@ func (s State) backUpFirst(m Member, why string) (Decision, bool) {
 	job, started := s.backupOfDifference()
 	switch {
 	case since.IsZero():
-		return wait(recheckSettling, "%s: waiting until the status shows since when", why)
+		return wait(recheckSettling, "%s: waiting until the status records the difference", why)
 	case s.Backups.Foreign != "":
-		return block("%s, which cannot be taken: %s", why, s.Backups.Foreign)
+		return block("%s. The required backup cannot be taken: %s", why, s.Backups.Foreign)
 	case s.Backups.Hidden != "":
-		return wait(recheckDoubt, "%s. It is unknown which backups exist: %s", why, s.Backups.Hidden)
+		return wait(recheckDoubt, "%s. Cannot tell which backups exist: %s", why, s.Backups.Hidden)
 	case started && job.Phase == JobRuns:
 		return wait(recheckDoubt, "%s: waiting for %s", why, strings.TrimSuffix(fmt.Sprintf("Job %s (%s)", job.Name,
 			job.Message), " ()"))
 	case started:
-		return block("%s. Job %s did not store a backup that counts: %s. Fix the cause, then run kubectl create job "+
+		return block("%s. Job %s did not store a valid backup: %s. Fix the cause, then run kubectl create job "+
 			"--from=cronjob/%s-backup NAME; or set spec.backup.suspend to replace the member without a backup",
 			why, job.Name, describeEnd(job), s.Name)
-	case s.Backups.anyRuns() || !s.canBackUp():
-		return wait(recheckDoubt, "%s, which starts once no other backup is running", why)
+	case s.Backups.anyRuns():
+		return wait(recheckDoubt, "%s: that backup starts once no other backup is running", why)
+	case !s.canBackUp():
+		return wait(recheckDoubt, "%s: that backup starts once the custom resource matches git", why)
 	}
 	return act(StartBackup{DiffersSince: since}, "%s: starting that backup", why)
 }
@@ -132,7 +134,7 @@ func describeEnd(job BackupJob) string {
 		return job.Message
 	}
 	if job.Phase == JobSucceeded {
-		return "it did not report a verified backup of this cluster"
+		return "no verified backup of this cluster was reported"
 	}
 	return "no reason reported"
 }
@@ -156,7 +158,7 @@ func (s State) backupOfDifference() (BackupJob, bool) {
 	return BackupJob{}, false
 }
 
-// comparisonWarnings returns a warning if the voters' data could not be compared, or has not been compared for long.
+// comparisonWarnings returns a warning if the voters' data could not be compared, or not for a long time.
 func (s State) comparisonWarnings() []string {
 	last, interval := s.Comparison, s.Declared.CorruptionCheck
 	at := last.At.UTC().Format(time.RFC3339)

@@ -35,8 +35,8 @@ func (s State) doubts() []string {
 	case s.Membership.anyDiffer():
 		facts = append(facts, "members hold different data")
 	case !since.IsZero() && !s.Membership.allAgree():
-		facts = append(facts, fmt.Sprintf("members have held different data since %s, and not all of them are known "+
-			"to hold the same data now", since.UTC().Format(time.RFC3339)))
+		facts = append(facts, fmt.Sprintf("members were found to hold different data at %s, and it is not yet known "+
+			"that all of them hold the same data again", since.UTC().Format(time.RFC3339)))
 	}
 	return facts
 }
@@ -184,8 +184,8 @@ func (s State) adviceInDoubt() string {
 		disarm + ". If you remove half or more of the members, confirm the remaining members in git (see MembersMissing)"
 }
 
-// untilJudged returns when to check again. A hash requires a scan of the whole database, which delays writes unless an
-// alarm rejects them anyway, and a stopped pod is restarted with increasing delays.
+// untilJudged returns when to check again. A hash requires a scan of the whole database, which delays writes unless
+// etcd already rejects them because of an alarm. The kubelet restarts a stopped pod with increasing delays.
 func (s State) untilJudged() time.Duration {
 	if !s.Membership.HasCorruptAlarm() || slices.ContainsFunc(s.Membership.Members, s.stoppedByCheck) {
 		return recheckDoubt

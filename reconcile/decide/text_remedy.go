@@ -73,7 +73,7 @@ func (s State) remedy(d Decision) string {
 	return s.remedyForPods()
 }
 
-// remedyForLeaving returns the manual action for a member that is not removed or restarted.
+// remedyForLeaving returns the manual action if the removal or restart of a member makes no progress.
 func (s State) remedyForLeaving(d Decision) string {
 	if d.Rule == ruleReplaceMember && s.awaitsBackup() {
 		return "kubectl describe shows what is delaying backup Jobs and their pods; to replace the member without a " +

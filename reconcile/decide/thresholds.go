@@ -100,11 +100,11 @@ func patiences() []Threshold {
 				"defragmented again within this time, because each defragmentation makes it unavailable."},
 		{"Defragmentation: pause after a failure", failedDefragmentationPause, 0, 0,
 			"The cause, such as a full volume, is rarely fixed sooner. A new request does not wait."},
-		{"Comparison of data: pause after a failure", failedComparisonPause, 0, 0,
-			"If the members' data could not be compared, it is compared again after this long, because hashing " +
-				"delays writes and rarely succeeds immediately after a failure."},
-		{"Comparison of data: overdue", noComparison, 0, 0,
-			"If the members' data has not been compared for twice the declared interval and this long, a pass warns."},
+		{"Data comparison: pause after a failure", failedComparisonPause, 0, 0,
+			"A failed comparison is repeated after this time, because hashing delays writes, and an immediate " +
+				"retry rarely succeeds."},
+		{"Data comparison: overdue", noComparison, 0, 0,
+			"If the last comparison is older than twice the declared interval plus this time, a pass warns."},
 		{"Wait recorded in the status", noteAgain, 0, 0,
 			"The entry is updated once it is this old, not on every pass."},
 		{"Two separate waits", unrelated, 0, 0,
@@ -145,8 +145,8 @@ func rechecks() []Threshold {
 			"An election takes about a second with etcd's defaults."},
 		{"Recheck while Kubernetes acts", recheck, 0, 0, "Changes to objects are also watched."},
 		{"Recheck while members may hold different data", recheckDoubt, 0, 0,
-			"Hashing scans the whole database and delays writes, and the kubelet restarts a member that is stopped " +
-				"by its own check with increasing delays. While a CORRUPT alarm rejects writes, members are checked " +
-				"more often."},
+			"Hashing scans the whole database and delays writes. If a member is stopped by its own check, the " +
+				"kubelet increases the delay before each restart. During a CORRUPT alarm, etcd rejects writes " +
+				"anyway, so members are checked more often."},
 	}
 }

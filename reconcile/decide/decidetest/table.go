@@ -137,7 +137,7 @@ func backupLines(s decide.State, line func(name, format string, args ...any)) {
 	}
 }
 
-// ago returns the words, and how long before the observation the given time was, or "" if it is unknown.
+// ago returns words followed by the time from at to the observation, or "" if at is zero.
 func ago(s decide.State, words string, at time.Time) string {
 	if at.IsZero() {
 		return ""

@@ -127,7 +127,7 @@ func backedUpBeforeReplacement(s decide.State, d decide.Decision) string {
 		return ""
 	}
 	if since := s.Comparison.DiffersSince; since.IsZero() || !knownSince(s, since) {
-		return fmt.Sprintf("%s, but there is no backup since the difference was found", a)
+		return fmt.Sprintf("%s, but no backup has begun since the difference was found", a)
 	}
 	return ""
 }
@@ -233,7 +233,7 @@ func backedUpAsDeclared(s decide.State, d decide.Decision) string {
 	contradicts := func(m decide.Member) bool { return contradicted(s, m) }
 	switch {
 	case !because.IsZero() && (a.Generation != 0 || because.Sub(s.Comparison.DiffersSince) != 0 || !s.Declared.BacksUp):
-		return fmt.Sprintf("%s, which is not what the status and the spec request", a)
+		return fmt.Sprintf("%s, but the status and the spec do not request it", a)
 	case !because.IsZero() && !slices.ContainsFunc(s.Membership.Members, contradicts):
 		return fmt.Sprintf("%s, but no voters hold different data", a)
 	case because.IsZero() && (a.Generation == 0 || a.Generation != s.Generation):
