@@ -26,7 +26,8 @@ func SpecHash(c *v1alpha1.EtcdCluster) string {
 func spelledHash(c *v1alpha1.EtcdCluster) string {
 	spec := c.Spec
 	spec.Etcd.Quota = quotaOf(spec)
-	spec.Etcd.Defragmentation, spec.Etcd.CorruptionCheck = nil, nil // carried out by passes
+	// Passes carry these out.
+	spec.Etcd.Defragmentation, spec.Etcd.CorruptionCheck, spec.Etcd.OnNoSpace = nil, nil, ""
 	spec.TLS.ServiceNames = nil                                     // etcd reloads its certificate without a restart
 	text, err := json.Marshal(struct {
 		Repository string               `json:"repository"`

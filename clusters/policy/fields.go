@@ -26,7 +26,7 @@ var decisions = []decision{
 	{nil, "tls", `mode serviceNames`}, // the Services are in the cluster's namespace
 	{nil, "storage", `size storageClassName retention`},
 	{nil, "etcd", `quota autoCompaction.mode autoCompaction.retention snapshotCount heartbeatInterval electionTimeout
-		maxRequestBytes corruptionCheck options`},
+		maxRequestBytes onNoSpace corruptionCheck options`},
 	{nil, "etcd.defragmentation", `minFreePercent minFree window.schedule window.timeZone window.duration`},
 	{nil, "pod.resources", `limits requests`}, // left to ResourceQuotas
 	{(*refusals).image, "image", `repository`},

@@ -37,7 +37,7 @@ func memberStatuses(s decide.State, old v1alpha1.EtcdClusterStatus) []v1alpha1.M
 			Name: nameOf(s, m), ID: m.ID.String(), Role: roleOf(m), Version: m.Version, Health: v1alpha1.MemberHealthy,
 			Revision: m.Revision, DBSize: m.DBSize, DBSizeInUse: m.DBSizeInUse, Alarms: m.AlarmNames(),
 		}
-		if last := m.DefragmentationToReport(); !last.At.IsZero() {
+		if last := s.DefragmentationToReport(m); !last.At.IsZero() {
 			status.DefragmentedAt, status.DefragmentationFailure = metav1.NewTime(last.At), last.Failure
 		}
 		ordinal, ours := s.OrdinalOf(m)

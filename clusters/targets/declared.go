@@ -31,6 +31,7 @@ func (t Target) Declared() decide.Declared {
 		ConfirmedMembers: strings.TrimSpace(t.Cluster.Annotations[v1alpha1.AnnotationConfirmMembers]),
 	}
 	d.Defragmentation = objects.DefragmentationOf(&t.Cluster)
+	d.RecoversSpace = spec.Etcd.OnNoSpace == v1alpha1.NoSpaceRecover
 	d.CorruptionCheck = corruptionCheck(spec.Etcd)
 	if spec.ReplaceAfter != nil {
 		// Declarations are validated when they are read. If the duration is invalid, members are never replaced.

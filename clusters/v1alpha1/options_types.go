@@ -55,6 +55,13 @@ type EtcdOptions struct {
 	// +optional
 	Defragmentation *Defragmentation `json:"defragmentation,omitempty"`
 
+	// onNoSpace specifies what passes do while etcd rejects writes because a database has reached its quota (NOSPACE
+	// alarm). Report only reports it. Recover also defragments, one at a time and regardless of the maintenance window,
+	// every member whose database uses at least 80 % of the quota, and disarms the alarm once no database does. Passes
+	// never delete or compact data: declare autoCompaction. Defaults to Report. Changes do not restart members.
+	// +optional
+	OnNoSpace NoSpacePolicy `json:"onNoSpace,omitempty"`
+
 	// corruptionCheck is the maximum time between two comparisons of the members' data, between 1h and 8760h. 0s
 	// disables the comparison. A member does not apply writes while it hashes its data, so the members are compared
 	// only while all of them are healthy. If a strict minority of the voters holds different data, its members are
@@ -78,6 +85,17 @@ type EtcdOptions struct {
 	// +kubebuilder:validation:XValidation:rule="!('tls-min-version' in self) || self['tls-min-version'] in ['TLS1.2', 'TLS1.3']",message="tls-min-version must be TLS1.2 or TLS1.3"
 	Options map[string]OptionValue `json:"options,omitempty"`
 }
+
+// NoSpacePolicy specifies what passes do about a NOSPACE alarm.
+//
+// +kubebuilder:validation:Enum=Report;Recover
+type NoSpacePolicy string
+
+// The policies.
+const (
+	NoSpaceReport  NoSpacePolicy = "Report"
+	NoSpaceRecover NoSpacePolicy = "Recover"
+)
 
 // OptionValue is the value of an etcd option, as on etcd's command line.
 //

@@ -91,16 +91,29 @@ func alarmRaised(s State) (Decision, bool) {
 		return Decision{}, false
 	}
 	message := strings.Join(facts, "; ")
-	if space, _ := s.Space(); s.onlyOutOfSpace() && space == SpaceFree {
+	switch space, _ := s.Space(); {
+	case !s.onlyOutOfSpace():
+	case s.recoversSpace():
+		message += fmt.Sprintf(". Delete keys and compact, or declare a larger etcd.quota. The alarm is disarmed once "+
+			"every database uses less than %d %% of its quota", nearQuota)
+		if why := s.whyNotDefragment(); why != "" && len(s.dueForDefragmentation()) > 0 {
+			message += ". Members are not defragmented: " + why
+		}
+	case space == SpaceFree:
 		message += ". The databases have room again; run etcdctl alarm disarm"
-	} else if s.onlyOutOfSpace() {
+	default:
 		message += ". Compact and defragment, or declare a larger etcd.quota; then run etcdctl alarm disarm"
 	}
 	if held != "" {
 		message += ". The rollout is on hold: " + held
 	}
 	_, backsUp := s.startDueBackup() // see besideBackup
-	if d, acts := defragment(s); acts && d.Verdict == Act && !backsUp {
+	d, applies := defragment(s)
+	switch {
+	case !applies || backsUp:
+	case s.recoversSpace():
+		return d, true
+	case d.Verdict == Act:
 		d.Message += ". Manual action is also required: " + message
 		return d, true
 	}

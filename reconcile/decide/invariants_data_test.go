@@ -82,7 +82,7 @@ var wrongsAboutData = []wrong{
 		w.Membership.Members[0].Alarms = []decide.AlarmKind{"CORRUPT"}
 	}), acts(decide.DisarmAlarm{ID: 0xa0, Kind: "CORRUPT"})},
 	{"actions target observed IDs", "disarms an alarm that is not raised", hashes(2, 2, 2), acts(decide.DisarmAlarm{ID: 0xa2, Kind: "CORRUPT"})},
-	{"actions target observed IDs", "disarms NOSPACE of a listed member", func(w *world) { w.Membership.Members[1].Alarms = []decide.AlarmKind{"NOSPACE"} }, acts(decide.DisarmAlarm{ID: 0xa1, Kind: "NOSPACE"})},
+	{disarmedWithRoom, "disarms NOSPACE of a listed member", func(w *world) { w.Membership.Members[1].Alarms = []decide.AlarmKind{"NOSPACE"} }, acts(decide.DisarmAlarm{ID: 0xa1, Kind: "NOSPACE"})},
 }
 
 var rightsAboutData = []wrong{

@@ -113,21 +113,24 @@ func (s State) MayPromote(id ID) bool {
 }
 
 // disarmAlarm disarms alarms of removed members. A CORRUPT alarm, including that of a current voter, is disarmed only
-// once all voters are known to hold the same data.
+// once all voters are known to hold the same data. A NOSPACE alarm of a current member is disarmed only if git declares
+// this, and once all databases have room.
 func disarmAlarm(s State) (Decision, bool) {
 	stale := slices.DeleteFunc(slices.Clone(s.Membership.StaleAlarms),
 		func(a Alarm) bool { return a.ID == unidentified || a.Kind == AlarmCorrupt })
-	refuted := s.refuted()
-	if !s.Membership.Known || len(stale)+len(refuted) == 0 {
+	ended := slices.Concat(stale, s.refuted(), s.outOfSpaceNoMore())
+	if !s.Membership.Known || len(ended) == 0 {
 		return Decision{}, false
 	}
-	first := slices.MinFunc(append(stale, refuted...), Alarm.compare)
-	if first.Kind == AlarmCorrupt {
-		return act(DisarmAlarm(first), "%s is still active, but all voters hold the same data: %s",
-			s.describeAlarm(first),
-			s.describeHashes())
+	first := slices.MinFunc(ended, Alarm.compare)
+	what := s.describeAlarm(first) + " is still active"
+	switch _, listed := s.Membership.byID(first.ID); {
+	case first.Kind == AlarmCorrupt:
+		return act(DisarmAlarm(first), "%s, but all voters hold the same data: %s", what, s.describeHashes())
+	case listed:
+		return act(DisarmAlarm(first), "%s, but every database uses less than %d %% of its quota", what, nearQuota)
 	}
-	return act(DisarmAlarm(first), "%s is still active", s.describeAlarm(first))
+	return act(DisarmAlarm(first), "%s", what)
 }
 
 func (s State) describeAlarm(a Alarm) string {

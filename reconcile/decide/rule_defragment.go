@@ -84,7 +84,7 @@ func (s State) waitsToDefragment() bool {
 // mayStillDefragment returns a member that may still be carrying out an attempt that failed or whose result is unknown.
 func (s State) mayStillDefragment() (Member, bool) {
 	for _, m := range s.MembersInOrder() {
-		if m.DefragmentationToReport().Failure != "" && s.attemptedWithin(m, defragmentationLimit) {
+		if s.DefragmentationToReport(m).Failure != "" && s.attemptedWithin(m, defragmentationLimit) {
 			return m, true
 		}
 	}
@@ -110,7 +110,8 @@ func leaderLast(members []Member) Member {
 func (s State) dueForDefragmentation() []Member {
 	var due []Member
 	for _, m := range s.MembersInOrder() {
-		if s.hasToReturnSpace(m) || s.defragmentsAll() && !s.defragmentedSince(m, s.requestedSince()) {
+		requested := s.defragmentsAll() && !s.defragmentedSince(m, s.requestedSince())
+		if requested || s.hasToReturnSpace(m) || s.hasToMakeRoom(m) {
 			due = append(due, m)
 		}
 	}
@@ -142,11 +143,12 @@ func (m Member) unused() int64 { return max(m.DBSize-m.DBSizeInUse, 0) }
 // fragmented reports whether a noticeable part of a member's database file is unused.
 func (m Member) fragmented() bool { return m.DBSize > 0 && m.unused() >= m.DBSize/20 }
 
-// DefragmentationToReport returns the last defragmentation, as reported in the status. If etcd has completed a failed
-// attempt after all, the failure is omitted.
-func (m Member) DefragmentationToReport() LastDefragmentation {
+// DefragmentationToReport returns the last defragmentation of a member, as reported in the status. If etcd has completed
+// a failed attempt after all, the failure is omitted. This is unknown for a full database, because etcd may not report
+// unused space yet.
+func (s State) DefragmentationToReport(m Member) LastDefragmentation {
 	last := m.Defragmented
-	if m.Answers && !m.fragmented() {
+	if m.Answers && !m.fragmented() && !s.lacksRoom(m) {
 		last.Failure = ""
 	}
 	return last
@@ -249,9 +251,14 @@ func (s State) tooOldToDefragment() string {
 	return ""
 }
 
-// describeUnused describes why a member is due: its unused space, or the request.
+// describeUnused describes why a member is due: its unused space, an alarm, or the request.
 func (s State) describeUnused(m Member) string {
-	if !s.hasToReturnSpace(m) {
+	switch {
+	case s.hasToReturnSpace(m):
+	case s.hasToMakeRoom(m):
+		return fmt.Sprintf("etcd rejects writes (NOSPACE), and the database of %s uses %dMi of its quota of %dMi",
+			s.nameOf(m), m.DBSize>>20, s.Declared.Quota>>20)
+	default:
 		return fmt.Sprintf("git requests defragmentation of all members (%s)", s.Declared.Defragmentation.Request)
 	}
 	return fmt.Sprintf("%dMi of the %dMi in the database of %s is unused", m.unused()>>20, m.DBSize>>20, s.nameOf(m))
@@ -261,7 +268,7 @@ func (s State) describeUnused(m Member) string {
 func (s State) defragmentationWarnings() []string {
 	var warnings []string
 	for _, m := range s.MembersInOrder() {
-		last := m.DefragmentationToReport()
+		last := s.DefragmentationToReport(m)
 		if last.Failure != "" && s.attemptedWithin(m, failedDefragmentationPause) {
 			warnings = append(warnings, fmt.Sprintf("the defragmentation of %s at %s failed: %s. To retry now, "+
 				"set the annotation etcd.quorate.dev/defragment to a new value in git", s.nameOf(m),
@@ -274,7 +281,7 @@ func (s State) defragmentationWarnings() []string {
 			"interrupts all clients. Declare spec.etcd.defragmentation.window, or use the annotation "+
 			"etcd.quorate.dev/defragment")
 	}
-	if old := s.tooOldToDefragment(); order.MinFreePercent > 0 && old != "" {
+	if old := s.tooOldToDefragment(); (order.MinFreePercent > 0 || s.Declared.RecoversSpace) && old != "" {
 		warnings = append(warnings, "members are not defragmented: "+old)
 	}
 	if quota := s.Declared.Quota; order.MinFreePercent > 0 && quota > 0 && order.MinFree >= quota {

@@ -95,7 +95,8 @@ var rules = []rule{
 		"members or delete anything."}, membershipUnknown},
 	{Rule{"MembershipMismatch", "etcd lists a member that is not one of the cluster's replicas. It must be " +
 		"removed manually."}, membershipMismatch},
-	{Rule{"DisarmAlarm", "An alarm of a removed member is still active. Disarm the alarm."}, disarmAlarm},
+	{Rule{"DisarmAlarm", "An alarm of a removed member is still active, or its reason is gone. Disarm " +
+		"the alarm."}, disarmAlarm},
 	{Rule{"CleanUp", "A removed member left a volume behind. Delete the volume."}, cleanUp},
 	{Rule{ruleReplaceMember, "A member is permanently lost, and the others have quorum without it. Remove it so " +
 		"that a new member can join."}, besideBackup(replaceMember)},

@@ -87,7 +87,7 @@ type around struct {
 }
 
 var flags = []string{"", "drift", "drift that is undone", "rewritten", "rewritten unsafely", "no StatefulSet", "problems", "foreign", "relabelled", "suspended", "undeclared", "terminating", "irreplaceable", "locked", "stopped", "gone", "more", "newer",
-	"fewer", "reshaped", "restarting", "lagging", "skipping", "back", "preparing", "orphaned", "renamed", "stranger", "alarm", "no space", "fragmented", "defragmentation requested", "defragmentation unfinished", "grown", "deleted", "left", "left over", "asleep", "old log",
+	"fewer", "reshaped", "restarting", "lagging", "skipping", "back", "preparing", "orphaned", "renamed", "stranger", "alarm", "no space", "making room", "room again", "fragmented", "defragmentation requested", "defragmentation unfinished", "grown", "deleted", "left", "left over", "asleep", "old log",
 	"another CA", "unrecorded CA", "unproven CA", "irreplaceable, scaled to 0", "another CA, scaled to 0",
 	"worn orphan", "worn problems", "worn suspended", "worn foreign", "worn unrecorded",
 	"no backup", "waits for a backup", "no backup to be had", "no last backup", "waits for a last backup", "no last backup to be had",
@@ -316,6 +316,15 @@ func (w *world) flagOfLife(flag string) {
 	case "no space":
 		if members := w.Membership.Members; len(members) > 0 {
 			members[0].Alarms = []decide.AlarmKind{"NOSPACE"}
+		}
+	case "making room", "room again":
+		w.Declared.RecoversSpace, w.Declared.Quota = true, 4<<20
+		for i := range w.Membership.Members {
+			m := &w.Membership.Members[i]
+			m.Alarms, m.DBSize = []decide.AlarmKind{"NOSPACE"}, 2<<20
+			if flag == "making room" {
+				m.DBSize = 4 << 20
+			}
 		}
 	case "fragmented":
 		w.Declared.Defragmentation = decide.Defragmentation{MinFreePercent: 45, MinFree: 1 << 20}
@@ -694,7 +703,7 @@ func (all *tally) compare(t *testing.T) {
 
 // outOfReach lists decisions that require more than a small world contains, such as alarms, lagging members,
 // contradictory objects or long waits.
-var outOfReach = []string{"Block AlarmRaised", "Act AlarmRaised", "Block Stop", "Wait RollOneMember", "Wait ScaleUp", "Wait ScaleDown", "Block ApplyObjects", "Wait PrepareUpgrade",
+var outOfReach = []string{"Block AlarmRaised", "Act AlarmRaised", "Wait AlarmRaised", "Block Stop", "Wait RollOneMember", "Wait ScaleUp", "Wait ScaleDown", "Block ApplyObjects", "Wait PrepareUpgrade",
 	"Block WaitForMembers", "Block ScaleUp", "Block ScaleDown", "Block LockedElsewhere", "Act DataInDoubt", "Block ReplaceMember",
 	"Act CALost", "Act CAChanged", "Wait ApplyObjects", "Act LostClusterRuns",
 }

@@ -1,6 +1,9 @@
 package decide
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // The percentages of the quota from which a database is reported as near its quota or almost full.
 const (
@@ -59,6 +62,55 @@ func (s State) percentOfQuota(m Member) (percent float64, known bool) {
 func (s State) runsWithDeclaredQuota(m Member) bool {
 	ordinal, ours := s.OrdinalOf(m)
 	return ours && m.Answers && s.Replica(ordinal).Pod != PodAbsent && !s.madeOtherwise(s.Replica(ordinal))
+}
+
+// recoversSpace reports whether git declares that passes end the NOSPACE alarms, and no other alarm is active.
+func (s State) recoversSpace() bool {
+	return s.Declared.RecoversSpace && s.onlyOutOfSpace() && slices.ContainsFunc(s.Membership.Members,
+		func(m Member) bool { return len(m.Alarms) > 0 })
+}
+
+// hasRoom reports whether a member runs with the declared quota and its database is known to be well below it.
+func (s State) hasRoom(m Member) bool {
+	percent, known := s.percentOfQuota(m)
+	return known && percent < nearQuota && s.runsWithDeclaredQuota(m)
+}
+
+// lacksRoom reports whether a member must make room, because a NOSPACE alarm is active and its database is near or above
+// its quota.
+func (s State) lacksRoom(m Member) bool {
+	percent, known := s.percentOfQuota(m)
+	return s.recoversSpace() && known && percent >= nearQuota
+}
+
+// hasToMakeRoom reports whether a member must be defragmented to end a NOSPACE alarm. etcd may not yet report that
+// space is unused, because it does so only with the next write. An attempt without success is therefore repeated.
+func (s State) hasToMakeRoom(m Member) bool {
+	if !s.lacksRoom(m) {
+		return false
+	}
+	pause, inUse := defragmentationPause, float64(m.DBSizeInUse)/float64(s.Declared.Quota)*100
+	switch {
+	case m.Defragmented.Failure == Unfinished:
+		pause = 0
+	case m.Defragmented.Failure == "" && m.DBSizeInUse > 0 && inUse < nearQuota:
+		pause = defragmentationLimit
+	}
+	return !s.attemptedWithin(m, pause)
+}
+
+// outOfSpaceNoMore returns the NOSPACE alarms that passes must disarm, because all databases have room again.
+func (s State) outOfSpaceNoMore() []Alarm {
+	if !s.recoversSpace() || !all(s.Membership.Members, s.hasRoom) {
+		return nil
+	}
+	var list []Alarm
+	for _, m := range s.Membership.Members {
+		if len(m.Alarms) > 0 {
+			list = append(list, Alarm{m.ID, AlarmNoSpace})
+		}
+	}
+	return list
 }
 
 // spaceWarnings returns warnings about members whose database is near or above the declared quota. etcd does not shrink

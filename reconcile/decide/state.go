@@ -114,6 +114,8 @@ type Declared struct {
 	Quota int64 `json:"quota,omitempty"`
 	// Defragmentation is when members are defragmented.
 	Defragmentation Defragmentation `json:"defragmentation,omitzero"`
+	// RecoversSpace is true if passes make room in full databases, and then disarm NOSPACE alarms.
+	RecoversSpace bool `json:"recoversSpace,omitempty"`
 	// CorruptionCheck is the maximum time between two comparisons of the voters' data, or zero if passes do not compare
 	// it periodically.
 	CorruptionCheck time.Duration `json:"corruptionCheck,omitempty"`

@@ -62,7 +62,7 @@ func (t *status) reportDefragmentation(s decide.State, d decide.Decision, change
 	}
 	t.defragmented = map[decide.ID]decide.LastDefragmentation{}
 	for _, m := range s.Membership.Members {
-		switch last := m.DefragmentationToReport(); {
+		switch last := s.DefragmentationToReport(m); {
 		case m.ID == tried:
 			t.defragmented[m.ID] = decide.LastDefragmentation{At: s.Now}
 		case !last.At.IsZero():

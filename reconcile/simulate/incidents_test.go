@@ -28,6 +28,10 @@ func incidents(replicas int) []incident {
 		incident{"lock", func(w *simulate.World) { w.LockHolder = "process 7 on b" }, func(w *simulate.World) { w.LockHolder = "" }},
 		incident{name: "nameless alarm", do: (*simulate.World).RaiseNameless},
 		incident{"full database", (*simulate.World).FillDatabase, (*simulate.World).Heal},
+		incident{"full database, recovered", func(w *simulate.World) {
+			w.Declared.RecoversSpace, w.Declared.Quota = true, 2<<30
+			w.FillDatabase()
+		}, (*simulate.World).Compact},
 		incident{"stranger", (*simulate.World).AddStranger, (*simulate.World).Heal},
 		incident{name: "delete everything", do: func(w *simulate.World) {
 			w.Delete("EtcdCluster a")

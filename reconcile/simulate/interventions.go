@@ -57,20 +57,33 @@ func (w *World) RaiseAlarm(n int, kind decide.AlarmKind) {
 // FillDatabase makes the database of every member grow to 2Gi. From then on, each voter with a quota of at most 2Gi, or
 // with an unknown quota, raises NOSPACE once clients can write.
 func (w *World) FillDatabase() {
-	w.dbSize = fullSize
+	w.dbSize, w.filled = fullSize, true
 	for n := range w.volumes {
 		w.changeVolume(n, func(v *volume) { v.data.size, v.data.inUse = 0, 0 })
 	}
 }
 
+// Compact makes most of the space in every database unused, as after deletions and a compaction.
+func (w *World) Compact() {
+	for n := range w.volumes {
+		w.changeVolume(n, func(v *volume) {
+			v.data.size, _ = w.sizeOf(v.data)
+			v.data.inUse = usualSize
+		})
+	}
+	w.dbSize = usualSize
+}
+
 // raiseNoSpace makes voters whose database has reached its quota raise NOSPACE.
 func (w *World) raiseNoSpace(r *raft) {
-	if w.dbSize < fullSize || !r.serves() || !r.open {
+	if !w.filled || !r.serves() || !r.open {
 		return
 	}
 	for _, m := range r.voters() {
 		alarm := decide.Alarm{ID: m.id, Kind: decide.AlarmNoSpace}
-		if r.isUp(m.id) && w.pods[m.ordinal].quota <= w.dbSize && !slices.Contains(r.alarms, alarm) {
+		size, _ := w.sizeOf(w.volumes[m.ordinal].data)
+		full := size >= fullSize && w.pods[m.ordinal].quota <= size
+		if r.isUp(m.id) && full && !slices.Contains(r.alarms, alarm) {
 			r.alarms = append(r.alarms, alarm)
 		}
 	}
@@ -103,7 +116,7 @@ func (w *World) Heal() {
 		w.NodeDown(n, false)
 	}
 	w.PutBackCA()
-	w.dbSize = usualSize
+	w.dbSize, w.filled = usualSize, false
 	w.ClearAlarms(decide.AlarmNoSpace)
 	w.RemoveMember(-1)
 	for n := range w.pods {

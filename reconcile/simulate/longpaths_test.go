@@ -192,7 +192,7 @@ func (j *journey) change(dice *rand.Rand) string {
 		return fmt.Sprintf("spec replicas=%d", 1+dice.IntN(5))
 	}
 	return pick(dice, "spec suspended=true", "spec suspended=false", "spec replaceAfter=2m", "spec replaceAfter=0s",
-		"spec corruption-check=1h", "spec corruption-check=1h", "spec corruption-check=0s", "spec backups=true before-upgrade=true before-deletion=true", "spec backups=true before-upgrade=true", "spec before-upgrade=false",
+		"spec corruption-check=1h", "spec corruption-check=1h", "spec corruption-check=0s", "spec quota=2048 on-no-space=Recover", "spec backups=true before-upgrade=true before-deletion=true", "spec backups=true before-upgrade=true", "spec before-upgrade=false",
 		"lock holder=(a pass)", "lock holder=none")
 }
 
@@ -247,7 +247,7 @@ func misfortune(dice *rand.Rand) string {
 	return pick(dice, "delete=(EtcdCluster a)", "delete=(ConfigMap a-members)", "delete=(StatefulSet a)", "delete=(Service a)",
 		"delete=(Secret a-server-tls)", "change=(Service a-client)", "change=(StatefulSet a)", "occupy=(PodDisruptionBudget a)", "delete-status",
 		"refuse-backups", "forget-backups", "schedule-backup",
-		"put-ca", "put-back-ca", "check-data", "nameless-alarm", "fill-database")
+		"put-ca", "put-back-ca", "check-data", "nameless-alarm", "fill-database", "compact")
 }
 
 // numbers matches the parts that differ between two faults of the same kind.

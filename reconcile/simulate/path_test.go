@@ -151,7 +151,7 @@ func (r *path) fault(key, value string) error {
 		"refuse-recoveries": func() { r.RefuseRecoveries(true) }, "delete-recovery": r.DeleteRecovery,
 		"stop-rewriting": r.StopRewriting, "put-ca": r.PutCA, "put-back-ca": r.PutBackCA,
 		"refuse-pods": func() { r.RefusePods(true) }, "keep-claims": func() { r.KeepClaims(true) }, "refuse-handover": func() { r.RefuseTransfer(true) }, "forbid": func() { r.Forbid(true) }, "drop-annotations": func() { r.DropAnnotations(true) }, "keep-annotations": func() { r.DropAnnotations(false) },
-		"nameless-alarm": r.RaiseNameless, "check-data": func() { r.ChecksData = true }, "fill-database": r.FillDatabase,
+		"nameless-alarm": r.RaiseNameless, "check-data": func() { r.ChecksData = true }, "fill-database": r.FillDatabase, "compact": r.Compact,
 		"cut-network": func() { r.CutNetwork(true) }, "mend-network": func() { r.CutNetwork(false) },
 	}
 	byNumber := map[string]func(int){

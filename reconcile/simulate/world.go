@@ -62,6 +62,7 @@ type World struct {
 	startsElsewhere bool
 	recoveriesFail  bool
 	dbSize          int64  // database size of every member, in bytes
+	filled          bool   // FillDatabase was called, so that voters whose database reaches its quota raise NOSPACE
 	voided          string // the Word of a recovery request that a pass found although the cluster had quorum
 	foundedWith     int    // number of initial members
 	// founds is the ID of the cluster that the recorded members bootstrap, copied from the state that the world was

@@ -13,8 +13,8 @@ import (
 )
 
 // TestFullDatabase fills a database up to its quota. A member that is lost during the NOSPACE alarm is replaced. The
-// only rollout that proceeds is one that raises the quota. The alarm is reported as a warning until it is disarmed
-// manually.
+// only rollout that proceeds is one that raises the quota. With onNoSpace: Recover, passes end the alarm once there is
+// room, after a larger quota or after a defragmentation.
 func TestFullDatabase(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -37,21 +37,54 @@ func TestFullDatabase(t *testing.T) {
 	}
 
 	pods = w.podUIDs("a")
-	w.declare(modern, three, "etcd: {quota: 200Mi, snapshotCount: 5000}")
-	w.runAlarmed()
+	w.declare(modern, three, "etcd: {quota: 200Mi, snapshotCount: 5000, onNoSpace: Recover}")
+	w.recoversSpace()
 	if now := w.podUIDs("a"); changed(pods, now) != 3 {
 		t.Errorf("the larger quota is not rolled out: pods before %v, after %v", pods, now)
 	}
+
+	pods = w.podUIDs("a")
+	w.fill()
+	w.compact()
+	w.recoversSpace()
+	w.requireSmall(64)
+	if now := w.podUIDs("a"); changed(pods, now) > 0 {
+		t.Errorf("pods before %v, after %v", pods, now)
+	}
+}
+
+// recoversSpace checks that passes end the NOSPACE alarm, and that etcd then accepts writes.
+func (w *world) recoversSpace() {
+	w.t.Helper()
+	if r := w.converge().requireRule(w.t, "a", "Converged"); len(r.cluster("a").Warnings) > 0 {
+		w.t.Errorf("warnings remain: %q", r.cluster("a").Warnings)
+	}
+	w.member("a", 0).put("writable", "again")
+}
+
+// compact deletes keys and compacts the history until every member reports that most of its database is unused. A member
+// does so only with the next write.
+func (w *world) compact() {
+	w.t.Helper()
 	m := w.member("a", 0)
-	ctx, cancel := m.ctx()
-	defer cancel()
-	if _, err := m.AlarmDisarm(ctx, &clientv3.AlarmMember{}); err != nil {
-		t.Fatal(err)
-	}
-	if r := w.converge().requireRule(t, "a", "Converged"); len(r.cluster("a").Warnings) > 0 {
-		t.Errorf("warnings remain: %q", r.cluster("a").Warnings)
-	}
-	m.put("writable", "again")
+	n := 0
+	eventually(w.t, "every member has unused space", func() error {
+		ctx, cancel := m.ctx()
+		defer cancel()
+		deleted, err := m.Delete(ctx, fmt.Sprint("large-", n))
+		if err != nil {
+			return err
+		}
+		n++
+		_, err = m.Compact(ctx, deleted.Header.Revision, clientv3.WithCompactPhysical())
+		for ordinal := range 3 {
+			member := w.member("a", ordinal)
+			if s, failed := member.Status(ctx, member.endpoint); failed != nil || s.DbSizeInUse > 64<<20 {
+				err = errors.Join(err, failed, fmt.Errorf("%s: %+v", member.name, s))
+			}
+		}
+		return err
+	})
 }
 
 // besideAlarm waits for the alarm, and returns a member to lose and the remaining members. The member that has raised

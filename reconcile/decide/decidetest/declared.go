@@ -213,6 +213,8 @@ func SetSpec(d *decide.Declared, key, value string) (err error) {
 		err = setBackups(d, key, value)
 	case "defragment-percent", "defragment-free", "window", "defragment":
 		err = setDefragmentation(d, key, value)
+	case "on-no-space":
+		d.RecoversSpace = value == "Recover"
 	case "corruption-check":
 		d.CorruptionCheck, err = time.ParseDuration(value)
 	case "orphaned":

@@ -25,7 +25,7 @@
 //	set spec suspended=true replaceAfter=10m orphaned=(main@sha1:1 declares it no longer) renamedFrom=(b/old)
 //	set spec backups=true verifies-backups=true backup-to=(s3://new) before-upgrade=true before-deletion=true
 //	set spec defragment-percent=45 defragment-free=200 window=open|closed|none defragment=(now)|none
-//	set spec corruption-check=24h
+//	set spec corruption-check=24h on-no-space=Recover|Report
 //	set spec restore=(tuesday of b/a)|none
 //	set spec recovery=(c1 1)|none backup=(tuesday) lost=(0 2) old-volumes=Retain|Delete refused=(no)
 //	set spec confirmed=a0,a1/DIGEST problem=(storage: shrinks)
@@ -120,7 +120,7 @@
 //
 //	fault kill-pod=a-1 force-delete=a-1 crash=a-1 lose-volume=a-1 delete-claim=a-1 replace-claim=a-1 recreate-claim=a-1 old-data=a-1 strand=a-1 corrupt=a-1
 //	fault hang=a-1 unhang=a-1 node-down=a-1 node-up=a-1 mute=a-1 unmute=a-1 slow=a-1 fast=a-1 apart=a-1 together=a-1
-//	fault unready=a-1 ready-again=a-1 nospace=a-1 fill-database corrupt-alarm=a-1 nameless-alarm
+//	fault unready=a-1 ready-again=a-1 nospace=a-1 fill-database compact corrupt-alarm=a-1 nameless-alarm
 //	fault fragment=a-1 keep-fragmented=a-1
 //	fault differ=a-1 check-data mislead=a-1 unmislead=a-1 lie=a-1 unlie=a-1
 //	fault add-member=a-3 add-learner=a-3 remove-member=a-2 add-stranger

@@ -60,6 +60,9 @@ func declaredLines(d decide.Declared, line func(name, format string, args ...any
 	if d.Quota > 0 {
 		line("", "quota=%d", d.Quota>>20)
 	}
+	if d.RecoversSpace {
+		line("", "on-no-space=Recover")
+	}
 	if order := d.Defragmentation; order != (decide.Defragmentation{}) {
 		line("", "defragmentation %d%% and %dMi windowed=%t request=%s", order.MinFreePercent, order.MinFree>>20,
 			order.Windowed, orNone(order.Request))

@@ -12,6 +12,44 @@ var alarmInvariants = []invariant{
 			"all alarms are NOSPACE, a rollout is allowed if it raises at least one member's quota and does not " +
 			"lower any."},
 		rolloutsUnderAlarms},
+	{Invariant{"only a declared recovery disarms NOSPACE of a current member",
+		"A NOSPACE alarm of a current member is disarmed only if git declares onNoSpace: Recover, no other kind of " +
+			"alarm is active, and every database is known to use less than 80 % of its quota."},
+		disarmedWithRoom},
+}
+
+// disarmedWithRoom checks that passes disarm a NOSPACE alarm of a current member only if it would not be raised again.
+func disarmedWithRoom(s decide.State, d decide.Decision) string {
+	a, disarms := d.Action.(decide.DisarmAlarm)
+	if _, listed := memberByID(s, a.ID); !disarms || !listed || a.Kind == decide.AlarmCorrupt {
+		return ""
+	}
+	if a.Kind != decide.AlarmNoSpace || !s.Declared.RecoversSpace {
+		return "disarms " + string(a.Kind) + " although git does not declare it"
+	}
+	for kind := range alarmKinds(s) {
+		if kind != decide.AlarmNoSpace {
+			return "disarms NOSPACE during a " + string(kind) + " alarm"
+		}
+	}
+	for _, m := range s.Membership.Members {
+		if !m.Answers || m.DBSize <= 0 || !belowQuota(s, m) {
+			return "disarms NOSPACE although the database of " + m.Name + " may still be full"
+		}
+	}
+	return ""
+}
+
+// belowQuota reports whether a member's database uses less than 80 % of the declared quota, which its pod has, too.
+func belowQuota(s decide.State, m decide.Member) bool {
+	for _, r := range s.Replicas {
+		name := podName(s, r.Ordinal)
+		outdated := r.PodVersion != s.Declared.Version || r.PodSpecHash != s.Declared.SpecHash
+		if name == m.Name && r.PodVersion+r.PodSpecHash != "" && outdated {
+			return false
+		}
+	}
+	return m.DBSize*100 < s.Declared.Quota*80
 }
 
 // healingUnderAlarms checks that lost members are replaced first, because a learner can join while etcd rejects writes.

@@ -220,7 +220,7 @@ func hitsWhatWasSeen(s decide.State, d decide.Decision) string {
 		}
 		for _, m := range s.Membership.Members {
 			for _, kind := range m.Alarms {
-				seen = seen || a == decide.DisarmAlarm{ID: m.ID, Kind: kind} && kind == decide.AlarmCorrupt
+				seen = seen || a == decide.DisarmAlarm{ID: m.ID, Kind: kind}
 			}
 		}
 	case decide.Seal:
